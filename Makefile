@@ -1,0 +1,59 @@
+# `make` lists the targets. Every target prepares what it needs by itself; the second time that takes no time.
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test check bench proof conformance lock clean native postgres
+export PYTHON
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n 2
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.ready native ## Set up everything, then quote, approve and print a PDF through a real MCP client
+	@$(BIN)/cpq init --sample
+	@$(BIN)/cpq demo
+
+serve: .venv/.ready native ## Serve MCP over HTTP and the managers' console, with sample data
+	@$(BIN)/cpq init --sample
+	@exec $(BIN)/cpq serve --transport streamable-http
+
+test: .venv/.ready native postgres ## Check format, lint and types, then run the suite on SQLite and PostgreSQL
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST)
+
+check: .venv/.ready ## Format the code, then check lint and types
+	$(BIN)/ruff format .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/.ready native postgres ## Measure latency and throughput on both databases
+	@$(BIN)/python -m tests.bench
+
+proof: .venv/.ready native postgres ## Run the long fault and fuzz tests
+	$(PYTEST) -m proof
+
+conformance: .venv/.ready native ## Run the official MCP conformance suite against the server
+	@$(BIN)/python -m tests.conformance
+
+lock: .venv/.ready ## Write requirements.lock from pyproject.toml (UPGRADE=1 takes the newest versions)
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	@echo "Resolving requirements.lock for all platforms"
+	@$(BIN)/python -m uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --quiet \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		$(if $(UPGRADE),--upgrade) --output-file requirements.lock
+
+clean: ## Remove .venv, caches and build output; your data in .cpq stays
+	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: pyproject.toml requirements.lock
+	@.ci/setup venv
+	@touch $@
+
+native: .venv/.ready
+	@.ci/setup native
+
+postgres: .venv/.ready
+	@.ci/setup postgres

@@ -1,0 +1,225 @@
+"""Who may do what: principals, roles, the permission table, and bearer tokens of which only a hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from cpq.db import Tx
+from cpq.errors import Code, CpqError, bad_field, nearest
+from cpq.schema import principal as principal_table
+from cpq.schema import token as token_table
+from cpq.text import clean_identifier
+
+PrincipalKind = Literal["agent", "human"]
+
+
+class Permission(StrEnum):
+    """What a tool, a page or a command needs. One word each, so that the table stays readable."""
+
+    READ = "read"
+    QUOTE = "quote"
+    REQUEST_APPROVAL = "request_approval"
+    DECIDE = "decide"
+    SEE_MARGIN = "see_margin"
+    ADMINISTER = "administer"
+
+
+class Role(StrEnum):
+    AGENT = "agent"
+    SALES_REP = "sales_rep"
+    SALES_MANAGER = "sales_manager"
+    DEAL_DESK = "deal_desk"
+    VP_SALES = "vp_sales"
+    FINANCE = "finance"
+    LEGAL = "legal"
+    ADMIN = "admin"
+
+
+_SELL = frozenset({Permission.READ, Permission.QUOTE, Permission.REQUEST_APPROVAL})
+_DECIDE = frozenset({Permission.READ, Permission.DECIDE, Permission.SEE_MARGIN})
+
+PERMISSIONS: dict[Role, frozenset[Permission]] = {
+    Role.AGENT: _SELL,
+    Role.SALES_REP: _SELL,
+    Role.SALES_MANAGER: _SELL | _DECIDE,
+    Role.DEAL_DESK: _SELL | _DECIDE,
+    Role.VP_SALES: _SELL | _DECIDE,
+    Role.FINANCE: _DECIDE,
+    Role.LEGAL: frozenset({Permission.READ, Permission.DECIDE}),
+    Role.ADMIN: frozenset({Permission.READ, Permission.SEE_MARGIN, Permission.ADMINISTER}),
+}
+"""The one table of rights; `cpq token roles` prints it."""
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Somebody who calls: a person, or a program that acts for one."""
+
+    name: str
+    kind: PrincipalKind
+    roles: frozenset[Role]
+    tenant_id: str = "main"
+
+    @property
+    def caller(self) -> str:
+        """How audit and quotes name it: `agent:mcp`, `human:dana`."""
+        return f"{self.kind}:{self.name}"
+
+    def may(self, permission: Permission) -> bool:
+        return any(permission in PERMISSIONS[role] for role in self.roles)
+
+
+LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
+"""The operator's own process over stdio, and whoever holds the shared token."""
+
+OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
+"""Whoever runs `cpq` on the machine itself."""
+
+
+@dataclass(frozen=True)
+class TokenSummary:
+    id: str
+    principal: Principal
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+def create_token(
+    tx: Tx, *, name: str, role: str, kind: PrincipalKind | None = None, days: int | None = None
+) -> tuple[TokenSummary, str]:
+    """A new token and its secret, which is shown this once. The principal gains the role if it is new to it."""
+    principal = _enrol(tx, name, _role(role), kind)
+    secret = tx.effects.new_secret()
+    token_id = tx.new_id("tok-")
+    expires_at = tx.now + timedelta(days=days) if days else None
+    tx.connection.execute(
+        sa.insert(token_table).values(
+            tenant_id=tx.tenant_id,
+            id=token_id,
+            principal_name=principal.name,
+            secret_hash=_hash(secret),
+            created_at=tx.now,
+            expires_at=expires_at,
+        )
+    )
+    return TokenSummary(token_id, principal, tx.now, expires_at, None), f"qw_{token_id}_{secret}"
+
+
+def revoke_token(tx: Tx, token_id: str) -> None:
+    """From now on the token opens nothing. Revoking twice changes nothing."""
+    found = tx.connection.execute(
+        sa.update(token_table)
+        .where(token_table.c.tenant_id == tx.tenant_id, token_table.c.id == token_id)
+        .values(
+            revoked_at=sa.func.coalesce(
+                token_table.c.revoked_at, sa.bindparam("now", tx.now, type_=token_table.c.revoked_at.type)
+            )
+        )
+    )
+    if not found.rowcount:
+        raise CpqError(Code.NOT_FOUND, f"There is no token {token_id!r}.", hint="`cpq token list` shows them.")
+
+
+def list_tokens(tx: Tx) -> list[TokenSummary]:
+    rows = tx.connection.execute(
+        _tokens().where(token_table.c.tenant_id == tx.tenant_id).order_by(token_table.c.created_at, token_table.c.id)
+    )
+    return [_summary(row) for row in rows]
+
+
+def has_tokens(connection: Connection) -> bool:
+    """True when any named caller exists, so that an anonymous one is no longer welcome."""
+    return bool(connection.scalar(sa.select(sa.exists().where(token_table.c.revoked_at.is_(None)))))
+
+
+def verify_token(connection: Connection, presented: str, now: datetime) -> Principal | None:
+    """The principal behind a presented token, or None. The comparison takes the same time for every wrong secret."""
+    prefix, _, rest = presented.partition("_")
+    token_id, _, secret = rest.partition("_")
+    if prefix != "qw" or not token_id or not secret:
+        return None
+    row = connection.execute(_tokens().where(token_table.c.id == token_id)).one_or_none()
+    expected = row.secret_hash if row else _hash("")
+    if not hmac.compare_digest(expected, _hash(secret)) or row is None:
+        return None
+    summary = _summary(row)
+    is_open = summary.revoked_at is None and (summary.expires_at is None or summary.expires_at > now)
+    return summary.principal if is_open else None
+
+
+def find_principal(tx: Tx, name: str) -> Principal:
+    row = tx.connection.execute(
+        sa.select(principal_table).where(
+            principal_table.c.tenant_id == tx.tenant_id, principal_table.c.name == name.strip()
+        )
+    ).one_or_none()
+    if row is None:
+        raise CpqError(Code.NOT_FOUND, f"There is no principal {name!r}.", hint="`cpq token create` makes one.")
+    return _principal(row)
+
+
+def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Principal:
+    try:
+        name = clean_identifier(name)
+    except ValueError as error:
+        raise bad_field("/name", f"name {error}") from None
+    if len(name) > 64:
+        raise bad_field("/name", "name has at most 64 characters", maximum=64)
+    key = (principal_table.c.tenant_id == tx.tenant_id) & (principal_table.c.name == name)
+    row = tx.connection.execute(sa.select(principal_table).where(key)).one_or_none()
+    wanted = kind or ("agent" if role is Role.AGENT else "human")
+    if row is None:
+        roles = frozenset({role})
+        tx.connection.execute(
+            sa.insert(principal_table).values(
+                tenant_id=tx.tenant_id, name=name, kind=wanted, roles=sorted(roles), created_at=tx.now
+            )
+        )
+        return Principal(name, wanted, roles, tx.tenant_id)
+    known = _principal(row)
+    if known.kind != wanted:
+        raise CpqError(
+            Code.CONFLICT, f"{name!r} is already known as {known.kind}; a principal does not change its kind."
+        )
+    roles = known.roles | {role}
+    tx.connection.execute(sa.update(principal_table).where(key).values(roles=sorted(roles)))
+    return Principal(name, known.kind, roles, tx.tenant_id)
+
+
+def _role(word: str) -> Role:
+    try:
+        return Role(word)
+    except ValueError:
+        known = [role.value for role in Role]
+        raise bad_field(
+            "/role", f"{word!r} is not a role; known: {', '.join(known)}", allowed=known, nearest=nearest(word, known)
+        ) from None
+
+
+def _tokens() -> sa.Select[tuple[object, ...]]:
+    return sa.select(token_table, principal_table.c.name, principal_table.c.kind, principal_table.c.roles).join(
+        principal_table,
+        (principal_table.c.tenant_id == token_table.c.tenant_id)
+        & (principal_table.c.name == token_table.c.principal_name),
+    )
+
+
+def _summary(row: sa.Row[tuple[object, ...]]) -> TokenSummary:
+    return TokenSummary(row.id, _principal(row), row.created_at, row.expires_at, row.revoked_at)
+
+
+def _principal(row: sa.Row[tuple[object, ...]]) -> Principal:
+    return Principal(row.name, row.kind, frozenset(Role(role) for role in row.roles), row.tenant_id)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,309 @@
+"""The one owner of transactions: begin, claim the key, work, audit, commit, retry. Every edge goes through here."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.engine import Connection
+
+from cpq import audit
+from cpq.access import LOCAL_AGENT, Permission, Principal
+from cpq.config import Settings
+from cpq.db import WRITE_DEADLINE_SECONDS, Database, Tx, is_storage_full, is_transient
+from cpq.effects import Effects
+from cpq.errors import Code, CpqError
+from cpq.metrics import RETRIES
+from cpq.schema import SCHEMA_VERSION, idempotency
+from cpq.text import fingerprint, to_wire
+
+log = logging.getLogger("cpq.app")
+
+ATTEMPTS_MAX = 8
+KEY_LENGTH_MAX = 255
+OUTCOME_OK = "OK"
+
+Answer = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is asked: its name, what it needs, its arguments, and the caller's key against doing it twice."""
+
+    name: str
+    needs: Permission
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    answer: Answer
+    replayed: bool = False
+
+
+class Call:
+    """One invocation: who asks, how to find it in the log, and whether it may still take effect."""
+
+    def __init__(
+        self,
+        principal: Principal = LOCAL_AGENT,
+        trace_id: str = "",
+        progress: Callable[[int, int, str], None] = lambda _done, _total, _message: None,
+    ) -> None:
+        self.principal = principal
+        self.trace_id = trace_id
+        self.progress = progress
+        self._lock = threading.Lock()
+        self._state: str = "open"
+
+    def cancel(self) -> bool:
+        """Stop the call. False when it is already committing, so its answer must be awaited."""
+        with self._lock:
+            if self._state == "open":
+                self._state = "cancelled"
+            return self._state == "cancelled"
+
+    def check(self) -> None:
+        """Raise when the call was cancelled. Long work calls this between its steps."""
+        if self._state == "cancelled":
+            raise CpqError(Code.TIMEOUT, "The call was cancelled before it took effect; nothing changed.")
+
+    def enter_commit(self) -> None:
+        """The point of no return: from here on the change will be kept."""
+        with self._lock:
+            if self._state == "open":
+                self._state = "committing"
+        self.check()
+
+    def leave_commit(self) -> None:
+        with self._lock:
+            if self._state == "committing":
+                self._state = "open"
+
+
+class App:
+    """The engine as every edge sees it."""
+
+    def __init__(self, settings: Settings, effects: Effects | None = None) -> None:
+        self.settings = settings
+        self.effects = effects or Effects()
+        self.database = Database(settings, self.effects)
+        self._recorder = audit.Recorder(self._write_audit)
+
+    def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
+        return Call(principal, self.effects.new_id("tr-"), **options)
+
+    def read(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Answer:
+        """Answer from a consistent snapshot. Nothing can be written; the audit entry follows within a moment."""
+        outcome = Code.INTERNAL_ERROR.value
+        try:
+            self.allow(call, command)
+            answer = self._attempt(call, lambda: self._read_once(call, work))
+            outcome = OUTCOME_OK
+            return answer
+        except CpqError as error:
+            outcome = error.code.value
+            raise
+        finally:
+            self.note(call, command, outcome)
+
+    def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
+        """Do `work` once and for all in one transaction, or not at all.
+
+        The key is claimed first, so a rival with the same key waits and then gets the same answer. A call without a key
+        gets one of its own, so that a lost acknowledgement of the commit can be retried without doing the work twice.
+        """
+        refusal: Code | None = Code.INTERNAL_ERROR
+        try:
+            self.allow(call, command)
+            outcome = self._attempt(call, lambda: self._write_once(call, command, work))
+            refusal = None
+            return outcome
+        except CpqError as error:
+            refusal = error.code
+            raise
+        finally:
+            if refusal is None:
+                self._recorder.note_unsealed(call.principal.tenant_id)
+            else:
+                self.note(call, command, refusal.value)
+
+    def allow(self, call: Call, command: Command) -> None:
+        """Raise FORBIDDEN when the caller lacks what the command needs."""
+        if not call.principal.may(command.needs):
+            raise CpqError(
+                Code.FORBIDDEN,
+                f"{command.name} needs the permission {command.needs.value!r}, which {call.principal.caller} lacks.",
+                needs=command.needs.value,
+                roles=sorted(call.principal.roles),
+                hint="Ask a person with that right, or use a token of another role (`cpq token roles`).",
+            )
+
+    def note(self, call: Call, command: Command, outcome: str) -> None:
+        """Leave the audit entry of a call that changed nothing: a read, a refusal, a failure."""
+        self._recorder.add(self._entry(call, command, outcome, command.subject))
+
+    def flush_audit(self) -> None:
+        """Return when every entry so far is written and sealed."""
+        self._recorder.flush()
+
+    def forget_expired_keys(self) -> None:
+        """Delete the idempotency keys whose time is over; safe at any moment, on any worker."""
+        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            connection.execute(sa.delete(idempotency).where(idempotency.c.expires_at <= self.effects.now()))
+
+    def schema_version(self) -> str | None:
+        """The newest migration the database has seen; None before `cpq init`."""
+        with suppress(sa.exc.OperationalError, sa.exc.ProgrammingError), self.database.reading() as connection:
+            return str(connection.scalar(sa.text("SELECT version_num FROM alembic_version")))
+        return None
+
+    def require_schema(self) -> None:
+        found = self.schema_version()
+        if found != SCHEMA_VERSION:
+            state = "has no tables yet" if found is None else f"is at migration {found}, the code at {SCHEMA_VERSION}"
+            raise CpqError(Code.UNAVAILABLE, f"The database {state}.", hint="Run `cpq init`.")
+
+    def close(self) -> None:
+        self._recorder.close()
+        self.database.close()
+
+    def _attempt(self, call: Call, once: Callable[[], T]) -> T:
+        """Run a whole transaction again while its failure is one that passes, a few times and until a deadline."""
+        deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            call.check()
+            try:
+                return once()
+            except sa.exc.DBAPIError as error:
+                if is_storage_full(error):
+                    raise CpqError(
+                        Code.UNAVAILABLE, "The database has no room left.", hint="Tell the operator."
+                    ) from error
+                if not is_transient(error):
+                    raise
+                if attempt == ATTEMPTS_MAX or self.effects.monotonic() > deadline:
+                    raise CpqError(
+                        Code.UNAVAILABLE,
+                        "The database did not answer in time.",
+                        hint="Try again with the same idempotency_key; it will not be done twice.",
+                        retry_after_seconds=2,
+                    ) from error
+                RETRIES.inc()
+                log.info("transaction retried", extra={"attempt": attempt, "trace_id": call.trace_id})
+                self.effects.sleep(self.effects.jitter(min(0.02 * 2**attempt, 1.0)))
+        raise AssertionError("the loop returns or raises")
+
+    def _read_once(self, call: Call, work: Callable[[Tx], Answer]) -> Answer:
+        with self.database.reading() as connection:
+            answer = work(self._tx(call, connection))
+        call.check()  # A call that was given up is on record as such, not as answered.
+        return answer
+
+    def _write_once(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
+        deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
+        try:
+            with self.database.writing(deadline) as connection:
+                tx = self._tx(call, connection)
+                claim = _Claim(tx, command, call.trace_id, self.settings.key_retention_days)
+                stored = claim.take()
+                if stored is None:
+                    claim.keep(answer := to_wire(work(tx)))
+                else:
+                    answer = stored
+                audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
+                call.enter_commit()
+            return Outcome(answer, replayed=stored is not None)
+        finally:
+            call.leave_commit()
+
+    def _tx(self, call: Call, connection: Connection) -> Tx:
+        return Tx(connection, call.principal.tenant_id, self.effects.now(), call.principal.caller, self.effects)
+
+    def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:
+        return audit.Entry(
+            tenant_id=call.principal.tenant_id,
+            id=self.effects.new_id("au-"),
+            at=self.effects.now(),
+            caller=call.principal.caller,
+            operation=command.name,
+            arguments_hash=audit.arguments_hash(command.arguments),
+            outcome=outcome,
+            subject=subject,
+            trace_id=call.trace_id,
+        )
+
+    def _write_audit(self, tenant_id: str, batch: list[audit.Entry]) -> None:
+        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            audit.seal(connection, tenant_id, batch)
+
+
+class _Claim:
+    """A key, taken before the work, so that whoever comes second waits here and then finds the answer."""
+
+    def __init__(self, tx: Tx, command: Command, trace_id: str, retention_days: int) -> None:
+        self._tx = tx
+        self._hashes = {name: fingerprint(value)[:16] for name, value in command.arguments.items()}
+        # Without a key of the caller's, the call's own id protects its retries, and is forgotten the next day.
+        days = retention_days if command.idempotency_key else 1
+        key = command.idempotency_key or f"call:{trace_id}"
+        self._row = {"tenant_id": tx.tenant_id, "caller": tx.caller, "operation": command.name, "key": key}
+        self._times = {"created_at": tx.now, "expires_at": tx.now + timedelta(days=days)}
+        self._where = sa.and_(*(idempotency.c[name] == value for name, value in self._row.items()))
+
+    def take(self) -> Answer | None:
+        """None when the key is now ours; the stored answer when the same request was done before."""
+        values = {**self._row, **self._times, "request_hashes": self._hashes, "answer": None}
+        insert = sqlite_insert if self._tx.connection.dialect.name == "sqlite" else postgres_insert
+        claimed = self._tx.connection.execute(insert(idempotency).values(values).on_conflict_do_nothing())
+        if claimed.rowcount == 1:
+            return None
+        known = self._tx.connection.execute(sa.select(idempotency).where(self._where).with_for_update()).one()
+        if known.expires_at <= self._tx.now:
+            self._tx.connection.execute(sa.update(idempotency).where(self._where).values(values))
+            return None
+        if known.request_hashes != self._hashes:
+            raise self._reused(known.request_hashes)
+        answer: Answer = known.answer
+        return answer
+
+    def keep(self, answer: Answer) -> None:
+        self._tx.connection.execute(sa.update(idempotency).where(self._where).values(answer=answer))
+
+    def _reused(self, before: Mapping[str, str]) -> CpqError:
+        names = before.keys() | self._hashes.keys()
+        differing = sorted(name for name in names if before.get(name) != self._hashes.get(name))
+        return CpqError(
+            Code.CONFLICT,
+            f"This idempotency_key was used for another request; {', '.join(differing)} differ.",
+            field="/idempotency_key",
+            differing=[f"/{name}" for name in differing],
+            hint="Send the first request unchanged to get its answer again, or use a new key for a new request.",
+        )
+
+
+def _subject(command: Command, answer: Answer) -> str | None:
+    """The quote (or other thing) the call was about."""
+    return command.subject or answer.get("quote_id")
+
+
+def open_app(settings: Settings, effects: Effects | None = None) -> App:
+    """The engine on a migrated database; CpqError with the next step when it is not."""
+    app = App(settings, effects)
+    try:
+        app.require_schema()
+    except CpqError:
+        app.close()
+        raise
+    return app

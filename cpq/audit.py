@@ -1,0 +1,236 @@
+"""Who called what, when, with which outcome: append-only, and sealed into a chain of hashes soon after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.engine import Connection
+
+from cpq.errors import Code, CpqError
+from cpq.schema import audit_entry, audit_head
+from cpq.text import canonical_json
+
+log = logging.getLogger("cpq.audit")
+
+GENESIS = "0" * 64
+QUEUE_MAX = 20_000
+SEAL_BATCH = 5_000
+FLUSH_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One invocation, allowed or denied. Sealed once `seq` and `hash` are filled."""
+
+    tenant_id: str
+    id: str
+    at: datetime
+    caller: str
+    operation: str
+    arguments_hash: str
+    outcome: str
+    subject: str | None
+    trace_id: str
+    seq: int | None = None
+    hash: str | None = None
+
+
+@dataclass(frozen=True)
+class ChainReport:
+    """What `verify` found. `broken_at` names the first entry that is not as it was sealed."""
+
+    sealed: int
+    unsealed: int
+    head: str
+    broken_at: int | None = None
+    reason: str | None = None
+
+
+def record(connection: Connection, entry: Entry) -> None:
+    """Write one entry in the caller's own transaction; it is sealed later, so that writers need not queue for it."""
+    connection.execute(_INSERT, vars(entry))
+
+
+def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) -> int:
+    """Chain the entries that are committed but unsealed, then the `fresh` ones, which are inserted sealed."""
+    seq, previous = _lock_head(connection, tenant_id)
+    waiting = connection.execute(
+        sa.select(audit_entry)
+        .where(audit_entry.c.tenant_id == tenant_id, audit_entry.c.seq.is_(None))
+        .order_by(audit_entry.c.at, audit_entry.c.id)
+        .limit(SEAL_BATCH)
+    )
+    updates, inserts = [], []
+    for entry, is_fresh in [*((Entry(**row._mapping), False) for row in waiting), *((entry, True) for entry in fresh)]:
+        seq, previous = seq + 1, _link(previous, seq + 1, entry)
+        if is_fresh:
+            inserts.append({**vars(entry), "seq": seq, "hash": previous})
+        else:
+            updates.append({"the_id": entry.id, "the_tenant": tenant_id, "seq": seq, "hash": previous})
+    if updates:
+        key = (audit_entry.c.tenant_id == sa.bindparam("the_tenant")) & (audit_entry.c.id == sa.bindparam("the_id"))
+        connection.execute(sa.update(audit_entry).where(key), updates)
+    if inserts:
+        connection.execute(_INSERT, inserts)
+    if updates or inserts:
+        connection.execute(
+            sa.update(audit_head).where(audit_head.c.tenant_id == tenant_id).values(seq=seq, hash=previous)
+        )
+    return len(updates) + len(inserts)
+
+
+def verify(connection: Connection, tenant_id: str, progress: Callable[[int], None] = lambda _: None) -> ChainReport:
+    """Recompute the whole chain. A changed, missing, reordered or cut-off entry is named."""
+    unsealed = connection.scalar(_count(tenant_id).where(audit_entry.c.seq.is_(None))) or 0
+    seq, previous = 0, GENESIS
+    with closing(entries(connection, tenant_id, sealed_only=True)) as sealed:
+        for entry in sealed:
+            if entry.seq != seq + 1:
+                return ChainReport(seq, unsealed, previous, seq + 1, "the entry is missing")
+            expected = _link(previous, seq + 1, entry)
+            if entry.hash != expected:
+                return ChainReport(seq, unsealed, previous, entry.seq, "the entry is not as it was sealed")
+            seq, previous = entry.seq, expected
+            progress(seq)
+    head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id)).one_or_none()
+    if head is not None and (head.seq, head.hash) != (seq, previous):
+        return ChainReport(seq, unsealed, previous, seq + 1, f"the chain ended at {head.seq} and was cut off")
+    return ChainReport(seq, unsealed, previous)
+
+
+def entries(
+    connection: Connection, tenant_id: str, *, sealed_only: bool = False, newest: int | None = None
+) -> Generator[Entry, None, None]:
+    """Entries in sealed order; or the `newest` ones, latest first, sealed or not."""
+    query = sa.select(audit_entry).where(audit_entry.c.tenant_id == tenant_id)
+    if sealed_only:
+        query = query.where(audit_entry.c.seq.is_not(None)).order_by(audit_entry.c.seq)
+    else:
+        query = query.order_by(audit_entry.c.at.desc(), audit_entry.c.id.desc()).limit(newest)
+    with connection.execution_options(yield_per=1000).execute(query) as rows:
+        for row in rows:
+            yield Entry(**row._mapping)
+
+
+class Recorder:
+    """Writes the entries of calls that change nothing, a tenth of a second later and many at once.
+
+    A read must not pay for a durable commit. When the queue is full the call waits; when it stays full, the call fails:
+    nothing is answered that is not on record.
+    """
+
+    def __init__(self, write: Callable[[str, list[Entry]], None]) -> None:
+        self._write = write
+        self._queue: list[Entry] = []
+        self._changed = threading.Condition()
+        self._unsealed: set[str] = set()
+        self._closing = False
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, entry: Entry) -> None:
+        with self._changed:
+            if len(self._queue) >= QUEUE_MAX and not self._changed.wait_for(lambda: len(self._queue) < QUEUE_MAX, 10):
+                raise CpqError(Code.UNAVAILABLE, "The audit record cannot be written.", hint="Try again in a minute.")
+            self._queue.append(entry)
+            self._wake()
+
+    def note_unsealed(self, tenant_id: str) -> None:
+        """A write has committed its own entry, which waits for its seal."""
+        with self._changed:
+            self._unsealed.add(tenant_id)
+            self._wake()
+
+    def flush(self) -> None:
+        """Return when everything added so far is written and sealed, or could not be."""
+        with self._changed:
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not (self._queue or self._unsealed or self._busy), 30)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(30)
+
+    def _wake(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, FLUSH_SECONDS)
+                queue, self._queue = self._queue, []
+                tenants = self._unsealed | {entry.tenant_id for entry in queue}
+                self._unsealed = set()
+                if self._closing and not tenants:
+                    return
+                self._busy = bool(tenants)
+            for tenant_id in sorted(tenants):
+                self._store(tenant_id, [entry for entry in queue if entry.tenant_id == tenant_id])
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+
+    def _store(self, tenant_id: str, batch: list[Entry]) -> None:
+        try:
+            self._write(tenant_id, batch)
+        except (CpqError, sa.exc.SQLAlchemyError) as error:
+            # The store is down or busy: keep the entries and try again with the next batch.
+            log.warning("audit entries wait for the database", extra={"waiting": len(batch), "reason": str(error)})
+            with self._changed:
+                if self._closing:
+                    log.error("audit entries are lost: the database is down", extra={"lost": len(batch)})
+                    return
+                self._queue = batch + self._queue
+                self._unsealed.add(tenant_id)
+
+
+_INSERT = sa.insert(audit_entry)
+
+
+def arguments_hash(arguments: Mapping[str, object]) -> str:
+    return hashlib.sha256(canonical_json(arguments).encode(errors="surrogatepass")).hexdigest()
+
+
+def _link(previous: str, seq: int, entry: Entry) -> str:
+    content = [
+        previous,
+        seq,
+        entry.tenant_id,
+        entry.id,
+        entry.at.isoformat(timespec="microseconds"),
+        entry.caller,
+        entry.operation,
+        entry.arguments_hash,
+        entry.outcome,
+        entry.subject,
+        entry.trace_id,
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _lock_head(connection: Connection, tenant_id: str) -> tuple[int, str]:
+    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgres_insert
+    start = {"tenant_id": tenant_id, "seq": 0, "hash": GENESIS}
+    connection.execute(insert(audit_head).values(start).on_conflict_do_nothing())
+    head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id).with_for_update()).one()
+    return head.seq, head.hash
+
+
+def _count(tenant_id: str) -> sa.Select[int]:
+    return sa.select(sa.func.count()).select_from(audit_entry).where(audit_entry.c.tenant_id == tenant_id)

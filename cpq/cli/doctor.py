@@ -1,0 +1,159 @@
+"""`cpq doctor`: what is installed, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import click
+import sqlalchemy as sa
+
+from cpq import __version__
+from cpq.app import App
+from cpq.catalog import exporting
+from cpq.cli import engine
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import show_json, show_table
+from cpq.config import Settings, shipped
+from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
+from cpq.errors import CpqError
+from cpq.schema import SCHEMA_VERSION
+
+APT_LINE = "apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
+FAST_PDF_LIBRARY = "harfbuzz-subset"
+
+FREE_BYTES_LOW = 1024**3
+FREE_BYTES_NEEDED = 100 * 1024**2
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. What is not ok says what to do."""
+
+    subject: str
+    state: State
+    found: str
+    to_do: str = ""
+
+
+@click.command()
+@json_option
+@pass_options
+def doctor(options: Options) -> int:
+    """Check this installation and its database. Exit code 1 when something must be done.
+
+    \b
+    Example:
+      cpq doctor
+    """
+    settings = engine.settings_of(options)
+    findings = [*_check_programs(), *_check_database(settings), *_check_libraries(), *_check_folders(settings)]
+    is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
+    if options.as_json:
+        show_json({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
+    else:
+        rows = [(finding.state, finding.subject, finding.found, finding.to_do) for finding in findings]
+        show_table(("", "checked", "found", "what to do"), rows)
+    return 0 if is_healthy else 1
+
+
+def _check_programs() -> Iterator[Finding]:
+    yield Finding("Quotewright", State.OK, __version__)
+    yield Finding("Python", State.OK, platform.python_version())
+    version = ".".join(map(str, sqlite_version()))
+    if sqlite_version() >= SQLITE_SAFE_VERSION:
+        yield Finding("SQLite", State.OK, version)
+    else:
+        safe = ".".join(map(str, SQLITE_SAFE_VERSION))
+        yield Finding(
+            "SQLite", State.WARNING, f"{version}, which has a rare WAL bug", f"install pysqlite3 or SQLite {safe}"
+        )
+
+
+def _check_database(settings: Settings) -> Iterator[Finding]:
+    name = engine.database_name(settings)
+    if not engine.database_exists(settings):
+        yield Finding("database", State.PROBLEM, f"there is none at {name}", "run `cpq init`")
+        return
+    try:
+        with engine.started(settings) as app:
+            yield Finding("database", State.OK, f"{name} answers")
+            yield from _check_contents(app)
+    except CpqError as error:
+        yield Finding("database", State.PROBLEM, error.message, str(error.details.get("hint", "")))
+    except sa.exc.DBAPIError as error:
+        yield Finding("database", State.PROBLEM, f"{name} cannot be read: {error.orig}", "restore it from a backup")
+
+
+def _check_contents(app: App) -> Iterator[Finding]:
+    found = app.schema_version()
+    if found != SCHEMA_VERSION:
+        said = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
+        yield Finding("migrations", State.PROBLEM, said, "run `cpq init`")
+        return
+    yield Finding("migrations", State.OK, f"at {found}, the newest")
+    counts = engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))
+    said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    if all(counts.values()):
+        yield Finding("catalogue", State.OK, said)
+    else:
+        yield Finding("catalogue", State.WARNING, said, "load yours with `cpq import`, or `cpq init --sample`")
+
+
+def _check_libraries() -> Iterator[Finding]:
+    """Loaded the way WeasyPrint loads them, without WeasyPrint: importing it takes a second, or fails."""
+    missing = [name for name in PDF_LIBRARIES if not _loads(name)]
+    if missing:
+        yield Finding("PDF libraries", State.PROBLEM, f"missing: {', '.join(missing)}", APT_LINE)
+    elif not _loads(FAST_PDF_LIBRARY):
+        said = f"missing: {FAST_PDF_LIBRARY}; PDFs take several times as long, and their bytes differ each time"
+        yield Finding("PDF libraries", State.WARNING, said, APT_LINE)
+    else:
+        yield Finding("PDF libraries", State.OK, ", ".join((*PDF_LIBRARIES, FAST_PDF_LIBRARY)))
+
+
+def _loads(name: str) -> bool:
+    try:
+        ctypes.CDLL(f"lib{name}.so.0" if sys.platform == "linux" else ctypes.util.find_library(name) or name)
+    except OSError:
+        return False
+    return True
+
+
+def _check_folders(settings: Settings) -> Iterator[Finding]:
+    policies = settings.policies_dir or shipped("policies")
+    if not policies.is_dir():
+        yield Finding("policies", State.PROBLEM, f"there is no folder {policies}", "correct CPQ_POLICIES_DIR")
+    elif not (files := [path for path in policies.glob("*.y*ml") if not path.stem.endswith("_test")]):
+        yield Finding("policies", State.WARNING, f"no policy in {policies}", "nothing will need approval")
+    else:
+        yield Finding("policies", State.OK, f"{len(files)} files in {policies}")
+    yield _check_disk(settings.home.absolute())
+
+
+def _check_disk(home: Path) -> Finding:
+    existing = next(folder for folder in (home, *home.parents) if folder.is_dir())
+    free = shutil.disk_usage(existing).free
+    said = f"{free // 1024**2:,} MB free for {home}"
+    if free < FREE_BYTES_NEEDED:
+        return Finding("disk", State.PROBLEM, said, "make room, or move CPQ_HOME")
+    return Finding(
+        "disk",
+        State.OK if free >= FREE_BYTES_LOW else State.WARNING,
+        said,
+        "" if free >= FREE_BYTES_LOW else "make room soon",
+    )

@@ -1,0 +1,36 @@
+"""What is said before and beside every command: where the data is, how much to tell, and in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Options:
+    """Filled while the command line is read; `main` looks at it again when something fails."""
+
+    home: Path | None = None
+    database_url: str | None = None
+    debug: bool = False
+    as_json: bool = False
+
+
+pass_options = click.make_pass_decorator(Options)
+
+
+def json_option(function: F) -> F:
+    """`--json`: answers, and failures too, as JSON on stdout."""
+
+    def remember(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        ctx.ensure_object(Options).as_json = value
+
+    return click.option(
+        "--json", is_flag=True, expose_value=False, callback=remember, help="Print JSON instead of a table."
+    )(function)

@@ -1,0 +1,119 @@
+"""How answers look: tables that are whole in a pipe too, JSON, and a sign of life on long work."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self, TextIO
+
+import click
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from cpq.effects import Effects
+from cpq.text import to_wire
+
+PIPE_WIDTH = 10_000
+"""Columns of an output that is not a terminal: a pipe has no width, so nothing is folded or cut."""
+
+QUIET_SECONDS = 1
+LINE_EVERY_SECONDS = 2
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A console on `stream` (stdout). NO_COLOR leaves no escape codes at all."""
+    stream = stream or sys.stdout
+    plain = bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stream,
+        width=None if stream.isatty() else PIPE_WIDTH,
+        color_system=None if plain else "auto",
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    numbers: Sequence[str] = (),
+    stream: TextIO | None = None,
+) -> None:
+    """Rows under headings; the columns named in `numbers` stand to the right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console(stream).print(table)
+
+
+def show_json(value: object) -> None:
+    click.echo(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    click.echo(text)
+
+
+def warn(text: str) -> None:
+    click.echo(text, err=True)
+
+
+class Meter:
+    """Shows on stderr how far work is once it takes over a second: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, what: str, effects: Effects) -> None:
+        self._what = what
+        self._effects = effects
+        self._next = effects.monotonic() + QUIET_SECONDS
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """So much is done, of `total` where that is known."""
+        if self._bar is not None:
+            self._bar.update(TaskID(0), completed=done, total=total)
+        elif self._effects.monotonic() >= self._next:
+            self._begin(done, total)
+
+    def _begin(self, done: int, total: int | None) -> None:
+        if sys.stderr.isatty():
+            count = TaskProgressColumn() if total else TextColumn("{task.completed:,}")
+            self._bar = Progress(
+                TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), console=console(sys.stderr)
+            )
+            self._bar.add_task(self._what, total=total, completed=done)
+            self._bar.start()
+        else:
+            self._next = self._effects.monotonic() + LINE_EVERY_SECONDS
+            warn(f"{self._what}: {f'{100 * done // total} %' if total else f'{done:,}'}")
+
+
+def _cell(value: object) -> Text:
+    """The value as plain text: no markup, and nothing that moves a terminal's cursor or turns its direction."""
+    said = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    return Text(visible(said))
+
+
+def visible(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,188 @@
+"""`cpq import` and `cpq export`: files into the catalogue, all or nothing, and out again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, Any, cast
+
+import click
+
+from cpq import catalog
+from cpq.app import Answer, App
+from cpq.catalog import exporting
+from cpq.cli import engine
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import Meter, say, show_json, show_table, warn
+from cpq.db import Tx
+from cpq.errors import CpqError
+
+FORMATS = ("json", "csv", "yaml")
+
+_file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+
+@click.group("import")
+def import_() -> None:
+    """Load products, prices or accounts from a CSV, JSON, JSON Lines or YAML file.
+
+    All or nothing: one bad row and the database stays as it was, with every bad row listed. Loading a file again
+    changes only what changed in it.
+
+    \b
+    Example:
+      cpq import catalog products.csv
+    """
+
+
+@import_.command("catalog")
+@_file_argument
+@json_option
+@pass_options
+def import_catalog(options: Options, file: Path) -> None:
+    """Load products and their categories. A CSV or a bare list holds products.
+
+    \b
+    Example:
+      cpq import catalog products.csv
+    """
+    _import(options, "catalog", file, section="products")
+
+
+@import_.command("prices")
+@_file_argument
+@json_option
+@pass_options
+def import_prices(options: Options, file: Path) -> None:
+    """Load prices, and price books from a section of that name. A CSV or a bare list holds prices.
+
+    \b
+    Example:
+      cpq import prices prices.csv
+    """
+    _import(options, "prices", file, section="prices")
+
+
+@import_.command("accounts")
+@_file_argument
+@json_option
+@pass_options
+def import_accounts(options: Options, file: Path) -> None:
+    """Load the accounts that quotes are made for. A CSV or a bare list holds accounts.
+
+    \b
+    Example:
+      cpq import accounts accounts.yaml
+    """
+    _import(options, "accounts", file, section="accounts")
+
+
+@click.group()
+def export() -> None:
+    """Write data to a file, in a form that `cpq import` reads.
+
+    \b
+    Example:
+      cpq export catalog --output catalog.yaml
+    """
+
+
+@export.command("catalog")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by the ending of FILE, else json.")
+@click.option(
+    "--output", metavar="FILE", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="Default: stdout."
+)
+@pass_options
+def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
+    """Write all products, with their categories in JSON and YAML.
+
+    Importing the file again changes nothing. For very large catalogues take csv, which is read back in pieces.
+
+    \b
+    Example:
+      cpq export catalog --output products.csv
+    """
+    form = form or _form_of(Path(output.name))
+    # Through a file of its own: a read that had to be repeated must not leave half a catalogue before the whole one.
+    with engine.opened(options) as app, tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as draft:
+        counts = _write_catalog(app, form, draft)
+        draft.seek(0)
+        shutil.copyfileobj(draft, output)
+    warn(f"Exported {' and '.join(f'{count:,} {kind}' for kind, count in counts.items()) or 'nothing'}.")
+
+
+def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
+    """Import one file as the command `import_<kind>`, with a sign of life; what it did, by kind of row."""
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    with Meter(f"Importing {file.name}", app.effects) as meter:
+
+        def work(tx: Tx) -> Answer:
+            report = catalog.import_rows(tx, catalog.read_rows(file, section, meter))
+            return {
+                "created": dict(report.created),
+                "updated": dict(report.updated),
+                "unchanged": dict(report.unchanged),
+                "also_created": report.also_created,
+            }
+
+        return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+
+
+def show_report(*reports: Answer) -> None:
+    """What imports did, a line for each kind of row."""
+    changes = ("created", "updated", "unchanged")
+    rows = [
+        (kind.replace("_", " "), *(report[change].get(kind, 0) for change in changes))
+        for report in reports
+        for kind in report["unchanged"]
+    ]
+    show_table(("", *changes), rows, numbers=changes)
+    if also := [name for report in reports for name in report["also_created"]]:
+        say(f"also created: {', '.join(also)}")
+
+
+def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
+    with engine.opened(options) as app:
+        try:
+            report = load_file(app, kind, file, section)
+        except CpqError as error:
+            if not options.as_json:
+                _show_problems(file, error)
+            raise
+    if options.as_json:
+        show_json(report)
+    else:
+        show_report(report)
+
+
+def _show_problems(file: Path, error: CpqError) -> None:
+    problems = cast("list[dict[str, Any]]", error.details.get("problems", []))
+    rows = [(problem["line"] or "", problem["field"], _reason(problem)) for problem in problems]
+    if rows:
+        warn(f"{file.name}:")
+        show_table(("line", "field", "reason"), rows, numbers=("line",), stream=sys.stderr)
+
+
+def _reason(problem: dict[str, Any]) -> str:
+    near = problem.get("nearest")
+    return f"{problem['message']}; did you mean {near[0]}?" if near else str(problem["message"])
+
+
+def _form_of(output: Path) -> str:
+    ending = output.suffix.lower().lstrip(".")
+    return "yaml" if ending == "yml" else ending if ending in FORMATS else "json"
+
+
+def _write_catalog(app: App, form: str, draft: IO[str]) -> Answer:
+    with Meter("Exporting the catalogue", app.effects) as meter:
+
+        def work(tx: Tx) -> Answer:
+            draft.seek(0)
+            draft.truncate()
+            return dict(exporting.write_catalog(tx, form, draft, meter))
+
+        return engine.read(app, "export_catalog", work, format=form)

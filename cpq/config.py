@@ -1,0 +1,124 @@
+"""Every setting, documented, frozen, and read once: flags win over environment, environment over the `.env` file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from cpq.errors import Code, CpqError, nearest
+
+TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
+"""Every toolset the product knows, in the order they are listed to a client."""
+
+
+def _toolsets(text: str) -> str:
+    for name in (part.strip() for part in text.split(",")):
+        if name not in (*TOOLSETS, "all"):
+            raise ValueError(f"{name!r} is not a toolset; known: {', '.join(TOOLSETS)}, all")
+    return text
+
+
+class Settings(BaseModel):
+    """How this process runs. Field titles are the variables' names; descriptions are the README's table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    home: Path = Field(Path(".cpq"), title="CPQ_HOME", description="where the embedded database, PDFs and indexes live")
+    database_url: str = Field(
+        "", title="CPQ_DATABASE_URL", description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise"
+    )
+    policies_dir: Path | None = Field(None, title="CPQ_POLICIES_DIR", description="your own policies")
+    templates_dir: Path | None = Field(None, title="CPQ_TEMPLATES_DIR", description="your own PDF templates")
+    docs_dir: Path | None = Field(None, title="CPQ_DOCS_DIR", description="root of the docs toolset")
+    chunks_dir: Path | None = Field(None, title="CPQ_CHUNKS_DIR", description="root of the context toolset")
+    toolsets: Annotated[str, AfterValidator(_toolsets)] = Field(
+        "quotes", title="CPQ_TOOLSETS", description=f"comma list of: {', '.join(TOOLSETS)}; or `all`"
+    )
+    key_retention_days: int = Field(
+        30, ge=1, title="CPQ_KEY_RETENTION_DAYS", description="how long an idempotency key is remembered"
+    )
+    transport: Literal["stdio", "streamable-http"] = Field(
+        "stdio", title="MCP_TRANSPORT", description="`stdio` or `streamable-http`"
+    )
+    host: str = Field("127.0.0.1", title="MCP_HOST", description="HTTP bind address")
+    port: int = Field(8765, ge=0, le=65535, title="MCP_PORT", description="HTTP port")
+    allowed_hosts: str = Field(
+        "",
+        title="MCP_ALLOWED_HOSTS",
+        description="comma list of further Host names clients may use, `cpq.example.com` or with `:port`",
+    )
+    auth_token: str = Field(
+        "",
+        title="MCP_AUTH_TOKEN",
+        description="one shared bearer token (caller `agent:mcp`), beside those of `cpq token`",
+    )
+    tool_timeout_seconds: float = Field(
+        120, gt=0, le=3600, title="MCP_TOOL_TIMEOUT", description="seconds, then `TIMEOUT`"
+    )
+    response_token_budget: int = Field(
+        30_000, ge=1000, title="MCP_RESPONSE_TOKEN_BUDGET", description="for long text answers"
+    )
+    rate_limit_per_minute: int = Field(
+        600, ge=0, title="MCP_RATE_LIMIT_PER_MINUTE", description="per caller, token bucket; 0 switches it off"
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", title="MCP_LOG_LEVEL", description="to stderr only"
+    )
+    log_format: Literal["text", "json"] = Field("text", title="MCP_LOG_FORMAT", description="`json` for JSON lines")
+
+    @property
+    def enabled_toolsets(self) -> tuple[str, ...]:
+        wanted = {part.strip() for part in self.toolsets.split(",")}
+        return TOOLSETS if "all" in wanted else tuple(name for name in TOOLSETS if name in wanted)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return not self.database_url or self.database_url.startswith("sqlite")
+
+    @property
+    def sqlite_path(self) -> Path:
+        if self.database_url:
+            return Path(self.database_url.partition(":///")[2])
+        return self.home / "quotewright.db"
+
+
+def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env"), **flags: Any) -> Settings:
+    """The settings of this process. A flag that is None was not given; an empty variable was not set."""
+    variables = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
+    by_title = {str(field.title): name for name, field in Settings.model_fields.items()}
+    given: dict[str, Any] = {name: variables[title] for title, name in by_title.items() if variables.get(title)}
+    given |= {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise _explain(error) from None
+
+
+def shipped(folder: str) -> Path:
+    """A folder that comes with the product: beside the packages in a checkout, inside them in a wheel."""
+    beside, inside = Path(__file__).parent.parent / folder, Path(__file__).parent / "_shipped" / folder
+    return inside if inside.is_dir() else beside
+
+
+def _explain(error: ValidationError) -> CpqError:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0])
+    field = Settings.model_fields.get(name)
+    variable = str(field.title) if field else name
+    hint = nearest(name, Settings.model_fields) if field is None else None
+    return CpqError(Code.VALIDATION_ERROR, f"{variable}: {first['msg']}", field=variable, nearest=hint)
+
+
+def _read_env_file(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    pairs = (line.split("=", 1) for line in path.read_text(encoding="utf-8").splitlines() if "=" in line)
+    return {
+        name.strip().removeprefix("export ").strip(): value.strip().strip("'\"")
+        for name, value in pairs
+        if not name.lstrip().startswith("#")
+    }

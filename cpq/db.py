@@ -1,0 +1,347 @@
+"""SQLite and PostgreSQL behind one `Database`: exact column types, safe settings, and what a retry can cure."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Dialect, Engine
+from sqlalchemy.types import TypeDecorator
+
+from cpq.config import Settings
+from cpq.effects import Effects
+from cpq.errors import Code, CpqError
+from cpq.money import from_micro, to_micro
+from cpq.text import canonical_json, read_json
+
+try:
+    import pysqlite3 as sqlite_driver
+except ImportError:  # Platforms without its wheel use Python's own SQLite.
+    import sqlite3 as sqlite_driver
+
+SQLITE_SAFE_VERSION = (3, 51, 3)
+"""Older ones have the WAL-reset bug; the writer gate avoids the overlap it needs, `cpq doctor` still says so."""
+
+WRITE_DEADLINE_SECONDS = 15.0
+"""How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
+
+
+AnyRow = sa.Row[*tuple[Any, ...]]
+"""A row of a query whose columns are named where it is made."""
+
+
+class Timestamp(TypeDecorator[datetime]):
+    """Aware UTC. On SQLite: ISO text of fixed width, so that text order is time order."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return value.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return datetime.fromisoformat(value) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+class Day(TypeDecorator[date]):
+    """A date without time; ISO text on SQLite."""
+
+    impl = sa.Date
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Date())
+
+    def process_bind_param(self, value: date | None, dialect: Dialect) -> Any:
+        return value.isoformat() if value is not None and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> date | None:
+        return date.fromisoformat(value) if isinstance(value, str) else value
+
+
+class Amount(TypeDecorator[Decimal]):
+    """An exact decimal as whole millionths: sortable and summable on both databases."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.BigInteger())
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
+        return None if value is None else to_micro(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        return None if value is None else from_micro(value)
+
+
+class Json(TypeDecorator[Any]):
+    """An opaque payload in canonical form; decimals stay exact."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        if value == {}:
+            return "{}"
+        return None if value is None else canonical_json(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        if value == "{}":
+            return {}
+        return None if value is None else read_json(value)
+
+
+class Flag(TypeDecorator[bool]):
+    """True or false; 1 or 0 on SQLite, whose strict tables know no boolean."""
+
+    impl = sa.Boolean
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.Boolean())
+
+    def process_bind_param(self, value: bool | None, dialect: Dialect) -> Any:
+        return int(value) if value is not None and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
+        return None if value is None else bool(value)
+
+
+@dataclass(frozen=True)
+class Tx:
+    """What a use case works in: one transaction, one tenant, one moment, one caller."""
+
+    connection: Connection
+    tenant_id: str
+    now: datetime
+    caller: str
+    effects: Effects
+
+    def new_id(self, prefix: str) -> str:
+        return self.effects.new_id(prefix)
+
+
+class Database:
+    """One store. Reads never wait for writers; writes take turns in a fair order on SQLite."""
+
+    def __init__(self, settings: Settings, effects: Effects) -> None:
+        self.is_sqlite = settings.is_sqlite
+        if self.is_sqlite:
+            path = settings.sqlite_path.absolute()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._gate: _WriterGate | None = _WriterGate(path.with_name(path.name + ".writer"), effects)
+            self._writer = _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False)
+            self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
+        else:
+            self._gate = None
+            self._writer = self._reader = _postgres_engine(settings)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent snapshot that cannot write."""
+        with self._reader.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def writing(self, deadline: float) -> Iterator[Connection]:
+        """One transaction that commits on leaving. `deadline` is on the effects' monotonic clock."""
+        if self._gate is None:
+            with self._writer.connect() as connection:
+                with connection.begin():
+                    yield connection
+                _refuse_doubtful_commit(connection)
+        else:
+            with self._gate.held(deadline), self._writer.begin() as connection:
+                yield connection
+
+    def close(self) -> None:
+        self._reader.dispose()
+        self._writer.dispose()
+
+
+def insert_many(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that all name the same columns, at a third of the cost of SQLAlchemy's way of preparing each."""
+    if not rows:
+        return
+    names = list(rows[0])
+    columns = [table.c[name] for name in names]
+    binders = [column.type.dialect_impl(connection.dialect).bind_processor(connection.dialect) for column in columns]
+    converted = (
+        [bind(row[name]) if bind else row[name] for name, bind in zip(names, binders, strict=True)] for row in rows
+    )
+    statement = sa.insert(table).compile(dialect=connection.dialect, column_keys=names)
+    if connection.dialect.positional:
+        order = [names.index(name) for name in statement.positiontup or ()]
+        connection.exec_driver_sql(str(statement), [tuple(values[i] for i in order) for values in converted])
+    else:
+        connection.exec_driver_sql(str(statement), [dict(zip(names, values, strict=True)) for values in converted])
+
+
+def is_transient(error: BaseException) -> bool:
+    """True when the same transaction may succeed if it is run again as a whole."""
+    if not isinstance(error, sa.exc.DBAPIError):
+        return False
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    if sqlstate:
+        return sqlstate in _RETRY_SQLSTATES or sqlstate.startswith("08")
+    if "locked" in str(error.orig) or "busy" in str(error.orig):
+        return isinstance(error, sa.exc.OperationalError)
+    return error.connection_invalidated or "connection" in str(error.orig).lower()
+
+
+def is_storage_full(error: BaseException) -> bool:
+    if not isinstance(error, sa.exc.DBAPIError):
+        return False
+    return getattr(error.orig, "sqlstate", None) == "53100" or "disk is full" in str(error.orig)
+
+
+def sqlite_version() -> tuple[int, ...]:
+    return tuple(sqlite_driver.sqlite_version_info)
+
+
+def migration_engine(settings: Settings) -> Engine:
+    """For Alembic: foreign keys are off before BEGIN, or a batch migration on SQLite would delete the children."""
+    if settings.is_sqlite:
+        path = settings.sqlite_path.absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False, foreign_keys=False)
+    return _postgres_engine(settings)
+
+
+_RETRY_SQLSTATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03"}
+
+
+def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bool = True) -> Engine:
+    engine = sa.create_engine(
+        f"sqlite+pysqlite:///{path}",
+        module=sqlite_driver,
+        pool_size=8,
+        max_overflow=64,
+        connect_args={"timeout": 30, "check_same_thread": False},
+    )
+    pragmas = [
+        "busy_timeout=30000",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        f"foreign_keys={'ON' if foreign_keys else 'OFF'}",
+        "trusted_schema=OFF",
+        "cache_size=-32768",
+        "mmap_size=2147483648",
+        "temp_store=MEMORY",
+        f"query_only={'ON' if query_only else 'OFF'}",
+    ]
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # We own BEGIN; the driver's own one is deferred and fails when upgraded.
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _postgres_engine(settings: Settings) -> Engine:
+    timeout_ms = int(settings.tool_timeout_seconds * 1000)
+    engine = sa.create_engine(
+        settings.database_url,
+        isolation_level="READ COMMITTED",
+        pool_pre_ping=True,
+        pool_size=10,
+        max_overflow=40,
+        connect_args={
+            "connect_timeout": 3,
+            "keepalives_idle": 1,
+            "keepalives_interval": 1,
+            "keepalives_count": 2,
+            "tcp_user_timeout": 3000,
+            "options": f"-c lock_timeout=5000 -c statement_timeout={timeout_ms} "
+            f"-c idle_in_transaction_session_timeout={timeout_ms} -c timezone=UTC",
+        },
+    )
+
+    @event.listens_for(engine, "connect")
+    def _watch(connection: Any, record: Any) -> None:
+        # A cancelled wait for a synchronous standby still answers COMMIT with success, plus this warning.
+        warnings: list[str] = []
+        record.info["commit_warnings"] = warnings
+        connection.add_notice_handler(
+            lambda notice: warnings.append(notice.message_primary or "") if notice.sqlstate == "01000" else None
+        )
+
+    return engine
+
+
+def _refuse_doubtful_commit(connection: Connection) -> None:
+    warnings = connection.info.get("commit_warnings")
+    if warnings:
+        warnings.clear()
+        raise CpqError(
+            Code.UNAVAILABLE,
+            "The database could not confirm that the change is safely stored.",
+            hint="Repeat the call with the same idempotency_key; it will not be done twice.",
+        )
+
+
+class _WriterGate:
+    """Writers of all processes queue here, because SQLite's own busy handler starves some of them for seconds."""
+
+    def __init__(self, path: Path, effects: Effects) -> None:
+        self._path = path
+        self._effects = effects
+        self._threads = threading.Lock()
+
+    @contextmanager
+    def held(self, deadline: float) -> Iterator[None]:
+        if not self._threads.acquire(timeout=max(0.0, deadline - self._effects.monotonic())):
+            raise _busy()
+        try:
+            with self._path.open("ab") as file:
+                self._lock(file.fileno(), deadline)
+                yield  # Closing the file releases the lock.
+        finally:
+            self._threads.release()
+
+    def _lock(self, descriptor: int, deadline: float) -> None:
+        pause = 0.0002
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if self._effects.monotonic() > deadline:
+                    raise _busy() from None
+            self._effects.sleep(pause)
+            pause = min(pause * 1.5, 0.004)
+
+
+def _busy() -> CpqError:
+    return CpqError(
+        Code.UNAVAILABLE,
+        "The database is busy with other writes.",
+        hint="Try again in a few seconds; nothing was changed.",
+        retry_after_seconds=2,
+    )

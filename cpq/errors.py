@@ -1,0 +1,72 @@
+"""The only failure meant for callers: a code from a short list, a message, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Every failure a caller can meet. The list is API: it may grow, never change."""
+
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    NOT_FOUND = "NOT_FOUND"
+    CONFLICT = "CONFLICT"
+    CURRENCY_MISMATCH = "CURRENCY_MISMATCH"
+    CONFIGURATION_INVALID = "CONFIGURATION_INVALID"
+    POLICY_BLOCKED = "POLICY_BLOCKED"
+    FORBIDDEN = "FORBIDDEN"
+    RATE_LIMITED = "RATE_LIMITED"
+    TIMEOUT = "TIMEOUT"
+    UNAVAILABLE = "UNAVAILABLE"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Code.VALIDATION_ERROR: "An argument has the wrong shape or value; `details` names it and what is allowed.",
+    Code.NOT_FOUND: "Nothing with that identifier exists, or the caller may not see it.",
+    Code.CONFLICT: "The thing is in a state that does not allow this, or somebody else was first.",
+    Code.CURRENCY_MISMATCH: "A product has no price in the quote's currency.",
+    Code.CONFIGURATION_INVALID: "The chosen options break a rule of the product.",
+    Code.POLICY_BLOCKED: "A policy forbids this outright; no approval can allow it.",
+    Code.FORBIDDEN: "The caller's role does not allow this.",
+    Code.RATE_LIMITED: "Too many calls; wait `retry_after_seconds`.",
+    Code.TIMEOUT: "The call took too long and was rolled back; nothing changed.",
+    Code.UNAVAILABLE: "A part the call needs is busy or down; nothing changed, try again.",
+    Code.INTERNAL_ERROR: "A fault of ours; `trace_id` finds it in the log.",
+}
+
+
+class CpqError(Exception):
+    """A failure the caller can act on. `details` are JSON values: the field, its bounds, the next call."""
+
+    def __init__(self, code: Code, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details: dict[str, object] = {name: value for name, value in details.items() if value is not None}
+
+
+def next_call(tool: str, **arguments: object) -> dict[str, object]:
+    """The call that repairs the failure, ready to be sent as it is."""
+    return {"tool": tool, "arguments": arguments}
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """Up to three known words that look like `word`, best first."""
+    return get_close_matches(word, sorted(known), n=3, cutoff=0.6)
+
+
+def bad_field(field: str, message: str, **details: object) -> CpqError:
+    """A refused argument; `field` is its JSON pointer."""
+    return CpqError(Code.VALIDATION_ERROR, message, field=field, **details)
+
+
+def problem(code: Code, message: str, **details: object) -> Mapping[str, object]:
+    """One entry of `details.problems`, for calls that report everything wrong at once."""
+    return {"code": code.value, "message": message, **{k: v for k, v in details.items() if v is not None}}

@@ -1,0 +1,65 @@
+"""Log lines to stderr, as text or JSON: one line each whatever a caller sent, and never a secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+_SECRET = re.compile(r"(?i)(bearer\s+|qw_tok-[a-z0-9]+_|password[\"'=:\s]+|secret[\"'=:\s]+)[^\s\"',}]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+
+def configure(level: str, style: Literal["text", "json"]) -> None:
+    """Route all logging of the process through one handler on stderr; stdout belongs to the protocol."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines() if style == "json" else _TextLines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    for noisy in ("mcp", "uvicorn.access", "httpx2", "alembic"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelName(level)))
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(
+            {
+                "ts": _moment(record),
+                "level": record.levelname,
+                "event": _safe(record.getMessage()),
+                "logger": record.name,
+                **_extras(record),
+                **({"traceback": _hide(self.formatException(record.exc_info))} if record.exc_info else {}),
+            },
+            ensure_ascii=True,
+            default=str,
+        )
+
+
+class _TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        extras = "".join(f" {name}={value}" for name, value in _extras(record).items())
+        line = f"{_moment(record)} {record.levelname:7} {record.name} {_safe(record.getMessage())}{extras}"
+        return f"{line}\n{_hide(self.formatException(record.exc_info))}" if record.exc_info else line
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _extras(record: logging.LogRecord) -> dict[str, object]:
+    given = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {name: _safe(value) if isinstance(value, str) else value for name, value in given.items()}
+
+
+def _safe(text: str) -> str:
+    """Without secrets, and without anything that could start a line of its own or turn the reading direction."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", _hide(text))
+
+
+def _hide(text: str) -> str:
+    return _SECRET.sub(r"\1[hidden]", text)

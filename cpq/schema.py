@@ -1,0 +1,260 @@
+"""Every table on one page. Keys start with the tenant; constraints state what must always be true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Text, UniqueConstraint
+
+from cpq.db import Amount, Day, Flag, Json, Timestamp
+
+SCHEMA_VERSION = "0001"
+"""The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _table(name: str, *parts: Any) -> sa.Table:
+    return sa.Table(name, metadata, Column("tenant_id", Text, nullable=False), *parts, sqlite_strict=True)
+
+
+def _text(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, Text, nullable=nullable)
+
+
+def _whole(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=nullable)
+
+
+def _one_of(column: str, *words: str) -> sa.CheckConstraint:
+    listed = ", ".join(f"'{word}'" for word in words)
+    return sa.CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
+
+
+def _belongs_to(table: str, column: str, *, cascade: bool = False) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", column],
+        [f"{table}.tenant_id", f"{table}.id"],
+        ondelete="CASCADE" if cascade else None,
+    )
+
+
+category = _table(
+    "category",
+    _text("id"),
+    _text("name"),
+    Column("specs", Json, nullable=False),
+    Column("attributes", Json, nullable=False),
+    _text("content_hash"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)
+
+product = _table(
+    "product",
+    _text("id"),
+    _text("sku"),
+    _text("sku_key"),
+    _text("name"),
+    _text("description"),
+    _text("product_type"),
+    _text("category_id"),
+    Column("active", Flag, nullable=False),
+    Column("attributes", Json, nullable=False),
+    Column("specs", Json, nullable=False),
+    Column("options", Json, nullable=False),
+    Column("rules", Json, nullable=False),
+    Column("bundle", Json, nullable=True),
+    _text("content_hash"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "sku_key"),
+    _belongs_to("category", "category_id"),
+    _one_of("product_type", "simple", "configurable", "bundle", "service"),
+    Index(None, "tenant_id", "category_id", "active", "id"),
+)
+
+product_spec = _table(
+    "product_spec",
+    _text("product_id"),
+    _text("name"),
+    Column("number", Amount, nullable=True),
+    _text("word", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "product_id", "name"),
+    _belongs_to("product", "product_id", cascade=True),
+    sa.CheckConstraint("(number IS NULL) <> (word IS NULL)", name="one_value"),
+    Index(None, "tenant_id", "name", "number"),
+    Index(None, "tenant_id", "name", "word"),
+)
+
+product_relation = _table(
+    "product_relation",
+    _text("product_id"),
+    _text("kind"),
+    _text("other_id"),
+    _whole("quantity"),
+    _whole("position"),
+    PrimaryKeyConstraint("tenant_id", "product_id", "kind", "other_id"),
+    _belongs_to("product", "product_id", cascade=True),
+    _one_of("kind", "requires", "excludes", "recommends", "component", "substitute"),
+    sa.CheckConstraint("quantity > 0", name="quantity_positive"),
+    sa.CheckConstraint("product_id <> other_id", name="not_itself"),
+)
+
+price_book = _table(
+    "price_book",
+    _text("id"),
+    _text("name"),
+    _text("region", nullable=True),
+    Column("is_default", Flag, nullable=False),
+    _text("content_hash"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)
+
+account = _table(
+    "account",
+    _text("id"),
+    _text("name"),
+    _text("segment"),
+    _text("region"),
+    _text("country"),
+    _text("tax_zone"),
+    _text("tax_status"),
+    _text("tax_note", nullable=True),
+    _text("locale"),
+    _text("time_zone"),
+    _text("currency"),
+    _text("price_book_id"),
+    _text("contact", nullable=True),
+    _text("address", nullable=True),
+    Column("active", Flag, nullable=False),
+    _text("content_hash"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    _belongs_to("price_book", "price_book_id"),
+    _one_of("tax_status", "taxable", "exempt", "reverse_charge"),
+)
+
+price = _table(
+    "price",
+    _text("id"),
+    _text("product_id"),
+    _text("price_book_id", nullable=True),
+    _text("account_id", nullable=True),
+    _text("currency"),
+    Column("unit_price", Amount, nullable=False),
+    _text("billing_period"),
+    _text("tier_mode"),
+    Column("tiers", Json, nullable=False),
+    _text("quantity_scope"),
+    _whole("package_size", nullable=True),
+    _whole("free_quantity"),
+    _whole("priority"),
+    Column("valid_from", Day, nullable=True),
+    Column("valid_to", Day, nullable=True),
+    Column("cost", Amount, nullable=True),
+    _text("tax_category"),
+    Column("tax_included", Flag, nullable=False),
+    Column("surcharges", Json, nullable=False),
+    _text("content_hash"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    _belongs_to("product", "product_id"),
+    _belongs_to("price_book", "price_book_id"),
+    _belongs_to("account", "account_id"),
+    _one_of("billing_period", "one_time", "monthly", "quarterly", "yearly"),
+    _one_of("tier_mode", "none", "volume", "graduated", "package"),
+    _one_of("quantity_scope", "line", "quote"),
+    sa.CheckConstraint("(price_book_id IS NULL) <> (account_id IS NULL)", name="one_owner"),
+    sa.CheckConstraint("unit_price >= 0", name="unit_price_not_negative"),
+    sa.CheckConstraint("valid_from IS NULL OR valid_to IS NULL OR valid_from <= valid_to", name="valid_in_order"),
+    Index(None, "tenant_id", "product_id", "currency"),
+)
+
+principal = _table(
+    "principal",
+    _text("name"),
+    _text("kind"),
+    Column("roles", Json, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "name"),
+    _one_of("kind", "agent", "human"),
+)
+
+token = _table(
+    "token",
+    _text("id"),
+    _text("principal_name"),
+    _text("secret_hash"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=True),
+    Column("revoked_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
+)
+
+idempotency = _table(
+    "idempotency",
+    _text("caller"),
+    _text("operation"),
+    _text("key"),
+    Column("request_hashes", Json, nullable=False),
+    Column("answer", Json, nullable=True),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "caller", "operation", "key"),
+    Index(None, "tenant_id", "expires_at"),
+)
+
+audit_entry = _table(
+    "audit_entry",
+    _text("id"),
+    Column("at", Timestamp, nullable=False),
+    _text("caller"),
+    _text("operation"),
+    _text("arguments_hash"),
+    _text("outcome"),
+    _text("subject", nullable=True),
+    _text("trace_id"),
+    _whole("seq", nullable=True),
+    _text("hash", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "seq"),
+    sa.CheckConstraint("(seq IS NULL) = (hash IS NULL)", name="sealed_whole"),
+    Index(
+        "ix_audit_entry_unsealed",
+        "tenant_id",
+        "at",
+        sqlite_where=sa.text("seq IS NULL"),
+        postgresql_where=sa.text("seq IS NULL"),
+    ),
+)
+
+audit_head = _table(
+    "audit_head",
+    _whole("seq"),
+    _text("hash"),
+    PrimaryKeyConstraint("tenant_id"),
+)
+
+catalog_word = _table(
+    "catalog_word",
+    _text("near"),
+    _text("word"),
+    PrimaryKeyConstraint("tenant_id", "near", "word"),
+)
+"""For typing errors: every dictionary word under each spelling that lacks one or two of its letters.
+
+The word index itself, `catalog_index`, differs between the databases; its migration and `catalog/finding.py` own it.
+"""

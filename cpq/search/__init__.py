@@ -1,0 +1,1 @@
+"""Finding text: how words are read, compared and ranked."""

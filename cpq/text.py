@@ -1,0 +1,117 @@
+"""PURE. What counts as text: normalised, printable, storable on every database and harmless in a log or a page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+_REFUSED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_EXACT = json.JSONDecoder(parse_float=Decimal)
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+_BARE_NUMBER = re.compile(r'"\\u0000(-?[0-9.]+)\\u0000"')
+_UNPRINTED = re.compile(r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Characters that count as printable and yet show nothing."""
+
+_DIRECTION = re.compile(r"[\u061c\u202a-\u202e\u2066-\u2069]")
+_MARKS_MAX = 30
+"""Unicode's own bound for text that is safe to stream; sorting the marks of one letter takes quadratic time."""
+
+_NEITHER_WORD_NOR_ASCII = re.compile(rf"[^\w\s\x00-\x7f]{{{_MARKS_MAX + 1},}}")
+
+
+def clean(text: str) -> str:
+    """`text` in one Unicode form; ValueError when it holds control characters or half a character."""
+    if text.isascii():
+        if text.isprintable():
+            return text
+    else:
+        _refuse_floods(text)
+        text = unicodedata.normalize("NFC", text)
+    if found := _REFUSED.search(text):
+        raise ValueError(f"holds a character that is not text (U+{ord(found[0]):04X})")
+    return text
+
+
+def clean_identifier(text: str) -> str:
+    """Trimmed and not blank; invisible and direction-changing characters are refused, lest two ids look alike."""
+    text = clean(text).strip()
+    if not text:
+        raise ValueError("is blank")
+    if not text.isprintable() or _UNPRINTED.search(text):
+        raise ValueError("holds an invisible character or a blank other than a space")
+    return text
+
+
+def clean_line(text: str) -> str:
+    """Trimmed, not blank, on one line, and read in the order it is written: a name, a title, a label."""
+    text = clean(text).strip()
+    if not text:
+        raise ValueError("is blank")
+    if "\t" in text or text.splitlines() != [text]:
+        raise ValueError("is one line of text")
+    if found := _DIRECTION.search(text):
+        raise ValueError(f"holds a character that turns the direction of the text (U+{ord(found[0]):04X})")
+    return text
+
+
+def canonical_json(value: object) -> str:
+    """One spelling for equal values: sorted keys, no blanks, exact numbers. What is stored and hashed is this."""
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_value)
+    return _BARE_NUMBER.sub(r"\1", written) if "\\u0000" in written else written
+
+
+def read_json(text: str) -> Any:
+    """The value that `canonical_json` wrote; numbers with a point come back as exact decimals."""
+    return _EXACT.decode(text)
+
+
+def fingerprint(value: object) -> str:
+    """SHA-256 of the canonical JSON of `value`, in hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def to_wire(value: Any) -> Any:
+    """JSON values for a client: decimals as numbers (15 digits survive), moments as `…Z`, enums as their words."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict or isinstance(value, Mapping):
+        return {name: item if type(item) in _PLAIN else to_wire(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_wire(item) for item in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    return value.value if isinstance(value, Enum) else value
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, Decimal):
+        # Marked with NUL, which no stored text may hold, and unquoted afterwards: json writes no decimals itself.
+        return f"\0{_digits(value)}\0"
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def _digits(number: Decimal) -> str:
+    """Without exponent, trailing zeros or a negative zero; by text, because arithmetic would round to its context."""
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def _refuse_floods(text: str) -> None:
+    for run in _NEITHER_WORD_NOR_ASCII.findall(text):
+        if sum(map(bool, map(unicodedata.combining, run))) > _MARKS_MAX:
+            raise ValueError(f"holds more than {_MARKS_MAX} combining marks in a row")

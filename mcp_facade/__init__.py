@@ -1,0 +1,1 @@
+"""The engine as MCP tools: translation only, no rule of its own."""

@@ -1,0 +1,277 @@
+"""`cpq demo`: a real MCP client starts the real server over stdio and does the product's main job, step by step.
+
+A step is a function in `STEPS`; what it learns for later ones it keeps in `Demo.kept`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError, StdioServerParameters
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cpq.errors import Code, CpqError
+from cpq.money import MINOR_DIGITS
+from mcp_facade.prompts import PROMPT_NAME
+
+PIPE_WIDTH = 10_000
+CALL_TIMEOUT_SECONDS = 30
+
+Body = dict[str, Any]
+
+
+def main() -> int:
+    exit_code = 0
+    try:
+        anyio.run(_walk)
+    except* (MCPError, CpqError, OSError) as failures:
+        sys.stderr.write(f"The demo stopped: {_first(failures)}\n")
+        exit_code = 1
+    return exit_code
+
+
+@dataclass
+class Demo:
+    """The client, the screen, and what earlier steps found."""
+
+    client: Client
+    console: Console
+    kept: Body = field(default_factory=dict)
+    step: int = 0
+    calls: int = 0
+
+    def heading(self, title: str) -> None:
+        self.step += 1
+        self.console.print()
+        self.console.print(Text(f"{self.step}. {title}", style="bold cyan"))
+
+    def announce(self, request: str) -> None:
+        self.calls += 1
+        self.say(f"→ {request}", style="green")
+
+    async def call(self, tool: str, **arguments: object) -> Body:
+        """Call a tool and return its answer, which must be a success."""
+        body = await self.try_call(tool, arguments)
+        if "error" in body:
+            raise CpqError(Code.INTERNAL_ERROR, f"{tool} answered {body['error']['code']}: {body['error']['message']}")
+        return body
+
+    async def try_call(self, tool: str, arguments: Body) -> Body:
+        """Call a tool and return what it answers, the error envelope included."""
+        self.announce(f"{tool} {json.dumps(arguments, ensure_ascii=False)}")
+        body: Body = (await self.client.call_tool(tool, arguments)).structured_content or {}
+        return body
+
+    async def read(self, uri: str) -> Body:
+        self.announce(f"resources/read {uri}")
+        contents = (await self.client.read_resource(uri)).contents
+        body: Body = json.loads(getattr(contents[0], "text", "{}"))
+        return body
+
+    def say(self, text: str, style: str = "") -> None:
+        self.console.print(Padding(Text(text, style=style), (0, 0, 0, 3), expand=False))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Columns whose heading ends in `#` hold numbers."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column.rstrip("#"), justify="right" if column.endswith("#") else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        self.console.print(Padding(table, (0, 0, 0, 3), expand=False))
+
+
+async def list_tools(demo: Demo) -> None:
+    """What an agent sees first."""
+    demo.heading("Connect, and see what the server offers")
+    demo.announce("tools/list")
+    tools = (await demo.client.list_tools()).tools
+    info = demo.client.server_info
+    name = f"{info.title or info.name} {info.version}" if info else "The server"
+    demo.say(f"{name} speaks MCP {demo.client.protocol_version} and has {len(tools)} tools:")
+    rows = [(tool.name, tool.title, _kind(tool)) for tool in tools]
+    demo.table(("tool", "title", "kind"), rows)
+
+
+async def search_by_words(demo: Demo) -> None:
+    demo.heading("Find a product by what the customer said")
+    page = await demo.call("catalog_search", query="oilless compressor 100 hp", limit=5)
+    _show_page(demo, page)
+    demo.kept["machine"] = next((item for item in page["items"] if item["product_type"] == "configurable"), None)
+
+
+async def search_a_category(demo: Demo) -> None:
+    demo.heading("List a category, page by page")
+    _show_page(demo, await demo.call("catalog_search", category="compressors", limit=3, page=2))
+
+
+async def search_with_a_typing_error(demo: Demo) -> None:
+    demo.heading("Find it in spite of a typing error")
+    _show_page(demo, await demo.call("catalog_search", query="compresor", limit=3))
+
+
+async def search_a_plan(demo: Demo) -> None:
+    demo.heading("Find the Pro Plan")
+    page = await demo.call("catalog_search", query="Pro Plan")
+    _show_page(demo, page)
+    demo.kept["plan"] = page["items"][0] if page["items"] else None
+
+
+async def get_a_product(demo: Demo) -> None:
+    demo.heading("Read the product before offering it: specs, options, rules")
+    chosen = demo.kept.get("machine") or demo.kept.get("plan") or await _any_product(demo)
+    product = await demo.call("catalog_get", product_id=chosen["id"], include_relationships=True)
+    demo.kept["product"] = product
+    demo.say(f"{product['name']} ({product['sku']}), {product['product_type']}")
+    demo.say(", ".join(f"{name} {_measure(spec)}" for name, spec in product["specs"].items()))
+    options = [
+        (option["name"], option.get("label"), _choices(option), option.get("default")) for option in product["options"]
+    ]
+    if options:
+        demo.table(("option", "label", "choices", "default"), options)
+    for rule in product["rules"]:
+        demo.say(f"rule: {rule}")
+    for related in product["relationships"]:
+        demo.say(f"{related['kind']}: {related['quantity']} × {related['name'] or related['product_id']}")
+
+
+async def show_prices(demo: Demo) -> None:
+    demo.heading("Its list prices, from the same answer")
+    columns = ("price book", "currency", "unit price#", "billing", "tiers", "option surcharges")
+    rows = [
+        (
+            price["price_book"],
+            price["currency"],
+            _amount(price["unit_price"], price["currency"]),
+            price["billing_period"],
+            price["tier_mode"] if price["tiers"] else None,
+            ", ".join(price["option_surcharges"]) or None,
+        )
+        for price in demo.kept["product"]["prices"]
+    ]
+    demo.table(columns, rows)
+
+
+async def heal_an_error(demo: Demo) -> None:
+    demo.heading("Make a mistake, and follow the server's advice")
+    error = (await demo.try_call("catalog_get", {"product_id": "Pro Plan"}))["error"]
+    demo.say(f"{error['code']}: {error['message']}", style="yellow")
+    advice = error["details"]["next_call"]
+    demo.say("The error carries the next call, ready to be sent:")
+    _show_page(demo, await demo.call(advice["tool"], **advice["arguments"]))
+
+
+async def read_the_resource(demo: Demo) -> None:
+    demo.heading("Read the same product as a resource")
+    product = await demo.read(f"product://{demo.kept['product']['id']}")
+    demo.say(f"{product['name']}: {len(product['prices'])} prices, {len(product['options'])} options")
+
+
+async def get_the_prompt(demo: Demo) -> None:
+    demo.heading("Ask the server how a deal is meant to be quoted")
+    wish = "150 seats of the Pro Plan for a year"
+    demo.announce(f"prompts/get {PROMPT_NAME} {json.dumps({'wish': wish})}")
+    messages = (await demo.client.get_prompt(PROMPT_NAME, {"wish": wish})).messages
+    lines = [line for line in str(getattr(messages[0].content, "text", "")).splitlines() if line.strip()]
+    for line in lines[:5]:
+        demo.say(line)
+    demo.say(f"… and {len(lines) - 5} lines more")
+
+
+STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
+    list_tools,
+    search_by_words,
+    search_a_category,
+    search_with_a_typing_error,
+    search_a_plan,
+    get_a_product,
+    show_prices,
+    heal_an_error,
+    read_the_resource,
+    get_the_prompt,
+)
+"""The demo, in the order an agent works."""
+
+
+async def _walk() -> None:
+    # -P: a file in the current folder never takes the place of one of our modules.
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-P", "-m", "mcp_facade"],
+        env={"MCP_LOG_LEVEL": "WARNING", **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": "quotes"},
+    )
+    async with Client(server, read_timeout_seconds=CALL_TIMEOUT_SECONDS) as client:
+        demo = Demo(client, _console())
+        for step in STEPS:
+            await step(demo)
+        demo.console.print()
+        demo.console.print(Text(f"Done: {demo.step} steps, {demo.calls} requests over MCP on stdio.", style="bold"))
+
+
+def _console() -> Console:
+    is_plain = bool(os.environ.get("NO_COLOR"))
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(width=width, color_system=None if is_plain else "auto", highlight=False, markup=False, emoji=False)
+
+
+async def _any_product(demo: Demo) -> Body:
+    """For a catalogue that is not the sample: the first product of the first category that the server names."""
+    advice = (await demo.try_call("catalog_search", {}))["error"]["details"]["next_call"]
+    items = (await demo.call(advice["tool"], **advice["arguments"]))["items"]
+    if not items:
+        raise CpqError(Code.NOT_FOUND, "the catalogue is empty; `cpq init --sample` fills it")
+    first: Body = items[0]
+    return first
+
+
+def _show_page(demo: Demo, page: Body) -> None:
+    if page["items"]:
+        rows = [(item["id"], item["sku"], item["name"], item["product_type"]) for item in page["items"]]
+        demo.table(("id", "sku", "name", "type"), rows)
+    where = page["pagination"]
+    demo.say(f"page {where['page']}, {len(page['items'])} of {where['total']} hits")
+    if "hint" in page:
+        demo.say(page["hint"], style="yellow")
+
+
+def _kind(tool: Any) -> str:
+    return "reads" if tool.annotations and tool.annotations.read_only_hint else "writes"
+
+
+def _measure(spec: Body) -> str:
+    return f"{spec['value']} {spec['unit']}" if spec["unit"] else str(spec["value"])
+
+
+def _choices(option: Body) -> str:
+    if option.get("values"):
+        return ", ".join(map(str, option["values"]))
+    bounds = "–".join(str(option[end]) for end in ("min", "max") if option.get(end) is not None)
+    return f"{option['type']} {bounds} {option.get('unit') or ''}".strip()
+
+
+def _amount(number: object, currency: str) -> str:
+    """With the currency's own digits, and more where the price has more."""
+    exact = Decimal(str(number))
+    exponent = exact.normalize().as_tuple().exponent
+    digits = max(MINOR_DIGITS[currency], -exponent if isinstance(exponent, int) else 0)
+    return f"{exact:,.{digits}f}"
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    inner = failures.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+if __name__ == "__main__":
+    sys.exit(main())

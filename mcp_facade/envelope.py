@@ -1,0 +1,107 @@
+"""The two shapes a tool answers in: its result, or `{"error": {code, message, details}}`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from cpq.errors import Code, CpqError, nearest
+from cpq.text import to_wire
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What goes to the client. `text` is the same JSON as `body`."""
+
+    body: dict[str, Any]
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def code(self) -> str:
+        return str(self.body["error"]["code"]) if self.is_error else "OK"
+
+
+def success(answer: Mapping[str, Any]) -> Reply:
+    return Reply(to_wire(answer))
+
+
+def failure(error: CpqError) -> Reply:
+    body = {"code": error.code.value, "message": error.message, "details": to_wire(error.details) or None}
+    return Reply({"error": body}, is_error=True)
+
+
+def internal_failure(trace_id: str) -> Reply:
+    """Nothing of the cause leaves the process; the log has it under the same trace id."""
+    return failure(
+        CpqError(
+            Code.INTERNAL_ERROR,
+            "Something went wrong on our side; nothing was changed.",
+            trace_id=trace_id,
+            hint="Try once more. If it stays, give the trace_id to the operator.",
+        )
+    )
+
+
+def invalid_arguments(error: ValidationError, schema: Mapping[str, Any]) -> CpqError:
+    """Every refused argument as a JSON pointer with the reason and what is allowed instead."""
+    problems = [_problem(fault, schema) for fault in error.errors(include_url=False, include_input=False)]
+    first = dict(problems[0])
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"{first['field'] or '/'}: {first.pop('message')}{more}"
+    return CpqError(Code.VALIDATION_ERROR, message, **first, problems=problems)
+
+
+def with_error_arm(schema: dict[str, Any]) -> dict[str, Any]:
+    """An output schema that the error envelope satisfies too; some clients check errors against it and would throw."""
+    properties = {**schema.get("properties", {}), "error": ERROR_SCHEMA}
+    arms = [{"required": schema.get("required", [])}, {"required": ["error"]}]
+    widened = {key: value for key, value in schema.items() if key not in ("required", "properties")}
+    return {**widened, "type": "object", "properties": properties, "anyOf": arms}
+
+
+ERROR_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Present instead of the result when the call failed.",
+    "properties": {
+        "code": {"type": "string", "enum": [code.value for code in Code]},
+        "message": {"type": "string"},
+        "details": {"type": ["object", "null"]},
+    },
+    "required": ["code", "message", "details"],
+}
+
+_BOUNDS = {
+    "ge": "minimum",
+    "le": "maximum",
+    "gt": "above",
+    "lt": "below",
+    "max_length": "maximum",
+    "min_length": "minimum",
+}
+
+
+def _problem(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    path = [str(part) for part in fault["loc"]]
+    pointer = "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)[:200]
+    known = list(schema.get("properties", ()))
+    problem: dict[str, Any] = {"field": pointer, "message": str(fault["msg"]).removeprefix("Value error, ")}
+    if fault["type"] == "extra_forbidden":
+        problem |= {"message": "is not an argument of this tool", "allowed": known}
+        if near := nearest(path[-1][:64], known):
+            problem["nearest"] = near[0]
+    elif fault["type"] == "missing":
+        problem["message"] = "is required"
+    for name, value in fault.get("ctx", {}).items():
+        if name in _BOUNDS:
+            problem[_BOUNDS[name]] = value
+        elif name == "expected":
+            problem["allowed"] = value
+    return problem

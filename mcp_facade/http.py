@@ -1,0 +1,236 @@
+"""The HTTP door: Host and Origin checks, who is calling, health and metrics, and the MCP endpoint behind them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import sqlalchemy as sa
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cpq import __version__, access
+from cpq.access import LOCAL_AGENT, Permission, Principal
+from cpq.app import App, Call, Command
+from cpq.config import Settings
+from cpq.errors import Code, CpqError
+from cpq.metrics import HTTP_REJECTED, exposition
+from cpq.schema import SCHEMA_VERSION
+from mcp_facade.envelope import failure
+from mcp_facade.intake import HEAL_BYTES_MAX, heal
+from mcp_facade.registry import RateLimiter
+
+if TYPE_CHECKING:
+    from mcp_facade.server import HttpEndpoint
+
+log = logging.getLogger("cpq.http")
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ANONYMOUS = Principal("anonymous", "agent", frozenset())
+
+
+def build(app: App, endpoint: HttpEndpoint) -> ASGIApp:
+    """The whole HTTP application."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with endpoint.lifespan():
+            yield
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    async def readyz(_: Request) -> Response:
+        parts = await anyio.to_thread.run_sync(readiness, app)
+        is_ready = all(part == "ok" for part in parts.values())
+        return JSONResponse({"status": "ok" if is_ready else "unready", "parts": parts}, 200 if is_ready else 503)
+
+    async def metrics(_: Request) -> Response:
+        return PlainTextResponse(exposition(), media_type="text/plain; version=0.0.4")
+
+    routes = [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", metrics),
+        Mount("/", _Bearer(_Readable(endpoint.application), app)),
+    ]
+    return _Door(Starlette(routes=routes, lifespan=lifespan), app.settings)
+
+
+def require_safe_bind(app: App) -> None:
+    """Refuse to listen to the network while nobody has to say who they are."""
+    if app.settings.host not in LOOPBACK and not _has_callers(app):
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            f"MCP_HOST is {app.settings.host}, which others can reach, but no token exists, so anyone could call.",
+            hint="Run `cpq token create --name NAME --role agent`, or set MCP_AUTH_TOKEN, or bind to 127.0.0.1.",
+        )
+
+
+def readiness(app: App) -> dict[str, str]:
+    """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
+    try:
+        found = app.schema_version()
+    except sa.exc.SQLAlchemyError:
+        return {"database": "does not answer", "migrations": "unknown"}
+    expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
+    return {"database": "ok", "migrations": "ok" if found == SCHEMA_VERSION else expected}
+
+
+def allowed_hosts(settings: Settings) -> list[str]:
+    """Host headers that are answered: loopback and the bind address on our port, and those the operator lists."""
+    own = {*LOOPBACK, settings.host} - {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+    listed = [host.strip() for host in settings.allowed_hosts.split(",") if host.strip()]
+    return [*sorted(f"{_bracketed(host)}:{settings.port}" for host in own), *listed]
+
+
+def allowed_origins(settings: Settings) -> list[str]:
+    return [f"{scheme}://{host}" for host in allowed_hosts(settings) for scheme in ("http", "https")]
+
+
+class _Door:
+    """Answers only to names we have, so that a page in a browser cannot reach us through a name of its own."""
+
+    def __init__(self, application: ASGIApp, settings: Settings) -> None:
+        self._application = application
+        self._hosts = set(allowed_hosts(settings))
+        self._origins = set(allowed_origins(settings))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if headers.get("host") not in self._hosts:
+            reason, status = "host", 421
+        elif origin is not None and origin not in self._origins:
+            reason, status = "origin", 403
+        else:
+            await self._application(scope, receive, _hardened(send))
+            return
+        HTTP_REJECTED.labels(reason=reason).inc()
+        log.warning("request refused", extra={"reason": reason, "value": headers.get(reason, "")[:100]})
+        error = CpqError(Code.FORBIDDEN, f"This {reason.capitalize()} is not served here.", hint="MCP_ALLOWED_HOSTS")
+        await JSONResponse(failure(error).body, status)(scope, receive, send)
+
+
+class _Bearer:
+    """Finds out who calls. Without any token on a loopback address, that is the operator's own agent."""
+
+    def __init__(self, application: ASGIApp, app: App) -> None:
+        self._application = application
+        self._app = app
+        self._shared = _digest(app.settings.auth_token) if app.settings.auth_token else None
+        self._strangers = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        presented = token.strip() if scheme.lower() == "bearer" else ""
+        principal = await anyio.to_thread.run_sync(self._identify, presented)
+        if principal is not None:
+            await self._application({**scope, "cpq.principal": principal}, receive, send)
+            return
+        await self._refuse(scope, receive, send)
+
+    def _identify(self, presented: str) -> Principal | None:
+        if self._shared and presented and hmac.compare_digest(_digest(presented), self._shared):
+            return LOCAL_AGENT
+        if presented:
+            with self._app.database.reading() as connection:
+                return access.verify_token(connection, presented, self._app.effects.now())
+        return None if _has_callers(self._app) else LOCAL_AGENT
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        HTTP_REJECTED.labels(reason="token").inc()
+        error = CpqError(
+            Code.FORBIDDEN, "A valid bearer token is needed.", hint="Send the header `Authorization: Bearer …`."
+        )
+        status = 401
+        try:
+            self._strangers.take(ANONYMOUS.caller)
+            call = Call(ANONYMOUS, self._app.effects.new_id("tr-"))
+            await anyio.to_thread.run_sync(
+                self._app.note, call, Command("authenticate", Permission.READ), Code.FORBIDDEN.value
+            )
+        except CpqError as limited:
+            error, status = limited, 429
+        headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if status == 401 else {"Retry-After": "1"}
+        await JSONResponse(failure(error).body, status, headers)(scope, receive, send)
+
+
+class _Readable:
+    """Hands on a body the SDK can parse, so that hostile values meet the check that names them."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            await self._application(scope, receive, send)
+            return
+        first = await receive()
+        body = first.get("body", b"")
+        if first["type"] == "http.request" and not first.get("more_body") and len(body) <= HEAL_BYTES_MAX:
+            try:
+                json.loads(body)
+                is_suspect = b"\\u" in body or b"e" in body or len(body) > 10_000
+            except (ValueError, RecursionError):
+                is_suspect = True
+            if is_suspect:
+                first = {**first, "body": await anyio.to_thread.run_sync(heal, body)}
+        await self._application(_with_length(scope, first), _again(first, receive), send)
+
+
+def _again(first: Message, receive: Receive) -> Receive:
+    waiting = [first]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+def _with_length(scope: Scope, first: Message) -> Scope:
+    if first.get("more_body"):
+        return scope
+    length = str(len(first.get("body", b""))).encode()
+    headers = [(k, length if k == b"content-length" else v) for k, v in scope["headers"]]
+    return {**scope, "headers": headers}
+
+
+def _hardened(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            extra = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+            present = {name.lower() for name, _ in message.get("headers", ())}
+            headers = [*message.get("headers", ()), *(pair for pair in extra if pair[0] not in present)]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return sending
+
+
+def _has_callers(app: App) -> bool:
+    if app.settings.auth_token:
+        return True
+    with app.database.reading() as connection:
+        return access.has_tokens(connection)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

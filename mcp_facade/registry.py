@@ -1,0 +1,259 @@
+"""Turns functions into tools: `@tool` reads the signature, `Registry.call` validates, runs, and wraps the answer."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from cpq.access import Permission
+from cpq.app import Answer, App, Call, Command
+from cpq.config import TOOLSETS
+from cpq.db import Tx
+from cpq.effects import Effects
+from cpq.errors import Code, CpqError, nearest
+from cpq.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
+from mcp_facade.arguments import require_shallow
+from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
+
+log = logging.getLogger("cpq.tools")
+
+KEY = "idempotency_key"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool, as its function says it: name, description and schemas come from there."""
+
+    name: str
+    title: str
+    description: str
+    toolset: str
+    needs: Permission
+    writes: bool
+    is_destructive: bool
+    subject: str | None
+    is_job: bool
+    run: Callable[..., Any]
+    arguments: type[BaseModel]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a long tool gets instead of a transaction: it opens its own, reports progress, and asks whether to go on."""
+
+    app: App
+    call: Call
+    command: Command
+
+    def read(self, work: Callable[[Tx], Answer]) -> Answer:
+        return self.app.read(self.call, self.command, work)
+
+    def write(self, work: Callable[[Tx], Answer]) -> Answer:
+        return self.app.write(self.call, self.command, work).answer
+
+    def progress(self, done: int, total: int, message: str) -> None:
+        """Tell the client how far it is, and stop here if the client has left."""
+        self.call.check()
+        self.call.progress(done, total, message)
+
+
+def tool(
+    *,
+    title: str,
+    toolset: str,
+    needs: Permission,
+    writes: bool = False,
+    is_destructive: bool = False,
+    subject: str | None = None,
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function whose first parameter is a `Tx` (one transaction) or a `Job` (long work).
+
+    `subject` names the argument that says which quote or product the call is about.
+    """
+    assert toolset in TOOLSETS, toolset
+
+    def make(function: Callable[..., Any]) -> Tool:
+        hints = typing.get_type_hints(function, include_extras=True)
+        first, *rest = inspect.signature(function).parameters.values()
+        fields: dict[str, Any] = {p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in rest}
+        model = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+        output = TypeAdapter(hints["return"]).json_schema(mode="serialization", schema_generator=_WireSchema)
+        return Tool(
+            name=function.__name__,
+            title=title,
+            description=inspect.getdoc(function) or "",
+            toolset=toolset,
+            needs=needs,
+            writes=writes,
+            is_destructive=is_destructive,
+            subject=subject,
+            is_job=hints[first.name] is Job,
+            run=function,
+            arguments=model,
+            input_schema=_untitled(model.model_json_schema(schema_generator=_WireSchema)),
+            output_schema=with_error_arm(_untitled(output)),
+        )
+
+    return make
+
+
+class Registry:
+    """The tools that are switched on, and the one way to call them."""
+
+    def __init__(self, app: App, tools: Iterable[Tool]) -> None:
+        self._app = app
+        self.tools = {tool.name: tool for tool in tools}
+        self._limiter = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
+
+    def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
+        """Never raises: whatever happens becomes a result or the envelope, a log line, a metric and an audit entry."""
+        started = self._app.effects.monotonic()
+        tool = self.tools.get(name)
+        label = tool.name if tool else "unknown"
+        try:
+            reply = self._run(call, tool, name, arguments)
+        except CpqError as error:
+            reply = failure(error)
+        except Exception:
+            log.exception("tool crashed", extra={"tool": label, "trace_id": call.trace_id})
+            reply = internal_failure(call.trace_id)
+        seconds = self._app.effects.monotonic() - started
+        TOOL_CALLS.labels(tool=label, code=reply.code).inc()
+        TOOL_SECONDS.labels(tool=label).observe(seconds)
+        log.info(
+            "tool called",
+            extra={
+                "tool": label,
+                "code": reply.code,
+                "caller": call.principal.caller,
+                "trace_id": call.trace_id,
+                "duration_ms": round(seconds * 1000, 1),
+            },
+        )
+        return reply
+
+    def _run(self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]) -> Reply:
+        tool, command, given = self._admit(call, tool, name, arguments)
+        if tool.is_job:
+            return success(tool.run(Job(self._app, call, command), **given))
+        if not tool.writes:
+            return success(self._app.read(call, command, lambda tx: tool.run(tx, **given)))
+        outcome = self._app.write(call, command, lambda tx: tool.run(tx, **given))
+        if outcome.replayed:
+            REPLAYS.labels(operation=tool.name).inc()
+        return success({**outcome.answer, "replayed": outcome.replayed})
+
+    def _admit(
+        self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]
+    ) -> tuple[Tool, Command, dict[str, Any]]:
+        """Everything that can be refused before the engine is asked; a refusal is on record like every call."""
+        command = Command(tool.name if tool else "unknown", Permission.READ)
+        refusal: Code | None = Code.INTERNAL_ERROR
+        try:
+            require_shallow(arguments)
+            command = _command(tool, arguments)
+            self._limiter.take(call.principal.caller)
+            if tool is None:
+                raise self._unknown(name)
+            self._app.allow(call, command)
+            given = _validate(tool, arguments)
+            refusal = None
+            return tool, replace(command, subject=given[tool.subject] if tool.subject else None), given
+        except CpqError as error:
+            refusal = error.code
+            raise
+        finally:
+            if refusal is not None:
+                self._app.note(call, command, refusal.value)
+
+    def _unknown(self, name: str) -> CpqError:
+        known = sorted(self.tools)
+        return CpqError(
+            Code.NOT_FOUND,
+            "There is no tool of that name.",
+            nearest=nearest(name[:64], known) or None,
+            allowed=known,
+            hint="Tools of a toolset that is switched off do not exist; `tools/list` shows what does.",
+        )
+
+
+class RateLimiter:
+    """A token bucket for each caller: a minute's worth may come at once, then they come evenly."""
+
+    def __init__(self, per_minute: int, effects: Effects) -> None:
+        self._per_minute = per_minute
+        self._effects = effects
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str) -> None:
+        """Let one call pass, or raise RATE_LIMITED with the seconds to wait."""
+        if not self._per_minute:
+            return
+        with self._lock:
+            now = self._effects.monotonic()
+            left, since = self._buckets.get(caller, (self._per_minute, now))
+            left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
+            self._buckets[caller] = (left - 1 if left >= 1 else left, now)
+        if left < 1:
+            wait = max(0.1, round((1 - left) * 60 / self._per_minute, 1))
+            raise CpqError(
+                Code.RATE_LIMITED,
+                f"More than {self._per_minute} calls in a minute.",
+                retry_after_seconds=wait,
+                hint=f"Wait {wait} seconds, then repeat the call as it is.",
+            )
+
+
+class _WireSchema(GenerateJsonSchema):
+    """Decimals are JSON numbers on the wire."""
+
+    def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        return {"type": "number"}
+
+
+def _command(tool: Tool | None, arguments: Mapping[str, Any]) -> Command:
+    if tool is None:
+        return Command("unknown", Permission.READ, arguments)
+    key = arguments.get(KEY) if tool.writes else None
+    return Command(
+        tool.name,
+        tool.needs,
+        {name: value for name, value in arguments.items() if name != KEY},
+        key if isinstance(key, str) else None,
+    )
+
+
+def _validate(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    fields = tool.arguments.model_fields
+    # Many clients send null for what they leave out.
+    given = {n: v for n, v in arguments.items() if v is not None or n not in fields or fields[n].is_required()}
+    try:
+        return dict(tool.arguments.model_validate(given))
+    except ValidationError as error:
+        raise invalid_arguments(error, tool.input_schema) from None
+
+
+def _untitled(schema: Any) -> Any:
+    """Without the titles pydantic makes of field names: they tell a model nothing and cost tokens."""
+    if isinstance(schema, list):
+        return [_untitled(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _untitled(part) for name, part in value.items()}
+        if key in ("properties", "$defs")
+        else _untitled(value)
+        for key, value in schema.items()
+        if key != "title"
+    }

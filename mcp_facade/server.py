@@ -1,0 +1,309 @@
+"""The MCP server: the only file that knows the SDK. It takes calls to worker threads and answers back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import mcp_types as types
+from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.caching import CacheHint
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ConfigDict, ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cpq import __version__
+from cpq.access import LOCAL_AGENT, Principal
+from cpq.app import App, Call
+from cpq.errors import Code, CpqError
+from mcp_facade.envelope import Reply, failure
+from mcp_facade.intake import HEAL_BYTES_MAX, heal
+from mcp_facade.prompts import INSTRUCTIONS, PROMPT_DESCRIPTION, PROMPT_NAME, PROMPT_TITLE, recommended_order
+from mcp_facade.registry import Registry, Tool
+
+log = logging.getLogger("cpq.server")
+
+PROGRESS_INTERVAL_SECONDS = 0.1
+MESSAGE_BYTES_MAX = 4 * 1024 * 1024
+
+
+class Facade(MCPServer[None]):
+    """Our registry behind the SDK's server: the SDK speaks the protocol, the registry answers."""
+
+    def __init__(self, app: App, tools: list[Tool], principal: Principal = LOCAL_AGENT) -> None:
+        super().__init__(
+            "quotewright",
+            title="Quotewright",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            log_level=app.settings.log_level,
+            cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="public")},
+            middleware=[_tolerate_arguments],
+        )
+        self.app = app
+        self.registry = Registry(app, tools)
+        self._local_principal = principal
+        self._add_product_resource()
+        self.prompt(name=PROMPT_NAME, title=PROMPT_TITLE, description=PROMPT_DESCRIPTION)(recommended_order)
+
+    async def list_tools(self) -> list[types.Tool]:
+        return [_describe(tool) for tool in self.registry.tools.values()] + await super().list_tools()
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Every failure comes back as the envelope; only tools that the SDK itself holds (tests add some) go to it."""
+        if name not in self.registry.tools and self._tool_manager.get_tool(name) is not None:
+            return await super().call_tool(name, arguments, context)
+        reply = await self._answer(name, arguments, context)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=reply.text)],
+            structured_content=reply.body,
+            is_error=reply.is_error,
+        )
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """The SDK answers an unknown prompt with an internal error; the protocol wants the caller to be told."""
+        known = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in known:
+            raise MCPError(types.INVALID_PARAMS, "There is no prompt of that name.", {"allowed": sorted(known)})
+        required = {argument.name for argument in known[name].arguments or () if argument.required}
+        if missing := sorted(required - set(arguments or {})):
+            raise MCPError(types.INVALID_PARAMS, f"The prompt needs {', '.join(missing)}.", {"missing": missing})
+        return await super().get_prompt(name, arguments, context)
+
+    async def serve_stdio(self) -> None:
+        await _serve_stdio(self._lowlevel_server)
+
+    def http_endpoint(self, allowed_hosts: list[str], allowed_origins: list[str]) -> HttpEndpoint:
+        """The `/mcp` endpoint as an ASGI application, and the lifespan it needs."""
+        inner = self.streamable_http_app(
+            transport_security=TransportSecuritySettings(allowed_hosts=allowed_hosts, allowed_origins=allowed_origins),
+            max_request_body_size=MESSAGE_BYTES_MAX,
+            session_idle_timeout=900,
+            max_sessions=1000,
+        )
+        return HttpEndpoint(_Identified(AuthContextMiddleware(inner)), lambda: inner.router.lifespan_context(inner))
+
+    async def _answer(self, name: str, arguments: Mapping[str, Any], context: Context[None, Any] | None) -> Reply:
+        """Run the call in a worker thread, under the time limit; give it up cleanly when it is late or unwanted."""
+        call = self.app.new_call(self._principal(), progress=_progress_reporter(context))
+        done: list[Reply] = []
+
+        def work() -> None:
+            done.append(self.registry.call(call, name, arguments))
+
+        try:
+            with anyio.move_on_after(self.app.settings.tool_timeout_seconds):
+                await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except BaseException:
+            call.cancel()  # The client has left; what is not yet committed will not be.
+            raise
+        if not done and not call.cancel():
+            while not done:  # Already committing: the answer is a moment away, and it is the true one.
+                await anyio.sleep(0.005)
+        return done[0] if done else _late(call, self.app.settings.tool_timeout_seconds)
+
+    def _principal(self) -> Principal:
+        token = get_access_token()
+        return token.principal if isinstance(token, _CallerToken) else self._local_principal
+
+    def _add_product_resource(self) -> None:
+        @self.resource("product://{product_id}", name="product", title="Product", mime_type="application/json")
+        async def product(product_id: str) -> str:
+            """One product with specs, prices, options and relationships: what `catalog_get` answers."""
+            arguments = {"product_id": product_id, "include_relationships": True}
+            reply = await self._answer("catalog_get", arguments, None)
+            if reply.is_error:
+                kind = ResourceNotFoundError if reply.code == Code.NOT_FOUND else ResourceError
+                raise kind(reply.body["error"]["message"])
+            return reply.text
+
+
+@dataclass(frozen=True)
+class HttpEndpoint:
+    application: ASGIApp
+    lifespan: Callable[[], Any]
+
+
+class _CallerToken(AccessToken):
+    """The SDK's idea of a caller, carrying ours. It binds sessions to the principal that opened them."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    principal: Principal
+
+
+class _Identified:
+    """Hands the principal that the HTTP door has verified to the SDK."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal: Principal | None = scope.get("cpq.principal")
+        if principal is not None:
+            subject = f"{principal.tenant_id}/{principal.caller}"
+            token = _CallerToken(token="", client_id=subject, scopes=[], subject=subject, principal=principal)
+            scope = {**scope, "user": AuthenticatedUser(token)}
+        await self._application(scope, receive, send)
+
+
+async def _tolerate_arguments(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+    """Let `arguments` of a wrong type reach the registry, which answers with the envelope; the SDK would not."""
+    arguments = (ctx.params or {}).get("arguments")
+    if ctx.method == "tools/call" and arguments is not None and not isinstance(arguments, Mapping):
+        with suppress(ValueError, RecursionError):  # Some clients send the object as its JSON text.
+            arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+        given = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+        ctx = replace(ctx, params={**(ctx.params or {}), "arguments": given})
+    return await call_next(ctx)
+
+
+def _describe(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=not tool.writes,
+            destructive_hint=tool.is_destructive,
+            idempotent_hint=True,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _progress_reporter(context: Context[None, Any] | None) -> Callable[[int, int, str], None]:
+    """For worker threads: passes progress on, forward only and not more often than a person can read."""
+    if context is None:
+        return lambda _done, _total, _message: None
+    last = {"at": 0.0, "done": -1}
+
+    def report(done: int, total: int, message: str) -> None:
+        now = anyio.from_thread.run_sync(anyio.current_time)
+        if done > last["done"] and (now - last["at"] >= PROGRESS_INTERVAL_SECONDS or done >= total):
+            last.update(at=now, done=done)
+            anyio.from_thread.run(context.report_progress, done, total, message)
+
+    return report
+
+
+def _late(call: Call, seconds: float) -> Reply:
+    return failure(
+        CpqError(
+            Code.TIMEOUT,
+            f"The call took longer than {seconds:g} seconds and was given up; nothing was changed.",
+            trace_id=call.trace_id,
+            hint="Ask for less at once, or try again with the same idempotency_key.",
+        )
+    )
+
+
+async def _serve_stdio(server: Any) -> None:
+    """JSON lines on asyncio pipes: half the work per call of the SDK's own transport, which hops through threads.
+
+    While serving, fd 0 is /dev/null and fd 1 is stderr, so that a stray print cannot corrupt the wire.
+    """
+    async with _stdio_pipes() as (reader, writer):
+        to_server, server_in = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        server_out, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+
+        async def read() -> None:
+            async with to_server:
+                while line := await _next_line(reader):
+                    try:
+                        await to_server.send(SessionMessage(_parse(line)))
+                    except ValidationError:
+                        writer.write(_UNREADABLE)
+
+        async def write() -> None:
+            async with from_server:
+                async for item in from_server:
+                    writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                    await writer.drain()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            tasks.start_soon(write)
+            tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
+            await server.run(server_in, server_out, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _stdio_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    loop = asyncio.get_running_loop()
+    in_fd, out_fd = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    reader = asyncio.StreamReader(limit=MESSAGE_BYTES_MAX)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(in_fd, "rb", buffering=0))
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(out_fd, "wb", buffering=0)
+    )
+    yield reader, asyncio.StreamWriter(transport, protocol, None, loop)
+    transport.close()
+
+
+async def _next_line(reader: asyncio.StreamReader) -> bytes:
+    """The next line, or nothing at the end of input. A line that is too long is dropped and answered as unreadable."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b"{}\n"
+
+
+def _parse(line: bytes) -> Any:
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        if len(line) > HEAL_BYTES_MAX:
+            raise
+        return jsonrpc_message_adapter.validate_json(heal(line), by_name=False)
+
+
+async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+_UNREADABLE = (
+    json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {
+                "code": types.PARSE_ERROR,
+                "message": "Parse error",
+                "data": failure(CpqError(Code.VALIDATION_ERROR, "The line is not a JSON-RPC message.")).body,
+            },
+        }
+    ).encode()
+    + b"\n"
+)

@@ -1,0 +1,13 @@
+"""Every tool, one file per toolset, in the order an agent meets them."""
+
+from __future__ import annotations
+
+from mcp_facade.registry import Tool
+from mcp_facade.tools import quotes
+
+ALL_TOOLS: tuple[Tool, ...] = quotes.TOOLS
+
+
+def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:
+    """The tools of the toolsets that are switched on."""
+    return [tool for tool in ALL_TOOLS if tool.toolset in toolsets]

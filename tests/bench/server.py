@@ -1,0 +1,31 @@
+"""The real server with one more tool that does nothing, to measure what the protocol alone costs."""
+
+import anyio
+from typing_extensions import TypedDict
+
+from cpq import logs
+from cpq.access import Permission
+from cpq.app import open_app
+from cpq.config import read_settings
+from cpq.db import Tx
+from mcp_facade.registry import tool
+from mcp_facade.server import Facade
+from mcp_facade.tools import ALL_TOOLS
+
+
+class Nothing(TypedDict):
+    done: bool
+
+
+@tool(title="Do nothing", toolset="quotes", needs=Permission.READ)
+def nothing(tx: Tx) -> Nothing:
+    """Do nothing."""
+    return {"done": True}
+
+
+if __name__ == "__main__":
+    settings = read_settings()
+    logs.configure(settings.log_level, settings.log_format)
+    app = open_app(settings)
+    anyio.run(Facade(app, [*ALL_TOOLS, nothing]).serve_stdio, backend_options={"use_uvloop": True})
+    app.close()

@@ -1,0 +1,77 @@
+"""What the tests of the command line share: a home of their own, and a way to run `cpq` in it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpq.cli import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home in which nothing has been done yet; no setting of the machine reaches the test."""
+    for name in list(os.environ):
+        if name.startswith(("CPQ_", "MCP_")) or name in ("NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CPQ_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("sample")
+    assert main(["--home", str(home), "init", "--sample"]) == 0
+    return home
+
+
+@pytest.fixture
+def home(empty_home: Path, sample_home: Path) -> Path:
+    """A home with the sample data."""
+    shutil.copytree(sample_home, empty_home)
+    return empty_home
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Runs `cpq` with these arguments in this process; logging is afterwards as it was before."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+
+    def run_once(*arguments: object) -> Ran:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Ran(code, *capfd.readouterr())
+
+    yield run_once
+    logging.captureWarnings(False)
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+
+
+def query(home: Path, statement: str, *values: object) -> list[Any]:
+    """Look into the database, or change it behind the product's back."""
+    connection = sqlite3.connect(home / "quotewright.db")
+    try:
+        with connection:
+            return connection.execute(statement, values).fetchall()
+    finally:
+        connection.close()

@@ -1,0 +1,205 @@
+"""`cpq` itself, `cpq init`, `cpq serve`, `cpq doctor` and the help."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from cpq import __version__
+from cpq.cli import COMMANDS, root
+from cpq.schema import SCHEMA_VERSION
+from tests.cli.conftest import Run, query
+
+CPQ = [sys.executable, "-c", "import sys; from cpq.cli import main; sys.exit(main())"]
+
+
+def test_init_twice_changes_nothing_the_second_time(empty_home: Path, run: Run):
+    first, second = run("init", "--sample"), run("init", "--sample")
+    assert (first.code, second.code) == (0, 0)
+    assert f"created ({SCHEMA_VERSION})" in first.out
+    assert f"already up to date ({SCHEMA_VERSION})" in second.out
+    created = {line.split()[0]: line.split()[-3:] for line in first.out.splitlines()[3:]}
+    unchanged = {line.split()[0]: line.split()[-3:] for line in second.out.splitlines()[3:]}
+    assert created["products"][1:] == ["0", "0"]
+    assert unchanged == {kind: ["0", "0", counts[0]] for kind, counts in created.items()}
+
+
+def test_init_without_the_sample_leaves_an_empty_catalogue(empty_home: Path, run: Run):
+    assert run("init").code == 0
+    assert query(empty_home, "SELECT count(*) FROM product") == [(0,)]
+
+
+def test_a_command_before_init_says_so_and_creates_nothing(empty_home: Path, run: Run):
+    ran = run("token", "list")
+    assert ran.code == 1
+    assert "There is no database" in ran.err
+    assert "cpq init" in ran.err
+    assert not empty_home.exists()
+
+
+def test_the_home_option_wins_over_the_environment(empty_home: Path, tmp_path: Path, run: Run):
+    assert run("--home", tmp_path / "other", "init").code == 0
+    assert (tmp_path / "other" / "quotewright.db").exists()
+    assert not empty_home.exists()
+
+
+def test_an_unreachable_database_is_told_without_its_password(empty_home: Path, run: Run):
+    url = "postgresql+psycopg://quotes:hunter2@127.0.0.1:1/none"
+    for arguments in (["init"], ["token", "list"], ["doctor"]):
+        ran = run("--database-url", url, *arguments)
+        assert ran.code == 1
+        assert "cannot be used" in ran.out + ran.err
+        assert "hunter2" not in ran.out + ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_an_unexpected_fault_is_one_line_and_a_traceback_only_on_request(home: Path, run: Run):
+    query(home, "DROP TABLE token")
+    quiet, debug = run("token", "list"), run("--debug", "token", "list")
+    assert (quiet.code, debug.code) == (1, 1)
+    assert "unexpected OperationalError" in quiet.err
+    assert "Traceback" not in quiet.err
+    assert "Traceback" in debug.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["init", "--nonsense"], ["token", "create"], ["import", "catalog"]]
+)
+def test_what_is_not_understood_ends_with_2(empty_home: Path, run: Run, arguments: list[str]):
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert "Usage:" in ran.err
+
+
+def test_the_version_is_the_products(run: Run):
+    assert run("--version").out == f"Quotewright {__version__}\n"
+
+
+def _all_commands() -> list[list[str]]:
+    found: list[list[str]] = []
+
+    def walk(path: list[str], command: click.Command) -> None:
+        found.append(path)
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                walk([*path, name], command.get_command(context, name) or pytest.fail(name))
+
+    walk([], root)
+    return found
+
+
+@pytest.mark.parametrize("path", _all_commands(), ids=" ".join)
+def test_every_command_helps_with_an_example(run: Run, path: list[str]):
+    ran = run(*path, "--help")
+    assert ran.code == 0
+    assert "Example:" in ran.out
+    assert f"cpq {' '.join(path)}".strip() in ran.out
+
+
+def test_the_help_lists_every_command_and_loads_none(empty_home: Path):
+    script = "import sys; from cpq.cli import main; main(['--help']); sys.exit('sqlalchemy' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert all(f"  {name}" in ran.stdout for name in COMMANDS)
+
+
+def test_no_color_leaves_no_escape_codes(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in run("token", "roles").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in run("token", "roles").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["token", "list"], ["token", "roles"], ["audit", "show"], ["audit", "verify"], ["doctor"]],
+    ids=" ".join,
+)
+def test_every_read_command_speaks_json(home: Path, run: Run, arguments: list[str]):
+    assert isinstance(json.loads(run(*arguments, "--json").out), dict)
+
+
+def test_a_failure_is_json_too_when_json_was_asked_for(empty_home: Path, run: Run):
+    ran = run("token", "list", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out)["error"]["code"] == "UNAVAILABLE"
+
+
+def test_doctor_fails_without_a_database_and_names_the_remedy(empty_home: Path, run: Run):
+    ran = run("doctor")
+    assert ran.code == 1
+    assert "run `cpq init`" in ran.out
+    assert not empty_home.exists()
+
+
+def test_doctor_counts_what_a_ready_database_holds(home: Path, run: Run):
+    ran = run("doctor", "--json")
+    report = json.loads(ran.out)
+    findings = {finding["subject"]: finding for finding in report["findings"]}
+    products = query(home, "SELECT count(*) FROM product")[0][0]
+    assert ran.code == (0 if report["healthy"] else 1)
+    assert findings["database"]["state"] == findings["migrations"]["state"] == findings["catalogue"]["state"] == "ok"
+    assert findings["catalogue"]["found"].startswith(f"{products} products, ")
+
+
+def test_doctor_fails_on_an_older_schema(home: Path, run: Run):
+    query(home, "UPDATE alembic_version SET version_num = '0000'")
+    ran = run("doctor")
+    assert ran.code == 1
+    assert f"at 0000, this version needs {SCHEMA_VERSION}" in ran.out
+
+
+def test_doctor_fails_on_a_file_that_is_no_database(empty_home: Path, run: Run):
+    empty_home.mkdir()
+    (empty_home / "quotewright.db").write_bytes(b"not a database at all" * 100)
+    ran = run("doctor")
+    assert ran.code == 1
+    assert "file is not a database" in ran.out
+
+
+def test_serve_answers_over_stdio_and_ends_with_its_input(home: Path):
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    ran = subprocess.run(
+        [*CPQ, "--home", str(home), "serve"], input=json.dumps(hello) + "\n", capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "quotewright"
+
+
+def test_serve_passes_its_options_on(home: Path):
+    ran = subprocess.run([*CPQ, "serve", "--toolsets", "nonsense"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "'nonsense' is not a toolset" in ran.stderr
+
+
+def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path):
+    ran = subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "Sample data: loaded." in ran.stdout
+    assert "NOT_FOUND: There is no product 'Pro Plan'." in ran.stdout
+    assert "prod_pro_v2" in ran.stdout
+    assert "\nDone: 10 steps, " in ran.stdout
+    assert "\x1b" not in ran.stdout
+
+
+def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "own.csv").write_text("id,sku,name,category\nchair,CH-1,Chair,seats\n")
+    run("init")
+    run("import", "catalog", tmp_path / "own.csv")
+    ran = subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "Chair (CH-1), simple" in ran.stdout
+    assert query(empty_home, "SELECT id FROM product") == [("chair",)]

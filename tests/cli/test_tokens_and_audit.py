@@ -1,0 +1,125 @@
+"""`cpq token` and `cpq audit`: secrets that are kept nowhere, and a record that cannot be changed unnoticed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cpq.access import PERMISSIONS, Permission, Role
+from tests.cli.conftest import Run, query
+
+
+def test_a_token_lives_from_its_creation_to_its_end(home: Path, run: Run):
+    made = run("token", "create", "--name", "dana", "--role", "sales_manager", "--days", "3")
+    secret = made.out.strip()
+    token_id = secret.split("_")[1]
+    assert made.code == 0
+    assert secret.startswith("qw_tok-")
+    assert "not stored" in made.err
+    listed = json.loads(run("token", "list", "--json").out)["items"]
+    assert [(item["id"], item["caller"], item["roles"], item["state"]) for item in listed] == [
+        (token_id, "human:dana", ["sales_manager"], "valid")
+    ]
+    assert run("token", "revoke", token_id).code == 0
+    assert run("token", "revoke", token_id).code == 0
+    assert json.loads(run("token", "list", "--json").out)["items"][0]["state"] == "revoked"
+
+
+def test_the_secret_is_in_no_file_and_no_log(home: Path, run: Run):
+    made = run("--debug", "token", "create", "--name", "bot", "--role", "agent")
+    secret = made.out.strip().split("_", 2)[2]
+    files = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+    assert len(secret) == 43
+    assert secret not in made.err
+    assert files
+    assert not any(secret.encode() in content for content in files)
+
+
+def test_the_secret_comes_with_json_too(home: Path, run: Run):
+    made = json.loads(run("token", "create", "--name", "bot", "--role", "agent", "--json").out)
+    assert made["secret"].startswith(f"qw_{made['id']}_")
+
+
+def test_an_unknown_role_is_refused_with_the_nearest_one(home: Path, run: Run):
+    ran = run("token", "create", "--name", "dana", "--role", "sales_manger")
+    assert ran.code == 1
+    assert "Did you mean sales_manager" in ran.err
+    assert query(home, "SELECT count(*) FROM token") == [(0,)]
+    assert query(home, "SELECT count(*) FROM principal") == [(0,)]
+
+
+def test_revoking_an_unknown_token_fails(home: Path, run: Run):
+    ran = run("token", "revoke", "tok-none")
+    assert ran.code == 1
+    assert "There is no token 'tok-none'." in ran.err
+
+
+def test_the_table_of_roles_shows_every_right(run: Run):
+    lines = [line.split() for line in run("token", "roles").out.splitlines()]
+    shown = {line[0]: dict(zip(Permission, line[1:], strict=True)) for line in lines if line and line[0] in set(Role)}
+    assert shown == {
+        role.value: {right: "yes" if right in allowed else "-" for right in Permission}
+        for role, allowed in PERMISSIONS.items()
+    }
+
+
+def test_the_newest_calls_are_shown_first(home: Path, run: Run):
+    run("token", "create", "--name", "bot", "--role", "agent")
+    run("token", "list")
+    items = json.loads(run("audit", "show", "--limit", "2", "--json").out)["items"]
+    assert [item["operation"] for item in items] == ["token_list", "token_create"]
+    assert {item["caller"] for item in items} == {"human:operator"}
+    assert "token_create" in run("audit", "show").out
+
+
+def _head(run: Run) -> tuple[int, str]:
+    seq, _, digest = json.loads(run("audit", "verify", "--json").out)["head"].partition(":")
+    return int(seq), digest
+
+
+def test_a_whole_chain_is_verified_and_its_head_printed(home: Path, run: Run):
+    seq, digest = _head(run)
+    ran = run("audit", "verify", "--expect", f"{seq}:{digest}")
+    assert ran.code == 0
+    assert "0 not yet" in ran.out
+    assert query(home, "SELECT hash FROM audit_entry WHERE seq = ?", seq) == [(digest,)]
+
+
+def test_entries_that_a_killed_process_left_unsealed_are_sealed_first(home: Path, run: Run):
+    query(
+        home,
+        "INSERT INTO audit_entry SELECT tenant_id, 'au-left', at, caller, operation, arguments_hash, outcome,"
+        " subject, trace_id, NULL, NULL FROM audit_entry LIMIT 1",
+    )
+    assert run("audit", "verify").code == 0
+    assert query(home, "SELECT count(*) FROM audit_entry WHERE id = 'au-left' AND seq > 0") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("tampering", "reason"),
+    [
+        ("UPDATE audit_entry SET caller = 'human:nobody' WHERE seq = 2", "entry 2: the entry is not as it was sealed"),
+        ("DELETE FROM audit_entry WHERE seq = 2", "entry 2: the entry is missing"),
+        ("DELETE FROM audit_entry WHERE seq >= 3", "entry 3: the entry is missing"),
+    ],
+    ids=["changed", "deleted", "cut off"],
+)
+def test_a_chain_that_was_tampered_with_is_named_as_broken(home: Path, run: Run, tampering: str, reason: str):
+    _head(run)
+    query(home, tampering)
+    ran = run("audit", "verify")
+    assert ran.code == 1
+    assert f"The chain is broken at {reason}." in ran.err
+
+
+def test_a_chain_cut_off_together_with_its_head_does_not_match_a_kept_head(home: Path, run: Run):
+    seq, digest = _head(run)
+    run("token", "list")
+    query(home, "DELETE FROM audit_entry WHERE seq >= 3")
+    query(home, "UPDATE audit_head SET seq = 2, hash = (SELECT hash FROM audit_entry WHERE seq = 2)")
+    assert run("audit", "verify").code == 0
+    ran = run("audit", "verify", "--expect", f"{seq}:{digest}")
+    assert ran.code == 1
+    assert f"broken at entry {seq}" in ran.err

@@ -1,0 +1,174 @@
+"""`cpq import` and `cpq export`: all or nothing, every bad row, and out again without a change."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cpq.cli.output import Meter
+from cpq.config import Settings
+from cpq.effects import Effects
+from tests.cli.conftest import Run, query
+
+GOOD = "id,sku,name,category,spec.hp,attribute.model\nnew_one,NEW-1,New one,compressors,15,N1\n"
+
+
+def test_a_good_file_is_counted_by_kind(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "products.csv").write_text(GOOD + "toy,TOY-1,Toy,toys,,\n")
+    ran = run("import", "catalog", tmp_path / "products.csv")
+    assert ran.code == 0
+    assert ["products", "2", "0", "0"] in [line.split() for line in ran.out.splitlines()]
+    assert "also created: category toys" in ran.out
+    assert query(home, "SELECT sku FROM product WHERE id = 'new_one'") == [("NEW-1",)]
+
+
+def test_a_second_import_changes_only_what_changed(home: Path, tmp_path: Path, run: Run):
+    file = tmp_path / "products.csv"
+    file.write_text(GOOD)
+    run("import", "catalog", file)
+    again = json.loads(run("import", "catalog", file, "--json").out)
+    file.write_text(GOOD.replace("New one", "Newer one"))
+    changed = json.loads(run("import", "catalog", file, "--json").out)
+    assert (again["created"], again["updated"], again["unchanged"]) == (
+        {"products": 0},
+        {"products": 0},
+        {"products": 1},
+    )
+    assert (changed["updated"], changed["unchanged"]) == ({"products": 1}, {"products": 0})
+
+
+def test_every_bad_row_is_listed_with_its_line_and_nothing_changes(home: Path, tmp_path: Path, run: Run):
+    file = tmp_path / "products.csv"
+    file.write_text(
+        GOOD
+        + "bad id,B-1,Bad,compressors,15,\n"
+        + "no_number,B-2,Bad,compressors,fifteen,\n"
+        + "no_name,B-3,,compressors,15,\n"
+        + "stolen,PLAN-PRO-001,Stolen SKU,saas,,\n"
+    )
+    before = query(home, "SELECT id, content_hash, updated_at FROM product ORDER BY id")
+    ran = run("import", "catalog", file)
+    listed = [line.split()[:2] for line in ran.err.splitlines() if line.strip()[:1].isdigit()]
+    assert ran.code == 1
+    assert listed[:4] == [["3", "id"], ["5", "name"], ["4", "specs.hp"], ["6", "sku"]]
+    assert "Error: 4 problems in the file; nothing was imported." in ran.err
+    assert "Traceback" not in ran.err
+    assert query(home, "SELECT id, content_hash, updated_at FROM product ORDER BY id") == before
+
+
+def test_bad_rows_are_listed_as_json_when_asked(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "prices.jsonl").write_text(
+        '{"product_id": "nope", "price_book": "list", "currency": "USD", "unit_price": 1}\n'
+    )
+    ran = run("import", "prices", tmp_path / "prices.jsonl", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out)["error"]["details"]["problems"] == [
+        {"line": 1, "field": "product_id", "message": "there is no product 'nope'"}
+    ]
+
+
+def test_a_file_cannot_move_the_terminals_cursor(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "products.json").write_text(
+        '[{"id": "a", "sku": "a", "name": "a", "category": "a", "\\u001b[2J[red]": 1}]'
+    )
+    ran = run("import", "catalog", tmp_path / "products.json")
+    assert ran.code == 1
+    assert "\x1b" not in ran.err
+    assert "\\u001b[2J[red]" in ran.err
+
+
+@pytest.mark.parametrize("name", ["catalog.txt", "catalog.yaml"])
+def test_an_unreadable_file_is_refused_with_the_reason(home: Path, tmp_path: Path, run: Run, name: str):
+    (tmp_path / name).write_text("products:\n  - [unclosed")
+    ran = run("import", "catalog", tmp_path / name)
+    assert ran.code == 1
+    assert name in ran.err
+
+
+def test_accounts_and_prices_have_commands_of_their_own(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "a.csv").write_text("id,name,segment,region,country,tax_zone\nacct_new,New,smb,americas,US,US-OH\n")
+    (tmp_path / "p.yaml").write_text(
+        "price_books: [{id: fair, name: Trade fair}]\n"
+        "prices: [{product_id: prod_pro_v2, price_book: fair, currency: USD, unit_price: 9}]\n"
+    )
+    assert json.loads(run("import", "accounts", tmp_path / "a.csv", "--json").out)["created"] == {"accounts": 1}
+    created = json.loads(run("import", "prices", tmp_path / "p.yaml", "--json").out)["created"]
+    assert created == {"price_books": 1, "prices": 1}
+
+
+ODD = {
+    "id": "odd",
+    "sku": "  007 ",
+    "name": "yes: 'no' \"maybe\" # [x] €—日本 🛠",
+    "description": "=1+1\n\ttwo\r\n  lines\u2028and \ufeff more\n\n",
+    "category": "odds",
+    "product_type": "configurable",
+    "attributes": {
+        "z": "1.50",
+        "a": 0.000001,
+        "bool": True,
+        "word": "true",
+        "date": "2024-01-01",
+        "e": "1e5",
+        "n": "null",
+    },
+    "options": {
+        "zeta": {"type": "enum", "values": ["010", "on"], "default": "on"},
+        "alpha": {"type": "number", "min": 0, "max": 1.25, "required": True},
+        "text": {"type": "text", "default": ""},
+    },
+    "rules": [{"id": "r", "say": "Say.", "when": {"zeta": "on"}, "then": {"alpha": {"max": 0.5}}}],
+    "relationships": [{"kind": "requires", "product_id": "prod_pro_v2", "quantity": 3}],
+}
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "csv"])
+def test_importing_an_export_changes_nothing_on_either_database(store: Settings, tmp_path: Path, run: Run, form: str):
+    cpq = partial(run, "--home", store.home, "--database-url", store.database_url)
+    (tmp_path / "odd.jsonl").write_text(json.dumps(ODD))
+    assert cpq("import", "catalog", tmp_path / "odd.jsonl").code == 0
+    assert cpq("export", "catalog", "--output", tmp_path / f"all.{form}").code == 0
+    exported = (tmp_path / f"all.{form}").read_bytes()
+    ran = cpq("import", "catalog", tmp_path / f"all.{form}", "--json")
+    assert ran.code == 0, ran.out
+    report = json.loads(ran.out)
+    assert report["unchanged"]["products"] > 200
+    assert set(report["created"].values()) == set(report["updated"].values()) == {0}
+    assert cpq("export", "catalog", "--output", tmp_path / f"all.{form}").code == 0
+    assert (tmp_path / f"all.{form}").read_bytes() == exported
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_an_export_fills_an_empty_database_with_the_same_catalogue(home: Path, tmp_path: Path, run: Run, form: str):
+    (tmp_path / "odd.jsonl").write_text(json.dumps(ODD))
+    run("import", "catalog", tmp_path / "odd.jsonl")
+    first, second = tmp_path / f"first.{form}", tmp_path / f"second.{form}"
+    run("export", "catalog", "--output", first)
+    run("--home", tmp_path / "copy", "init")
+    assert run("--home", tmp_path / "copy", "import", "catalog", first).code == 0
+    run("--home", tmp_path / "copy", "export", "catalog", "--output", second)
+    assert second.read_text() == first.read_text()
+
+
+def test_an_export_goes_to_stdout_and_keeps_it_clean(home: Path, run: Run):
+    ran = run("export", "catalog")
+    exported = json.loads(ran.out)
+    assert [len(exported["products"])] == [count for (count,) in query(home, "SELECT count(*) FROM product")]
+    assert "Exported 10 categories and" in ran.err
+
+
+def test_long_work_without_a_terminal_says_a_line_now_and_then(capfd: pytest.CaptureFixture[str]):
+    class Slow(Effects):
+        seconds = 0
+
+        def monotonic(self) -> int:
+            self.seconds += 1
+            return self.seconds
+
+    with Meter("Working", Slow()) as meter:
+        for done in range(5):
+            meter(done, 10)
+    assert capfd.readouterr().err.splitlines() == ["Working: 0 %", "Working: 20 %", "Working: 40 %"]

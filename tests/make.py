@@ -1,0 +1,136 @@
+"""Builders for tests: stores with sample data, callers, and effects that stand still."""
+
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+import cpq
+from cpq import catalog, migrating
+from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
+from cpq.app import App, Command, open_app
+from cpq.catalog.files import SourceRow
+from cpq.config import Settings
+from cpq.db import Tx
+from cpq.effects import Effects
+from cpq.schema import metadata
+from mcp_facade.envelope import Reply
+from mcp_facade.registry import Registry, Tool
+from mcp_facade.tools import ALL_TOOLS
+from tests import postgres
+
+SAMPLE = Path(cpq.__file__).parent / "sample"
+SAMPLE_FILES = (
+    ("catalog.yaml", "products"),
+    ("price_books.yaml", "price_books"),
+    ("accounts.yaml", "accounts"),
+    ("prices.csv", "prices"),
+)
+
+_numbers = itertools.count(1)
+
+
+class StillEffects(Effects):
+    """A clock that moves only by `step` at each look, or when told; no waiting."""
+
+    def __init__(self, now: datetime, step: timedelta = timedelta(0)) -> None:
+        self._now = now
+        self._step = step
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        self._now += self._step
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now.timestamp()
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._now += timedelta(seconds=seconds)
+
+    def advance(self, **duration: float) -> None:
+        self._now += timedelta(**duration)
+
+
+def unique_name(kind: str) -> str:
+    """A database name that no other test of this run has."""
+    return f"{kind}_{os.getpid()}_{next(_numbers)}"
+
+
+def copy_of(cluster: postgres.Cluster, template: str) -> str:
+    """A database of its own that starts as a copy."""
+    name = unique_name("copy")
+    cluster.create_database(name, template=template)
+    return name
+
+
+def fill_with_sample(settings: Settings) -> None:
+    migrating.upgrade(settings)
+    app = open_app(settings)
+    for file, section in SAMPLE_FILES:
+        import_file(app, SAMPLE / file, section)
+    app.close()
+
+
+def import_file(app: App, path: Path, section: str) -> catalog.ImportReport:
+    return import_rows(app, lambda: catalog.read_rows(path, section))
+
+
+def import_dicts(app: App, section: str, *values: Mapping[str, Any]) -> catalog.ImportReport:
+    """Import rows as if they stood in a file, one a line from line 1."""
+    rows = [SourceRow(section, line, dict(value)) for line, value in enumerate(values, 1)]
+    return import_rows(app, lambda: iter(rows))
+
+
+def import_rows(app: App, rows: Callable[[], Any]) -> catalog.ImportReport:
+    reports: list[catalog.ImportReport] = []
+
+    def work(tx: Tx) -> dict[str, Any]:
+        reports.append(catalog.import_rows(tx, rows()))
+        return {}
+
+    app.write(app.new_call(OPERATOR), Command("import", Permission.ADMINISTER), work)
+    return reports[-1]
+
+
+def product_row(**values: Any) -> dict[str, Any]:
+    """A product that can be imported, with whatever the test cares about."""
+    number = next(_numbers)
+    return {"id": f"prod_made_{number}", "sku": f"MADE-{number}", "name": "Made", "category": "tanks", **values}
+
+
+class Tools:
+    """Calls tools as a client does, through the registry, as one caller."""
+
+    def __init__(self, app: App, tools: tuple[Tool, ...] = ALL_TOOLS, principal: Principal = LOCAL_AGENT) -> None:
+        self.app = app
+        self.registry = Registry(app, tools)
+        self.principal = principal
+
+    def reply(self, name: str, arguments: Mapping[str, Any]) -> Reply:
+        return self.registry.call(self.app.new_call(self.principal), name, arguments)
+
+    def __call__(self, name: str, **arguments: Any) -> dict[str, Any]:
+        reply = self.reply(name, arguments)
+        assert not reply.is_error, reply.body
+        return reply.body
+
+    def error(self, name: str, **arguments: Any) -> dict[str, Any]:
+        reply = self.reply(name, arguments)
+        assert reply.is_error, reply.body
+        return reply.body["error"]
+
+
+def row_counts(app: App, *, but: tuple[str, ...] = ("audit_entry", "audit_head")) -> dict[str, int]:
+    """How many rows every table has, to show that a refused call changed nothing."""
+    with app.database.reading() as connection:
+        return {
+            table.name: connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0
+            for table in metadata.sorted_tables
+            if table.name not in but
+        }

@@ -1,0 +1,144 @@
+"""Files go in whole or not at all, every bad row is named, and a second import touches only what changed."""
+
+import json
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from cpq.app import App
+from cpq.catalog.files import SourceRow
+from cpq.errors import CpqError
+from cpq.schema import product
+from tests import make
+from tests.make import Tools
+
+
+def refused(app: App, section: str, *rows: dict) -> list[dict]:
+    """The problems of an import that must fail; checks that nothing changed."""
+    before = make.row_counts(app)
+    with pytest.raises(CpqError) as error:
+        make.import_dicts(app, section, *rows)
+    assert make.row_counts(app) == before
+    return error.value.details["problems"]  # type: ignore[return-value] # A list of dicts by contract.
+
+
+def test_every_bad_row_is_named_with_line_field_and_reason_and_nothing_is_imported(app: App):
+    problems = refused(
+        app,
+        "products",
+        make.product_row(),
+        make.product_row(product_type="gadget"),
+        make.product_row(nmae="x"),
+        make.product_row(specs={"capacity_gall": 3}),
+        make.product_row(specs={"capacity_gal": "many"}),
+        make.product_row(id="prod_twice"),
+        make.product_row(id="prod_twice"),
+        make.product_row(sku="plan pro 001"),
+        make.product_row(attributes={"warranty_years": "1.5"}),
+    )
+    found = {(problem["line"], problem["field"]): problem["message"] for problem in problems}
+    assert set(found) == {
+        (2, "product_type"),
+        (3, "nmae"),
+        (4, "specs.capacity_gall"),
+        (5, "specs.capacity_gal"),
+        (7, "id"),
+        (8, "sku"),
+        (9, "attributes.warranty_years"),
+    }
+    assert "did you mean name" in found[3, "nmae"]
+    assert "prod_pro_v2" in found[8, "sku"]
+
+
+def test_a_relationship_with_an_unknown_product_is_refused_with_its_line(app: App):
+    relation = {"kind": "requires", "product_id": "prod_nowhere"}
+    problems = refused(app, "products", make.product_row(), make.product_row(relationships=[relation]))
+    assert [(problem["line"], problem["field"]) for problem in problems] == [(2, "relationships")]
+
+
+def test_a_relationship_may_name_a_product_further_down_the_file(app: App):
+    later = make.product_row(id="prod_later")
+    earlier = make.product_row(relationships=[{"kind": "recommends", "product_id": "prod_later"}])
+    assert make.import_dicts(app, "products", earlier, later).created["products"] == 2
+
+
+def test_prices_name_known_products_accounts_and_options(app: App):
+    price = {"product_id": "prod_pro_v2", "price_book": "list", "currency": "CHF", "unit_price": "9"}
+    problems = refused(
+        app,
+        "prices",
+        {**price, "product_id": "prod_nowhere"},
+        {**price, "price_book": None, "account_id": "acct_nowhere"},
+        {**price, "surcharges": {"colour": {"red": "1"}}},
+    )
+    assert [(problem["line"], problem["field"]) for problem in problems] == [
+        (1, "product_id"),
+        (2, "account_id"),
+        (3, "surcharges"),
+    ]
+
+
+def test_importing_the_same_files_again_changes_nothing(app: App):
+    before = _updated_at(app)
+    for file, section in make.SAMPLE_FILES:
+        report = make.import_file(app, make.SAMPLE / file, section)
+        assert sum(report.created.values()) == sum(report.updated.values()) == 0
+    assert _updated_at(app) == before
+
+
+def test_only_the_changed_product_is_touched_and_found_under_its_new_words(app: App):
+    rows = [make.product_row(id=f"prod_touch_{n}", sku=f"T-{n}", name=f"Gizmo {n}") for n in range(3)]
+    make.import_dicts(app, "products", *rows)
+    before = _updated_at(app)
+    rows[1]["name"] = "Wuzzle 1"
+    report = make.import_dicts(app, "products", *rows)
+    assert (report.created["products"], report.updated["products"], report.unchanged["products"]) == (0, 1, 2)
+    changed = {id_ for id_, at in _updated_at(app).items() if before[id_] != at}
+    assert changed == {"prod_touch_1"}
+    tools = Tools(app)
+    assert [item["id"] for item in tools("catalog_search", query="wuzzle")["items"]] == ["prod_touch_1"]
+    assert "prod_touch_1" not in [item["id"] for item in tools("catalog_search", query="gizmo 1")["items"]]
+
+
+def test_a_category_and_a_price_book_come_into_being_when_first_mentioned(app: App):
+    report = make.import_dicts(app, "products", make.product_row(category="spare_parts"))
+    assert report.also_created == ["category spare_parts"]
+    price = {"product_id": "prod_pro_v2", "price_book": "summer", "currency": "USD", "unit_price": "8"}
+    assert make.import_dicts(app, "prices", price).also_created == ["price book summer"]
+
+
+def test_an_unknown_section_is_refused_with_the_nearest_known_one(app: App):
+    assert refused(app, "product", {"id": "x"})[0]["nearest"] == ["products"]
+
+
+def test_the_same_rows_come_in_as_csv_json_lines_json_and_yaml(app: App, tmp_path: Path):
+    rows = [make.product_row(id=f"prod_form_{n}", description='He said "no",\nthen left') for n in range(3)]
+    forms = {
+        "a.jsonl": "\n".join(json.dumps(row) for row in rows),
+        "a.json": json.dumps({"products": rows}),
+        "a.yaml": json.dumps(rows),
+    }
+    for name, text in forms.items():
+        (tmp_path / name).write_text(text)
+    assert make.import_file(app, tmp_path / "a.jsonl", "products").created["products"] == 3
+    for name in ("a.json", "a.yaml"):
+        assert make.import_file(app, tmp_path / name, "products").unchanged["products"] == 3
+
+
+def test_a_cancelled_import_leaves_nothing_behind(app: App):
+    before = make.row_counts(app)
+
+    def rows():
+        for number in range(5000):
+            yield SourceRow("products", number + 1, make.product_row())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make.import_rows(app, rows)
+    assert make.row_counts(app) == before
+
+
+def _updated_at(app: App) -> dict[str, object]:
+    with app.database.reading() as connection:
+        return dict(connection.execute(sa.select(product.c.id, product.c.updated_at)).all())

@@ -1,0 +1,73 @@
+"""The schema moves up and down on both databases, with data in place."""
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from cpq import migrating
+from cpq.app import App, open_app
+from cpq.config import Settings
+from cpq.db import migration_engine
+from cpq.errors import CpqError
+from cpq.schema import SCHEMA_VERSION, metadata
+from tests import make
+
+
+def test_the_code_knows_the_newest_migration():
+    assert ScriptDirectory.from_config(migrating.alembic_config()).get_current_head() == SCHEMA_VERSION
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_schema(empty_store: Settings):
+    migrating.upgrade(empty_store)
+    engine = migration_engine(empty_store)
+    with engine.connect() as connection:
+        own = ("catalog_index", "search_key")
+        context = MigrationContext.configure(
+            connection, opts={"include_name": lambda name, kind, _: kind != "table" or not name.startswith(own)}
+        )
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()
+
+
+def test_upgrading_twice_changes_nothing(store: Settings):
+    app = open_app(store)
+    before = make.row_counts(app)
+    app.close()
+    migrating.upgrade(store)
+    app = open_app(store)
+    assert make.row_counts(app) == before
+    app.close()
+
+
+def test_down_to_nothing_and_up_again_gives_an_empty_store_that_works(store: Settings):
+    migrating.downgrade(store, "base")
+    engine = migration_engine(store)
+    with engine.connect() as connection:
+        left = set(sa.inspect(connection).get_table_names()) - {"alembic_version"}
+    engine.dispose()
+    assert {name for name in left if not name.startswith("sqlite_")} == set()
+    make.fill_with_sample(store)
+    app = open_app(store)
+    assert make.Tools(app)("catalog_get", product_id="prod_pro_v2")["sku"] == "PLAN-PRO-001"
+    app.close()
+
+
+def test_a_server_without_tables_says_what_to_run(empty_store: Settings):
+    app = App(empty_store)
+    assert app.schema_version() is None
+    app.close()
+    with pytest.raises(CpqError) as refused:
+        open_app(empty_store)
+    assert refused.value.details["hint"] == "Run `cpq init`."
+
+
+def test_every_key_starts_with_the_tenant():
+    for table in metadata.sorted_tables:
+        assert next(iter(table.primary_key.columns)).name == "tenant_id", table.name
+        for constraint in table.constraints:
+            if isinstance(constraint, sa.UniqueConstraint | sa.ForeignKeyConstraint):
+                assert next(iter(constraint.columns)).name == "tenant_id", (table.name, constraint.name)
+        for index in table.indexes:
+            assert next(iter(index.columns)).name == "tenant_id", index.name

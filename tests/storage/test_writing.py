@@ -1,0 +1,263 @@
+"""One transaction per command, keys against doing it twice, and what happens when something fails: Q-11."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from cpq import access
+from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
+from cpq.app import App, Call, Command, open_app
+from cpq.config import Settings, read_settings
+from cpq.db import Tx
+from cpq.errors import Code, CpqError
+from cpq.schema import idempotency, price_book
+from tests import make
+
+
+def book(tx: Tx, name: str = "made") -> dict:
+    """The smallest real change: one more price book."""
+    book_id = tx.new_id("book-")
+    values = {"tenant_id": tx.tenant_id, "id": book_id, "name": name, "is_default": False, "content_hash": ""}
+    tx.connection.execute(sa.insert(price_book).values(values))
+    return {"book_id": book_id, "name": name}
+
+
+def command(key: str | None = None, **arguments) -> Command:
+    return Command("book_create", Permission.ADMINISTER, arguments, key)
+
+
+def books(app: App) -> int:
+    return make.row_counts(app)["price_book"]
+
+
+def test_q11_the_same_key_and_request_gives_the_stored_answer_again(app: App):
+    before = books(app)
+    first = app.write(app.new_call(OPERATOR), command("k1", name="a"), book)
+    again = app.write(app.new_call(OPERATOR), command("k1", name="a"), book)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert again.answer == first.answer
+    assert books(app) == before + 1
+
+
+def test_q11_the_same_key_with_another_request_is_refused_and_names_the_difference(app: App):
+    app.write(app.new_call(OPERATOR), command("k1", name="a", size=1), book)
+    before = books(app)
+    with pytest.raises(CpqError) as refused:
+        app.write(app.new_call(OPERATOR), command("k1", name="b", size=1), book)
+    assert refused.value.code is Code.CONFLICT
+    assert refused.value.details["differing"] == ["/name"]
+    assert books(app) == before
+
+
+def test_q11_the_scope_of_a_key_is_caller_and_operation(app: App):
+    other = Principal("someone", "human", frozenset({Role.ADMIN}))
+    before = books(app)
+    app.write(app.new_call(OPERATOR), command("k1"), book)
+    app.write(app.new_call(other), command("k1"), book)
+    app.write(app.new_call(OPERATOR), Command("another", Permission.ADMINISTER, {}, "k1"), book)
+    assert books(app) == before + 3
+
+
+def test_q11_a_failed_call_releases_its_key(app: App):
+    def fails(tx: Tx) -> dict:
+        book(tx)
+        raise CpqError(Code.VALIDATION_ERROR, "no")
+
+    before = make.row_counts(app)
+    with pytest.raises(CpqError):
+        app.write(app.new_call(OPERATOR), command("k1"), fails)
+    assert make.row_counts(app) == before
+    assert not app.write(app.new_call(OPERATOR), command("k1"), book).replayed
+
+
+def test_q11_a_key_is_forgotten_after_its_time(store: Settings, clock: make.StillEffects):
+    app = open_app(store, clock)
+    app.write(app.new_call(OPERATOR), command("k1"), book)
+    clock.advance(days=29)
+    assert app.write(app.new_call(OPERATOR), command("k1"), book).replayed
+    clock.advance(days=2)
+    assert not app.write(app.new_call(OPERATOR), command("k1"), book).replayed
+    clock.advance(days=31)
+    app.forget_expired_keys()
+    assert make.row_counts(app)["idempotency"] == 0
+    app.close()
+
+
+def test_q11_concurrent_twins_do_the_work_once_and_all_get_its_answer(app: App):
+    started = threading.Barrier(8)
+    before = books(app)
+
+    def twin(_: int):
+        started.wait()
+        return app.write(app.new_call(OPERATOR), command("twin"), book)
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(twin, range(8)))
+    assert books(app) == before + 1
+    assert len({outcome.answer["book_id"] for outcome in outcomes}) == 1
+    assert sum(not outcome.replayed for outcome in outcomes) == 1
+
+
+def test_writers_of_many_threads_all_get_their_turn(app: App):
+    before = books(app)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: app.write(app.new_call(OPERATOR), command(f"k{n}"), book), range(160)))
+    assert books(app) == before + 160
+
+
+def test_a_transaction_that_lost_a_race_is_run_again_as_a_whole(app: App):
+    attempts = []
+
+    def loses_twice(tx: Tx) -> dict:
+        attempts.append(1)
+        answer = book(tx)
+        if len(attempts) < 3:
+            raise sa.exc.OperationalError("x", {}, _LostError("database is locked"))
+        return answer
+
+    before = books(app)
+    app.write(app.new_call(OPERATOR), command(), loses_twice)
+    assert (len(attempts), books(app)) == (3, before + 1)
+
+
+def test_a_transaction_that_always_loses_ends_with_unavailable(app: App, monkeypatch: pytest.MonkeyPatch):
+    def always_loses(tx: Tx) -> dict:
+        book(tx)
+        raise sa.exc.OperationalError("x", {}, _LostError("database is locked"))
+
+    monkeypatch.setattr(app.effects, "sleep", lambda _seconds: None)
+    before = books(app)
+    with pytest.raises(CpqError) as refused:
+        app.write(app.new_call(OPERATOR), command(), always_loses)
+    assert refused.value.code is Code.UNAVAILABLE
+    assert books(app) == before
+
+
+class _LostError(Exception):
+    """Looks like a driver's error whose transaction may be run again."""
+
+
+def test_a_lost_acknowledgement_of_the_commit_does_not_do_the_work_twice(app: App, monkeypatch: pytest.MonkeyPatch):
+    """The commit reaches the database, its answer does not reach us: the retry finds the call's own key."""
+    lost: list[int] = []
+    writing = app.database.writing
+
+    def losing(deadline: float):
+        return _LosesFirstAnswer(writing(deadline), lost)
+
+    monkeypatch.setattr(app.database, "writing", losing)
+    before = books(app)
+    outcome = app.write(app.new_call(OPERATOR), command(), book)
+    assert lost
+    assert outcome.answer["book_id"]
+    assert books(app) == before + 1
+
+
+class _LosesFirstAnswer:
+    def __init__(self, inner, lost: list) -> None:
+        self._inner, self._lost = inner, lost
+
+    def __enter__(self):
+        return self._inner.__enter__()
+
+    def __exit__(self, *problem):
+        result = self._inner.__exit__(*problem)
+        if problem[0] is None and not self._lost:
+            self._lost.append(1)
+            raise sa.exc.OperationalError("COMMIT", {}, _LostError("the connection is closed"))
+        return result
+
+
+def test_a_call_that_is_cancelled_before_its_commit_changes_nothing(app: App):
+    call = app.new_call(OPERATOR)
+
+    def work(tx: Tx) -> dict:
+        answer = book(tx)
+        assert call.cancel()
+        return answer
+
+    before = books(app)
+    with pytest.raises(CpqError) as refused:
+        app.write(call, command(), work)
+    assert refused.value.code is Code.TIMEOUT
+    assert books(app) == before
+
+
+def test_a_call_that_is_committing_can_no_longer_be_cancelled():
+    call = Call()
+    call.enter_commit()
+    assert not call.cancel()
+    call.leave_commit()
+    call.check()
+
+
+def test_a_read_cannot_write(app: App):
+    with pytest.raises(sa.exc.DBAPIError):
+        app.read(app.new_call(OPERATOR), command(), book)
+
+
+def test_a_caller_without_the_permission_is_refused_and_nothing_runs(app: App):
+    before = make.row_counts(app)
+    with pytest.raises(CpqError) as refused:
+        app.write(app.new_call(LOCAL_AGENT), command("k"), book)
+    assert refused.value.code is Code.FORBIDDEN
+    assert make.row_counts(app) == before
+
+
+def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings, clock: make.StillEffects):
+    app = open_app(store, clock)
+    secrets = []
+
+    def create(tx: Tx) -> dict:
+        summary, secret = access.create_token(tx, name="robo", role="agent", days=10)
+        secrets.append(secret)
+        return {"id": summary.id}
+
+    token_id = app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create).answer["id"]
+
+    def opens() -> Principal | None:
+        with app.database.reading() as connection:
+            return access.verify_token(connection, secrets[0], clock.now())
+
+    assert opens() == Principal("robo", "agent", frozenset({Role.AGENT}))
+    clock.advance(days=11)
+    assert opens() is None
+    clock.advance(days=-11)
+    revoke = Command("token_revoke", Permission.ADMINISTER)
+
+    def shut(tx: Tx) -> dict:
+        access.revoke_token(tx, token_id)
+        return {}
+
+    app.write(app.new_call(OPERATOR), revoke, shut)
+    assert opens() is None
+    with app.database.reading() as connection:
+        stored = str(connection.execute(sa.select(idempotency.c.answer)).all())
+        stored += str(connection.execute(sa.text("SELECT * FROM token")).all())
+    assert secrets[0].rsplit("_", 1)[1] not in stored
+    app.close()
+
+
+@pytest.mark.parametrize(
+    "presented", ["", "qw", "qw_", "qw_tok-x_", "qw_tok-x_y", "x" * 10_000, "qw__", "\u00e9_\u00e9_\u00e9"]
+)
+def test_a_made_up_token_opens_nothing(app: App, presented: str):
+    with app.database.reading() as connection:
+        assert access.verify_token(connection, presented, app.effects.now()) is None
+
+
+def test_postgres_a_commit_that_the_standby_did_not_confirm_is_reported(cluster, postgres_template: str):
+    """A cancelled wait for a synchronous standby answers COMMIT with success and the warning 01000."""
+    app = open_app(read_settings({}, database_url=cluster.url(make.copy_of(cluster, postgres_template))))
+
+    def warned(tx: Tx) -> dict:
+        tx.connection.execute(sa.text("DO $$ BEGIN RAISE WARNING 'not replicated' USING ERRCODE = '01000'; END $$"))
+        return book(tx)
+
+    with pytest.raises(CpqError) as refused:
+        app.write(app.new_call(OPERATOR), command("k1"), warned)
+    assert refused.value.code is Code.UNAVAILABLE
+    assert app.write(app.new_call(OPERATOR), command("k1"), book).replayed
+    app.close()

@@ -1,0 +1,212 @@
+"""The catalogue tools as an agent uses them: Q-05, Q-08, Q-09, Q-13 to Q-16."""
+
+import pytest
+
+from cpq.app import App, open_app
+from cpq.config import read_settings
+from tests import make
+from tests.make import Tools
+
+
+def found(tools: Tools, **arguments) -> list[str]:
+    return [item["id"] for item in tools("catalog_search", **arguments)["items"]]
+
+
+def test_q13_a_search_needs_a_query_or_a_category(tools: Tools):
+    for blank in ({}, {"query": " "}, {"query": "", "category": "  "}, {"query": None}):
+        error = tools.error("catalog_search", **blank)
+        assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/query")
+        assert tools(error["details"]["next_call"]["tool"], **error["details"]["next_call"]["arguments"])["items"]
+
+
+def test_q13_a_category_alone_lists_all_of_it_in_the_order_of_ids(tools: Tools):
+    page = tools("catalog_search", category="saas", limit=100)
+    ids = [item["id"] for item in page["items"]]
+    assert ids == sorted(ids)
+    assert "prod_pro_v2" in ids
+    assert page["pagination"] == {"total": len(ids), "page": 1, "per_page": 100, "has_more": False}
+    assert {item["category"] for item in page["items"]} == {"saas"}
+
+
+def test_q13_filters_apply_before_paging(tools: Tools):
+    everywhere = tools("catalog_search", query="dryer", limit=100)["items"]
+    expected = [item["id"] for item in everywhere if item["category"] == "dryers"]
+    pages = [tools("catalog_search", query="dryer", category="dryers", limit=5, page=n) for n in range(1, 8)]
+    assert sorted(item["id"] for page in pages for item in page["items"]) == sorted(expected)
+    assert {page["pagination"]["total"] for page in pages} == {len(expected)}
+
+
+def test_q13_inactive_products_are_left_out_unless_asked_for(tools: Tools):
+    active = set(found(tools, category="compressors", limit=100))
+    every = set(found(tools, category="compressors", limit=100, active_only=False))
+    assert active < every
+    hidden = min(every - active)
+    assert hidden not in found(tools, query=hidden)
+    assert found(tools, query=hidden, active_only=False)[0] == hidden
+
+
+def test_q14_words_match_in_any_order_and_the_last_may_be_unfinished(tools: Tools):
+    assert found(tools, query="pro plan") == found(tools, query="plan pro") == found(tools, query="Plan PRO")
+    assert found(tools, query="pro pl") == ["prod_pro_v2"]
+
+
+@pytest.mark.parametrize("query", ["PLAN-PRO-001", "plan-pro-001", "planpro001", "prod_pro_v2", "plan pro 001"])
+def test_q14_a_code_finds_its_product_however_it_is_written(tools: Tools, query: str):
+    assert found(tools, query=query)[0] == "prod_pro_v2"
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("compresor", "compressor"), ("vaccum", "vacuum"), ("dyrer", "dryer")])
+def test_q14_small_typing_errors_are_forgiven(tools: Tools, typed: str, meant: str):
+    forgiven = set(found(tools, query=typed, limit=100))
+    assert forgiven
+    assert forgiven >= set(found(tools, query=meant, limit=100)) & forgiven
+    assert any(meant in item["name"].lower() for item in tools("catalog_search", query=typed)["items"])
+
+
+def test_q14_exact_hits_stand_before_corrected_ones(app: App, tools: Tools):
+    make.import_dicts(
+        app,
+        "products",
+        make.product_row(id="prod_a_near", name="Zebrano panel"),
+        make.product_row(id="prod_z_exact", name="Zebrana panel"),
+    )
+    assert found(tools, query="zebrana") == ["prod_z_exact", "prod_a_near"]
+
+
+def test_q14_a_hit_in_the_name_stands_before_a_hit_in_the_description(app: App, tools: Tools):
+    make.import_dicts(
+        app,
+        "products",
+        make.product_row(id="prod_a", name="Panel", description="Goes with the quixotic frame."),
+        make.product_row(id="prod_b", name="Quixotic frame"),
+    )
+    assert found(tools, query="quixotic frame") == ["prod_b", "prod_a"]
+
+
+def test_q14_pages_are_disjoint_stable_and_complete(tools: Tools):
+    whole = found(tools, query="dryer", limit=100)
+    pages = [found(tools, query="dryer", limit=7, page=number) for number in range(1, len(whole) // 7 + 3)]
+    assert [id_ for page in pages for id_ in page] == whole
+    assert len(set(whole)) == len(whole)
+
+
+def test_q14_both_databases_give_the_same_pages(sqlite_app: App, cluster, postgres_template: str):
+    other = open_app(read_settings({}, database_url=cluster.url(make.copy_of(cluster, postgres_template))))
+    for query in ("air", "rotary screw", "oilless 100hp", "compresor", "qmb", "filter element", "plan", "vaccum pumps"):
+        for page in (1, 2):
+            arguments = {"query": query, "limit": 30, "page": page}
+            assert Tools(sqlite_app)("catalog_search", **arguments) == Tools(other)("catalog_search", **arguments)
+    other.close()
+
+
+def test_q14_a_query_without_a_single_word_finds_nothing_and_says_so(tools: Tools):
+    page = tools("catalog_search", query="!!! ???")
+    assert (page["items"], page["pagination"]["total"]) == ([], 0)
+    assert page["hint"]
+
+
+def test_q15_include_relationships_is_accepted_and_ignored_by_the_search(tools: Tools):
+    plain = tools("catalog_search", query="pro plan")
+    for value in (True, False, "yes", None, 3):
+        assert tools("catalog_search", query="pro plan", include_relationships=value) == plain
+
+
+def test_q16_a_product_comes_with_attributes_specs_and_prices(tools: Tools):
+    product = tools("catalog_get", product_id="prod_qmb30")
+    assert product["attributes"]["model"] == "QMB30"
+    assert product["specs"]["hp"] == {"value": 30, "unit": "hp"}
+    assert product["specs"]["service_factor"]["value"] == 1.15
+    assert product["specs"]["lubrication"] == {"value": "oil-flooded", "unit": None}
+    usd = [price for price in product["prices"] if (price["price_book"], price["currency"]) == ("list", "USD")]
+    assert [(price["unit_price"], price["billing_period"]) for price in usd] == [(14650, "one_time")]
+    assert "relationships" not in product
+    assert "cost" not in usd[0]
+
+
+def test_q16_attributes_are_an_empty_object_when_there_are_none(tools: Tools):
+    product = tools("catalog_get", product_id="prod_pro_v2")
+    assert product["attributes"] == {}
+    expected = {
+        "id": "prod_pro_v2",
+        "sku": "PLAN-PRO-001",
+        "name": "Pro Plan",
+        "description": "Professional tier with advanced features",
+        "product_type": "configurable",
+        "category": "saas",
+        "active": True,
+    }
+    assert expected.items() <= product.items()
+    assert product["created_at"].endswith("Z")
+
+
+def test_q16_relationships_and_options_come_when_asked_for(tools: Tools):
+    product = tools("catalog_get", product_id="prod_pro_v2", include_relationships=True)
+    assert [option["name"] for option in product["options"]] == ["billing"]
+    assert product["options"][0]["default"] == "annual"
+    bundle = tools("catalog_get", product_id="prod_bdl_qmb30", include_relationships=True)
+    components = [related for related in bundle["relationships"] if related["kind"] == "component"]
+    assert len(components) > 1
+    assert all(related["name"] and related["quantity"] >= 1 for related in components)
+
+
+def test_q16_a_price_that_has_ended_is_not_shown(app: App, tools: Tools):
+    row = {"product_id": "prod_tk240v", "price_book": "list", "currency": "CHF", "unit_price": "1"}
+    make.import_dicts(app, "prices", {**row, "valid_to": "2020-01-31"}, {**row, "valid_from": "2020-02-01"})
+    prices = tools("catalog_get", product_id="prod_tk240v")["prices"]
+    assert [price["valid_from"] for price in prices if price["currency"] == "CHF"] == ["2020-02-01"]
+
+
+def test_q05_identifiers_are_trimmed_and_blank_ones_are_refused(tools: Tools):
+    assert tools("catalog_get", product_id="  prod_pro_v2\n")["id"] == "prod_pro_v2"
+    for blank in ("", "   ", "\t"):
+        error = tools.error("catalog_get", product_id=blank)
+        assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/product_id")
+
+
+def test_q03_an_unknown_product_offers_a_search_for_the_same_word(tools: Tools):
+    error = tools.error("catalog_get", product_id="prod_pro")
+    assert error["code"] == "NOT_FOUND"
+    following = error["details"]["next_call"]
+    assert following == {"tool": "catalog_search", "arguments": {"query": "prod_pro"}}
+    assert found(tools, **following["arguments"]) == ["prod_pro_v2"]
+
+
+def test_q08_limit_defaults_to_twenty_and_is_cut_at_a_hundred(tools: Tools):
+    assert tools("catalog_search", query="air")["pagination"]["per_page"] == 20
+    page = tools("catalog_search", query="air", limit=5000)
+    assert page["pagination"]["per_page"] == 100
+    assert len(page["items"]) <= 100
+
+
+def test_q08_has_more_is_exact_at_the_boundary_and_total_is_true(tools: Tools):
+    total = tools("catalog_search", category="saas")["pagination"]["total"]
+    last = tools("catalog_search", category="saas", limit=total)["pagination"]
+    assert (last["total"], last["has_more"]) == (total, False)
+    assert tools("catalog_search", category="saas", limit=total - 1)["pagination"]["has_more"]
+    beyond = tools("catalog_search", category="saas", limit=total, page=2)
+    assert (beyond["items"], beyond["pagination"]["total"], beyond["pagination"]["has_more"]) == ([], total, False)
+
+
+@pytest.mark.parametrize("arguments", [{"limit": 0}, {"limit": -1}, {"page": 0}, {"page": -3}, {"page": 10**30}])
+def test_q08_a_page_that_cannot_be_is_refused_with_its_bounds(tools: Tools, arguments: dict):
+    error = tools.error("catalog_search", query="air", **arguments)
+    assert error["code"] == "VALIDATION_ERROR"
+    assert error["details"]["field"] == "/" + next(iter(arguments))
+    assert {"minimum", "maximum"} & error["details"].keys()
+
+
+@pytest.mark.parametrize(
+    "sloppy",
+    [{"limit": "3"}, {"limit": 3.0}, {"limit": " 3 "}, {"limit": 3, "active_only": "true"}, {"limit": 3, "page": None}],
+)
+def test_q09_numbers_and_booleans_sent_as_text_are_understood(tools: Tools, sloppy: dict):
+    assert tools("catalog_search", query="air", **sloppy) == tools("catalog_search", query="air", limit=3)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("limit", True), ("limit", "3.5"), ("limit", "three"), ("active_only", 1), ("active_only", "yes"), ("page", [1])],
+)
+def test_q09_what_is_ambiguous_is_refused(tools: Tools, field: str, value: object):
+    error = tools.error("catalog_search", query="air", **{field: value})
+    assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", f"/{field}")

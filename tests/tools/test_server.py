@@ -1,0 +1,431 @@
+"""The server as clients meet it: both protocol eras, in memory, over stdio and over HTTP, with a real MCP client."""
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import jsonschema
+import pytest
+import uvicorn
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from typing_extensions import TypedDict
+
+from cpq import access
+from cpq.access import OPERATOR, Permission
+from cpq.app import App, Command, open_app
+from cpq.config import Settings, read_settings
+from cpq.errors import CpqError
+from mcp_facade import http
+from mcp_facade.registry import Job, Tool, tool
+from mcp_facade.server import Facade
+from mcp_facade.tools import ALL_TOOLS, tools_of
+from tests.make import Tools
+
+pytestmark = pytest.mark.anyio
+
+ERAS = ("legacy", "auto")
+
+
+class Slept(TypedDict):
+    steps: int
+
+
+@tool(title="Work long", toolset="insight", needs=Permission.READ)
+def work_long(job: Job, *, steps: int, seconds: float = 0.02) -> Slept:
+    """A long tool as later ones will be: it reports progress and stops when nobody waits any more."""
+    for step in range(steps):
+        job.progress(step + 1, steps, f"step {step + 1}")
+        time.sleep(seconds)
+        DONE.append(step)
+    return {"steps": steps}
+
+
+DONE: list[int] = []
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def facade(sqlite_app: App) -> Facade:
+    return Facade(sqlite_app, [*ALL_TOOLS, work_long])
+
+
+async def test_q10_every_tool_is_described_with_schemas_and_annotations(facade: Facade, era: Any):
+    async with Client(facade, mode=era) as client:
+        listed = (await client.list_tools()).tools
+    assert [described.name for described in listed][: len(ALL_TOOLS)] == [known.name for known in ALL_TOOLS]
+    for described in listed:
+        assert described.title
+        assert len(described.description or "") > 60
+        assert described.input_schema["additionalProperties"] is False
+        assert described.output_schema["type"] == "object"
+        hints = described.annotations
+        assert hints
+        assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+
+
+async def test_q10_structured_content_equals_the_text_and_fits_the_schema(facade: Facade, era: Any):
+    async with Client(facade, mode=era) as client:
+        schemas = {described.name: described.output_schema for described in (await client.list_tools()).tools}
+        for name, arguments in (
+            ("catalog_search", {"query": "air"}),
+            ("catalog_search", {}),
+            ("catalog_get", {"product_id": "prod_qmb30", "include_relationships": True}),
+            ("catalog_get", {"product_id": "nothing"}),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert json.loads(result.content[0].text) == result.structured_content
+            jsonschema.validate(result.structured_content, schemas[name])
+            assert result.is_error == ("error" in result.structured_content)
+
+
+async def test_q01_every_kind_of_failure_has_the_envelope(facade: Facade, era: Any, monkeypatch: pytest.MonkeyPatch):
+    async def error(name: str, arguments: Any) -> dict:
+        result = await client.call_tool(name, arguments)
+        assert result.is_error
+        assert set(result.structured_content) == {"error"}
+        assert set(result.structured_content["error"]) == {"code", "message", "details"}
+        return result.structured_content["error"]
+
+    async with Client(facade, mode=era) as client:
+        assert (await error("catalog_get", {}))["code"] == "VALIDATION_ERROR"
+        assert (await error("catalog_get", {"product_id": "x", "extra": 1}))["details"]["field"] == "/extra"
+        assert (await error("catalog_get", {"product_id": "nothing"}))["code"] == "NOT_FOUND"
+        assert (await error("catalog_gte", {}))["details"]["nearest"][0] == "catalog_get"
+        monkeypatch.setattr("cpq.catalog._PRODUCT", None)
+        crashed = await error("catalog_get", {"product_id": "prod_pro_v2"})
+        assert crashed["code"] == "INTERNAL_ERROR"
+        assert "_PRODUCT" not in str(crashed)
+
+
+def test_q02_a_caller_that_calls_too_often_is_told_how_long_to_wait(sqlite_app: App, clock):
+    app = open_app(sqlite_app.settings.model_copy(update={"rate_limit_per_minute": 3}), clock)
+    tools = Tools(app)
+    for _ in range(3):
+        tools("catalog_search", query="air")
+    limited = tools.error("catalog_search", query="air")
+    assert (limited["code"], limited["details"]["retry_after_seconds"]) == ("RATE_LIMITED", 20)
+    Tools(app, principal=OPERATOR)("catalog_search", query="air")
+    clock.advance(seconds=20)
+    tools("catalog_search", query="air")
+    app.close()
+
+
+async def test_progress_reaches_the_client_forward_only(facade: Facade, era: Any):
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        seen.append((done, total, message))
+
+    async with Client(facade, mode=era) as client:
+        result = await client.call_tool("work_long", {"steps": 12, "seconds": 0.03}, progress_callback=note)
+    assert result.structured_content == {"steps": 12}
+    assert seen[-1] == (12, 12, "step 12")
+    assert [done for done, _, _ in seen] == sorted({done for done, _, _ in seen})
+    assert len(seen) < 12
+
+
+async def test_q02_a_call_over_the_time_limit_is_given_up_with_timeout(sqlite_app: App, era: Any):
+    app = open_app(sqlite_app.settings.model_copy(update={"tool_timeout_seconds": 0.2}))
+    DONE.clear()
+    async with Client(Facade(app, [work_long]), mode=era) as client:
+        result = await client.call_tool("work_long", {"steps": 200})
+        assert result.structured_content["error"]["code"] == "TIMEOUT"
+        stopped = len(DONE)
+        await anyio.sleep(0.3)
+    assert len(DONE) <= stopped + 1, "the work went on after the call was given up"
+    app.close()
+
+
+async def test_a_client_that_leaves_stops_the_work(facade: Facade, era: Any):
+    DONE.clear()
+    async with Client(facade, mode=era) as client:
+        with anyio.move_on_after(0.2):
+            await client.call_tool("work_long", {"steps": 200})
+        await anyio.sleep(0.2)
+        stopped = len(DONE)
+        await anyio.sleep(0.3)
+    assert 0 < stopped < 100
+    assert len(DONE) <= stopped + 1
+
+
+async def test_a_product_is_also_a_resource(facade: Facade, era: Any):
+    async with Client(facade, mode=era) as client:
+        content = (await client.read_resource("product://prod_pro_v2")).contents[0]
+        assert json.loads(content.text)["sku"] == "PLAN-PRO-001"
+        assert content.mime_type == "application/json"
+        with pytest.raises(MCPError, match="nothing"):
+            await client.read_resource("product://nothing")
+
+
+async def test_the_prompt_names_the_tools_in_the_recommended_order(facade: Facade, era: Any):
+    async with Client(facade, mode=era) as client:
+        text = (await client.get_prompt("recommended_order", {"wish": "two dryers"})).messages[0].content.text
+        with pytest.raises(MCPError):
+            await client.get_prompt("no_such_prompt")
+    order = ["two dryers", "catalog_search", "catalog_get", "quote_create", "quote_get", "quote_price"]
+    order += ["approval_request", "approval_status", "quote_pdf"]
+    assert [text.index(name) for name in order] == sorted(text.index(name) for name in order)
+
+
+def test_a_toolset_that_is_off_does_not_exist(sqlite_app: App):
+    assert {described.toolset for described in tools_of(("quotes",))} == {"quotes"}
+    assert tools_of(("deals",)) == []
+    tools = Tools(sqlite_app, tuple(tools_of(("deals",))))
+    assert tools.error("catalog_search", query="air")["code"] == "NOT_FOUND"
+
+
+@pytest.fixture
+def home(store: Settings, tmp_path: Path) -> dict[str, str]:
+    """The environment of a server process on this test's store."""
+    return {
+        "PATH": os.environ["PATH"],
+        "CPQ_HOME": str(tmp_path),
+        "CPQ_DATABASE_URL": store.database_url,
+        "MCP_LOG_LEVEL": "WARNING",
+    }
+
+
+async def test_a_real_client_talks_to_the_real_server_over_stdio(home: dict[str, str], era: Any):
+    parameters = StdioServerParameters(command=sys.executable, args=["-m", "mcp_facade"], env=home)
+    async with Client(parameters, mode=era) as client:
+        found = await client.call_tool("catalog_search", {"query": "pro plan"})
+        assert found.structured_content["items"][0]["id"] == "prod_pro_v2"
+        assert (await client.call_tool("catalog_get", {})).is_error
+
+
+RAW = [
+    (rb'{"product_id":"\ud800"}', "VALIDATION_ERROR"),
+    (rb'{"product_id":"a\u0000b"}', "VALIDATION_ERROR"),
+    (b'{"product_id":' + b"[" * 5000 + b"]" * 5000 + b"}", "VALIDATION_ERROR"),
+    (b'{"product_id":' + b"9" * 5000 + b"}", "VALIDATION_ERROR"),
+    (b'{"product_id":NaN}', "VALIDATION_ERROR"),
+    (b'{"product_id":1e400}', "VALIDATION_ERROR"),
+    (b'{"product_id":"' + b"x" * 1_000_000 + b'"}', "VALIDATION_ERROR"),
+    (b"[1,2]", "VALIDATION_ERROR"),
+    (b'"text"', "VALIDATION_ERROR"),
+    (b"7", "VALIDATION_ERROR"),
+    (b'"{\\"product_id\\":\\"prod_pro_v2\\"}"', None),
+]
+
+
+def call_message(arguments: bytes, number: int = 7) -> bytes:
+    head = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"catalog_get","arguments":' % number
+    return head + arguments + b"}}"
+
+
+def test_q01_hostile_bytes_over_stdio_get_the_envelope(home: dict[str, str]):
+    with raw_stdio(home) as (send, receive):
+        for arguments, code in RAW:
+            send(call_message(arguments))
+            answer = receive()
+            assert answer["id"] == 7
+            assert answer["result"].get("structuredContent", {}).get("error", {}).get("code") == code
+        send(b"this is not JSON")
+        unreadable = receive()
+        assert (unreadable["id"], unreadable["error"]["code"]) == (None, -32700)
+        assert unreadable["error"]["data"]["error"]["code"] == "VALIDATION_ERROR"
+        send(call_message(b'{"product_id":"prod_pro_v2"}'))
+        assert receive()["result"]["structuredContent"]["id"] == "prod_pro_v2"
+
+
+@contextmanager
+def raw_stdio(home: dict[str, str]) -> Iterator[tuple[Any, Any]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcp_facade"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=home
+    )
+    assert process.stdin
+    assert process.stdout
+    to_server, from_server = process.stdin, process.stdout
+
+    def send(line: bytes) -> None:
+        to_server.write(line + b"\n")
+        to_server.flush()
+
+    def receive() -> dict:
+        return json.loads(from_server.readline())
+
+    client = {"name": "raw", "version": "1"}
+    start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}).encode())
+    receive()
+    send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    yield send, receive
+    to_server.close()
+    assert process.wait(20) == 0
+    from_server.close()
+
+
+@contextmanager
+def http_server(settings: Settings) -> Iterator[str]:
+    """Our whole HTTP application on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    app = open_app(settings.model_copy(update={"port": port}))
+    endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
+        http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
+    )
+    config = uvicorn.Config(http.build(app, endpoint), port=port, log_config=None, http="h11", lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()
+    app.close()
+
+
+def new_token(settings: Settings, name: str, role: str) -> str:
+    app = open_app(settings)
+    secrets: list[str] = []
+
+    def create(tx) -> dict:
+        secrets.append(access.create_token(tx, name=name, role=role)[1])
+        return {}
+
+    app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)
+    app.close()
+    return secrets[0]
+
+
+async def test_a_real_client_talks_to_the_real_server_over_http(store: Settings, era: Any):
+    with http_server(store) as url:
+        async with Client(f"{url}/mcp", mode=era) as client:
+            found = await client.call_tool("catalog_search", {"query": "pro plan"})
+            assert found.structured_content["items"][0]["id"] == "prod_pro_v2"
+
+
+async def test_a_named_token_names_the_caller_and_others_are_turned_away(store: Settings, era: Any):
+    token = new_token(store, "robo", "agent")
+    with http_server(store) as url:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as connection,
+            Client(streamable_http_client(f"{url}/mcp", http_client=connection), mode=era) as client,
+        ):
+            assert not (await client.call_tool("catalog_search", {"query": "air"})).is_error
+        async with httpx2.AsyncClient() as stranger:
+            for wrong in ({}, {"Authorization": "Bearer qw_tok-x_y"}, {"Authorization": "Basic abc"}):
+                refused = await stranger.post(f"{url}/mcp", json={}, headers=wrong)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (401, "FORBIDDEN")
+                assert refused.headers["www-authenticate"].startswith("Bearer")
+    app = open_app(store)
+    with app.database.reading() as connection:
+        callers = set(connection.exec_driver_sql("SELECT caller FROM audit_entry").scalars())
+    app.close()
+    assert {"agent:robo", "agent:anonymous"} <= callers
+
+
+async def test_the_shared_token_opens_as_the_local_agent(store: Settings):
+    with http_server(store.model_copy(update={"auth_token": "s3cret"})) as url:
+        async with httpx2.AsyncClient() as client:
+            body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            headers = {"Accept": "application/json, text/event-stream"}
+            assert (await client.post(f"{url}/mcp", json=body, headers=headers)).status_code == 401
+            headers["Authorization"] = "Bearer s3cret"
+            assert (await client.post(f"{url}/mcp", json=body, headers=headers)).status_code != 401
+
+
+async def test_hosts_and_origins_that_are_not_ours_are_refused(sqlite_app: App):
+    with http_server(sqlite_app.settings) as url:
+        async with httpx2.AsyncClient() as client:
+            for path in ("/mcp", "/healthz", "/metrics"):
+                assert (await client.get(url + path, headers={"Host": "evil.example"})).status_code == 421
+                assert (await client.get(url + path, headers={"Origin": "http://evil.example"})).status_code == 403
+            assert (await client.get(f"{url}/healthz", headers={"Origin": url})).status_code == 200
+            assert (await client.get(f"{url}/healthz")).status_code == 200
+
+
+async def test_health_readiness_and_metrics_are_served(store: Settings):
+    with http_server(store) as url:
+        async with Client(f"{url}/mcp") as client:
+            await client.call_tool("catalog_search", {"query": "air"})
+        async with httpx2.AsyncClient() as client:
+            assert (await client.get(f"{url}/healthz")).json()["status"] == "ok"
+            ready = await client.get(f"{url}/readyz")
+            assert (ready.status_code, ready.json()["parts"]) == (200, {"database": "ok", "migrations": "ok"})
+            metrics = (await client.get(f"{url}/metrics")).text
+    assert 'cpq_tool_calls_total{code="OK",tool="catalog_search"}' in metrics
+    assert "cpq_build_info" in metrics
+
+
+async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path):
+    app = App(read_settings({}, home=tmp_path))
+    assert http.readiness(app)["migrations"] != "ok"
+    app.close()
+
+
+@pytest.mark.parametrize(("arguments", "code"), RAW)
+async def test_q01_hostile_bytes_over_http_get_the_envelope(sqlite_app: App, arguments: bytes, code: str | None):
+    with http_server(sqlite_app.settings) as url:
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        async with httpx2.AsyncClient(headers=headers) as client:
+            client_info = {"name": "raw", "version": "1"}
+            start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info}
+            message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}
+            opened = await client.post(f"{url}/mcp", json=message)
+            session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
+            done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            await client.post(f"{url}/mcp", json=done, headers=session)
+            answer = await client.post(f"{url}/mcp", content=call_message(arguments), headers=session)
+    data = next(line for line in answer.text.splitlines() if line.startswith("data: {"))
+    result = json.loads(data.removeprefix("data: "))["result"]
+    assert result.get("structuredContent", {}).get("error", {}).get("code") == code
+
+
+def test_binding_to_the_network_without_a_token_refuses_to_start(store: Settings):
+    app = open_app(store.model_copy(update={"host": "0.0.0.0"}))
+    with pytest.raises(CpqError, match="no token"):
+        http.require_safe_bind(app)
+    app.close()
+    new_token(store, "robo", "agent")
+    app = open_app(store.model_copy(update={"host": "0.0.0.0"}))
+    http.require_safe_bind(app)
+    app.close()
+
+
+def test_logs_go_to_stderr_as_single_json_lines_without_secrets(home: dict[str, str]):
+    code = (
+        "from cpq import logs; import logging; logs.configure('INFO', 'json');"
+        "logging.getLogger('x').info('Bearer abc.def and qw_tok-12_sEcret\\nfaked line', extra={'tool': 'a\\nb'})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=home, check=True)
+    assert run.stdout == ""
+    line = json.loads(run.stderr)
+    assert "abc.def" not in run.stderr
+    assert "sEcret" not in run.stderr
+    assert line["tool"] == "a\\u000ab"
+
+
+def test_the_server_does_not_start_on_an_unknown_toolset(home: dict[str, str]):
+    run = subprocess.run(
+        [sys.executable, "-m", "mcp_facade", "--toolsets", "quotes,dealz"], capture_output=True, text=True, env=home
+    )
+    assert run.returncode == 1
+    assert "dealz" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_every_tool_belongs_to_the_test(caplog: pytest.LogCaptureFixture):
+    """The long tool is only for tests; the product ships none of it."""
+    caplog.set_level(logging.INFO)
+    assert isinstance(work_long, Tool)
+    assert work_long not in ALL_TOOLS
