@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from sqlalchemy.engine import Connection
 from cpq import audit
 from cpq.access import LOCAL_AGENT, Permission, Principal
 from cpq.config import Settings
-from cpq.db import WRITE_DEADLINE_SECONDS, Database, Tx, is_storage_full, is_transient
+from cpq.db import WRITE_DEADLINE_SECONDS, Database, Tx, is_missing_table, is_storage_full, is_transient
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError
 from cpq.metrics import RETRIES
@@ -98,7 +97,10 @@ class App:
     def __init__(self, settings: Settings, effects: Effects | None = None) -> None:
         self.settings = settings
         self.effects = effects or Effects()
-        self.database = Database(settings, self.effects)
+        try:
+            self.database = Database(settings, self.effects)
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as error:
+            raise unusable(settings, error) from error
         self._recorder = audit.Recorder(self._write_audit)
 
     def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
@@ -165,15 +167,28 @@ class App:
 
     def schema_version(self) -> str | None:
         """The newest migration the database has seen; None before `cpq init`."""
-        with suppress(sa.exc.OperationalError, sa.exc.ProgrammingError), self.database.reading() as connection:
-            return str(connection.scalar(sa.text("SELECT version_num FROM alembic_version")))
-        return None
+        if not self.database.exists():
+            return None
+        try:
+            with self.database.reading() as connection:
+                version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+                return version
+        except sa.exc.DBAPIError as error:
+            if is_missing_table(error):
+                return None
+            raise unusable(self.settings, error) from error
 
     def require_schema(self) -> None:
-        found = self.schema_version()
-        if found != SCHEMA_VERSION:
-            state = "has no tables yet" if found is None else f"is at migration {found}, the code at {SCHEMA_VERSION}"
-            raise CpqError(Code.UNAVAILABLE, f"The database {state}.", hint="Run `cpq init`.")
+        found, name = self.schema_version(), self.settings.database_name
+        if found == SCHEMA_VERSION:
+            return
+        if not self.database.exists():
+            state = f"There is no database at {name}."
+        elif found is None:
+            state = f"The database {name} has no tables yet."
+        else:
+            state = f"The database {name} is at migration {found}, the code at {SCHEMA_VERSION}."
+        raise CpqError(Code.UNAVAILABLE, state, hint="Run `cpq init`.")
 
     def close(self) -> None:
         self._recorder.close()
@@ -296,6 +311,16 @@ class _Claim:
 def _subject(command: Command, answer: Answer) -> str | None:
     """The quote (or other thing) the call was about."""
     return command.subject or answer.get("quote_id")
+
+
+def unusable(settings: Settings, error: Exception) -> CpqError:
+    """What to say when the database cannot be opened or does not answer."""
+    reason = str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).partition("\n")[0]
+    return CpqError(
+        Code.UNAVAILABLE,
+        f"The database {settings.database_name} cannot be used: {reason}",
+        hint="Check CPQ_HOME and CPQ_DATABASE_URL; `cpq doctor` says more.",
+    )
 
 
 def open_app(settings: Settings, effects: Effects | None = None) -> App:

@@ -89,8 +89,19 @@ def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) ->
     return len(updates) + len(inserts)
 
 
-def verify(connection: Connection, tenant_id: str, progress: Callable[[int], None] = lambda _: None) -> ChainReport:
-    """Recompute the whole chain. A changed, missing, reordered or cut-off entry is named."""
+def verify(
+    connection: Connection,
+    tenant_id: str,
+    *,
+    expect: tuple[int, str] | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ChainReport:
+    """Recompute the whole chain. A changed, missing, reordered or cut-off entry is named.
+
+    `expect` is a head that was kept elsewhere: the entry of that number must still have that hash.
+    """
+    head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id)).one_or_none()
+    total = head.seq if head else 0
     unsealed = connection.scalar(_count(tenant_id).where(audit_entry.c.seq.is_(None))) or 0
     seq, previous = 0, GENESIS
     with closing(entries(connection, tenant_id, sealed_only=True)) as sealed:
@@ -101,8 +112,11 @@ def verify(connection: Connection, tenant_id: str, progress: Callable[[int], Non
             if entry.hash != expected:
                 return ChainReport(seq, unsealed, previous, entry.seq, "the entry is not as it was sealed")
             seq, previous = entry.seq, expected
-            progress(seq)
-    head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id)).one_or_none()
+            progress(seq, total)
+            if expect and seq == expect[0] and previous != expect[1]:
+                return ChainReport(seq, unsealed, previous, seq, "it is not the one you kept")
+    if expect and expect[0] > seq:
+        return ChainReport(seq, unsealed, previous, expect[0], "it is not the one you kept")
     if head is not None and (head.seq, head.hash) != (seq, previous):
         return ChainReport(seq, unsealed, previous, seq + 1, f"the chain ended at {head.seq} and was cut off")
     return ChainReport(seq, unsealed, previous)
@@ -117,7 +131,7 @@ def entries(
         query = query.where(audit_entry.c.seq.is_not(None)).order_by(audit_entry.c.seq)
     else:
         query = query.order_by(audit_entry.c.at.desc(), audit_entry.c.id.desc()).limit(newest)
-    with connection.execution_options(yield_per=1000).execute(query) as rows:
+    with connection.execute(query.execution_options(yield_per=1000)) as rows:
         for row in rows:
             yield Entry(**row._mapping)
 

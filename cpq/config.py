@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -84,6 +85,13 @@ class Settings(BaseModel):
         if self.database_url:
             return Path(self.database_url.partition(":///")[2])
         return self.home / "quotewright.db"
+
+    @property
+    def database_name(self) -> str:
+        """For people: the file, or the address without its password."""
+        if self.is_sqlite:
+            return str(self.sqlite_path)
+        return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:***@", self.database_url)
 
 
 def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env"), **flags: Any) -> Settings:

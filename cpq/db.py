@@ -145,13 +145,17 @@ class Database:
         self.is_sqlite = settings.is_sqlite
         if self.is_sqlite:
             path = settings.sqlite_path.absolute()
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: Path | None = path
             self._gate: _WriterGate | None = _WriterGate(path.with_name(path.name + ".writer"), effects)
             self._writer = _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False)
             self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
         else:
-            self._gate = None
+            self._file = self._gate = None
             self._writer = self._reader = _postgres_engine(settings)
+
+    def exists(self) -> bool:
+        """False when opening it would only create an empty file; a server is always worth asking."""
+        return self._file is None or self._file.is_file()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -207,6 +211,10 @@ def is_transient(error: BaseException) -> bool:
     if "locked" in str(error.orig) or "busy" in str(error.orig):
         return isinstance(error, sa.exc.OperationalError)
     return error.connection_invalidated or "connection" in str(error.orig).lower()
+
+
+def is_missing_table(error: sa.exc.DBAPIError) -> bool:
+    return getattr(error.orig, "sqlstate", None) == "42P01" or "no such table" in str(error.orig)
 
 
 def is_storage_full(error: BaseException) -> bool:

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -89,7 +89,7 @@ def to_wire(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds").replace("+00:00", "Z")
+        return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
     return value.value if isinstance(value, Enum) else value

@@ -40,12 +40,13 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
         if settings.transport == "stdio":
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
         else:
-            _serve_http(app, facade)
+            serve_http(app, facade)
     finally:
         app.close()
 
 
-def _serve_http(app: App, facade: Facade) -> None:
+def serve_http(app: App, facade: Facade) -> None:
+    """Listen until the process is told to stop."""
     http.require_safe_bind(app)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
@@ -58,6 +59,7 @@ def _serve_http(app: App, facade: Facade) -> None:
         timeout_graceful_shutdown=30,
         # h11 reads header values by the letter of the standard; httptools keeps trailing blanks in them.
         http="h11",
+        ws="none",
     )
 
 

@@ -18,6 +18,7 @@ LIMIT_MAX = 100
 PAGE_MAX = 1_000_000_000
 DEPTH_MAX = 32
 WHOLE_MAX = 2**53
+NUMBER_BITS_MAX = 4096
 
 
 def _identifier(value: object) -> object:
@@ -72,7 +73,7 @@ def capped(limit: int) -> int:
 
 
 def require_shallow(arguments: object) -> None:
-    """Refuse nesting that no tool has a use for, before anything walks it recursively."""
+    """Refuse nesting that no tool has a use for, before anything walks it recursively, and numbers Python cannot write."""
     level = [arguments]
     for _ in range(DEPTH_MAX):
         level = [
@@ -81,6 +82,8 @@ def require_shallow(arguments: object) -> None:
             if isinstance(part, dict | list)
             for item in (part.values() if isinstance(part, dict) else part)
         ]
+        if any(type(item) is int and item.bit_length() > NUMBER_BITS_MAX for item in level):
+            raise bad_field("", "A number among the arguments has too many digits.", maximum=WHOLE_MAX)
         if not level:
             return
     raise too_deep()

@@ -12,6 +12,9 @@ from pydantic import ValidationError
 from cpq.errors import Code, CpqError, nearest
 from cpq.text import to_wire
 
+PROBLEMS_MAX = 20
+"""How many refused arguments are named; a million unknown fields are not answered with a million reasons."""
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -52,9 +55,10 @@ def internal_failure(trace_id: str) -> Reply:
 
 def invalid_arguments(error: ValidationError, schema: Mapping[str, Any]) -> CpqError:
     """Every refused argument as a JSON pointer with the reason and what is allowed instead."""
-    problems = [_problem(fault, schema) for fault in error.errors(include_url=False, include_input=False)]
+    faults = error.errors(include_url=False, include_input=False)
+    problems = [_problem(fault, schema) for fault in faults[:PROBLEMS_MAX]]
     first = dict(problems[0])
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     message = f"{first['field'] or '/'}: {first.pop('message')}{more}"
     return CpqError(Code.VALIDATION_ERROR, message, **first, problems=problems)
 
@@ -73,7 +77,7 @@ ERROR_SCHEMA: dict[str, Any] = {
     "properties": {
         "code": {"type": "string", "enum": [code.value for code in Code]},
         "message": {"type": "string"},
-        "details": {"type": ["object", "null"]},
+        "details": {"anyOf": [{"type": "object"}, {"type": "null"}]},
     },
     "required": ["code", "message", "details"],
 }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
-import sqlalchemy as sa
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -81,7 +80,7 @@ def readiness(app: App) -> dict[str, str]:
     """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
     try:
         found = app.schema_version()
-    except sa.exc.SQLAlchemyError:
+    except CpqError:
         return {"database": "does not answer", "migrations": "unknown"}
     expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
     return {"database": "ok", "migrations": "ok" if found == SCHEMA_VERSION else expected}
@@ -183,11 +182,8 @@ class _Readable:
         body = first.get("body", b"")
         if first["type"] == "http.request" and not first.get("more_body") and len(body) <= HEAL_BYTES_MAX:
             try:
-                json.loads(body)
-                is_suspect = b"\\u" in body or b"e" in body or len(body) > 10_000
-            except (ValueError, RecursionError):
-                is_suspect = True
-            if is_suspect:
+                from_json(body)  # The parser the SDK uses.
+            except ValueError:
                 first = {**first, "body": await anyio.to_thread.run_sync(heal, body)}
         await self._application(_with_length(scope, first), _again(first, receive), send)
 

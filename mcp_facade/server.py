@@ -57,6 +57,7 @@ class Facade(MCPServer[None]):
             log_level=app.settings.log_level,
             cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="public")},
             middleware=[_tolerate_arguments],
+            subscriptions=False,  # Nothing is published yet, so nothing is promised.
         )
         self.app = app
         self.registry = Registry(app, tools)
@@ -87,9 +88,11 @@ class Facade(MCPServer[None]):
         known = {prompt.name: prompt for prompt in await self.list_prompts()}
         if name not in known:
             raise MCPError(types.INVALID_PARAMS, "There is no prompt of that name.", {"allowed": sorted(known)})
-        required = {argument.name for argument in known[name].arguments or () if argument.required}
-        if missing := sorted(required - set(arguments or {})):
+        takes = {argument.name: argument.required for argument in known[name].arguments or ()}
+        if missing := sorted(each for each, needed in takes.items() if needed and each not in (arguments or {})):
             raise MCPError(types.INVALID_PARAMS, f"The prompt needs {', '.join(missing)}.", {"missing": missing})
+        if set(arguments or {}) - set(takes):
+            raise MCPError(types.INVALID_PARAMS, "The prompt has no such argument.", {"allowed": sorted(takes)})
         return await super().get_prompt(name, arguments, context)
 
     async def serve_stdio(self) -> None:

@@ -44,7 +44,7 @@ def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit
         return Hits([], 0)
     total = _count(tx, sets[-1])
     if total < FEW_HITS and (near := _near_words(tx, query.words)):
-        sets.append(Any((sets[-1], query.corrected_set(near))))
+        sets += [Any((sets[-1], corrected)) for corrected in query.corrected_sets(near)]
         total = _count(tx, sets[-1])
     return Hits(_page(tx, sets, min(limit, total - offset), offset), total)
 

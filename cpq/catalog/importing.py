@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from enum import Enum
@@ -29,6 +30,7 @@ from cpq.db import Tx, insert_many
 from cpq.errors import Code, CpqError, nearest
 from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
 from cpq.search.ranking import Indexed, compact, scope_code
+from cpq.text import canonical_json
 
 BATCH = 2_000
 PROBLEMS_MAX = 10_000
@@ -52,11 +54,15 @@ def import_rows(tx: Tx, rows: Iterable[SourceRow], check: Check = lambda: None) 
     Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
     `check` is called between batches and may raise to stop the import.
     """
-    work = _Import(tx)
-    for section, batch in _batches(rows):
-        check()
-        work.take(section, batch)
-    work.finish()
+    with ThreadPoolExecutor(1, "index") as indexer:
+        work = _Import(tx, indexer)
+        try:
+            for section, batch in _batches(rows):
+                check()
+                work.take(section, batch)
+        finally:
+            work.settle()
+        work.finish()
     return work.report
 
 
@@ -70,12 +76,19 @@ SECTIONS: dict[str, type[Row]] = {
 
 
 class _Import:
-    """One file on its way in."""
+    """One file on its way in.
 
-    def __init__(self, tx: Tx) -> None:
+    The database indexes the words of one batch on the indexer's thread while this one reads and checks the next;
+    the connection is never used by both, because `settle` comes first.
+    """
+
+    def __init__(self, tx: Tx, indexer: Executor) -> None:
         self.tx = tx
+        self._indexer = indexer
+        self._indexing: Future[None] | None = None
         self.report = ImportReport()
-        self._problems: list[dict[str, object]] = []
+        self._problems: list[dict[str, Any]] = []
+        self._problem_count = 0
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
         self._categories = {row.id: _definition(row) for row in tx.connection.execute(_mine(tx, category))}
         self._books = set(tx.connection.scalars(_mine(tx, price_book).with_only_columns(price_book.c.id)))
@@ -88,6 +101,7 @@ class _Import:
             self._refuse(batch[0].line, section, f"is not one of {', '.join(SECTIONS)}", nearest=hint)
             return
         valid = [(source.line, row) for source in batch if (row := self._validate(source)) is not None]
+        self.settle()
         steps = {
             "categories": self._take_categories,
             "products": self._take_products,
@@ -97,14 +111,21 @@ class _Import:
         }
         steps[section](valid)
 
+    def settle(self) -> None:
+        """Wait until the connection is ours again; a failure of the indexing is raised here."""
+        if self._indexing is not None:
+            indexing, self._indexing = self._indexing, None
+            indexing.result()
+
     def finish(self) -> None:
         self._check_relations()
         if self._problems:
-            count = len(self._problems)
+            count = self._problem_count
+            first = f" (the first {PROBLEMS_MAX:,} are listed)" if count > PROBLEMS_MAX else ""
             raise CpqError(
                 Code.VALIDATION_ERROR,
-                f"{count} problem{'s' if count > 1 else ''} in the file; nothing was imported.",
-                problems=self._problems,
+                f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
+                problems=sorted(self._problems, key=lambda problem: problem["line"]),
             )
         finding.learn(self.tx, self._vocabulary)
 
@@ -124,6 +145,7 @@ class _Import:
         return row
 
     def _refuse(self, line: int, where: str, reason: str, **details: object) -> None:
+        self._problem_count += 1
         if len(self._problems) < PROBLEMS_MAX:
             self._problems.append({"line": line, "field": where, "message": reason, **details})
 
@@ -198,12 +220,16 @@ class _Import:
             if self.report.updated["products"]:
                 self.tx.connection.execute(sa.delete(table).where(_among(self.tx, table, table.c.product_id, ids)))
             insert_many(self.tx.connection, table, new)
+        self._indexing = self._indexer.submit(self._index, [(by_id[id_], specs_of[id_]) for id_ in ids])
+
+    def _index(self, products: list[tuple[ProductRow, Mapping[str, Decimal | str]]]) -> None:
         everywhere = scope_code(self.tx.tenant_id)
+        scopes = {row.category: scope_code(self.tx.tenant_id, row.category) for row, _ in products}
         documents = []
-        for id_ in ids:
-            words = _searched(by_id[id_], specs_of[id_])
-            documents.append((id_, words.terms((everywhere, scope_code(self.tx.tenant_id, by_id[id_].category)))))
-            self._vocabulary |= words.words
+        for row, specs in products:
+            searched = _searched(row, specs)
+            documents.append((row.id, searched.terms((everywhere, scopes[row.category]))))
+            self._vocabulary |= searched.words
         finding.index(self.tx, documents)
 
     def _store(self, section: str, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool = False) -> list[str]:
@@ -300,16 +326,15 @@ def _batches(rows: Iterable[SourceRow]) -> Iterator[tuple[str, list[SourceRow]]]
 
 def _stored(row: Row, **columns: Any) -> dict[str, Any]:
     """The row as columns. Its hash tells a later import whether anything changed."""
-    digest = hashlib.blake2b(row.model_dump_json().encode(), digest_size=16).hexdigest()
     values = {name: value.value if isinstance(value, Enum) else value for name, value in row if name != "price_book"}
-    return {**values, **columns, "content_hash": digest}
+    values |= columns
+    return {**values, "content_hash": _digest(values)}
 
 
 def _product_values(
     row: ProductRow, sku_key: str, attributes: Mapping[str, Any], specs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    digest = hashlib.blake2b(row.model_dump_json().encode(), digest_size=16).hexdigest()
-    return {
+    values = {
         "id": row.id,
         "sku": row.sku,
         "sku_key": sku_key,
@@ -324,8 +349,13 @@ def _product_values(
         "options": [{"name": name, **option.model_dump(exclude_none=True)} for name, option in row.options.items()],
         "rules": {"rules": _dump(row.rules), "recommend": _dump(row.recommend)} if row.rules or row.recommend else {},
         "bundle": row.bundle.model_dump(mode="python", exclude_none=True) if row.bundle else None,
-        "content_hash": digest,
     }
+    return {**values, "content_hash": _digest([values, _dump(row.relationships)])}
+
+
+def _digest(stored: object) -> str:
+    """Of what is stored, not of how the file spelt it: `1.50` and `1.5`, or names in another order, are no change."""
+    return hashlib.blake2b(canonical_json(stored).encode(), digest_size=16).hexdigest()
 
 
 def _dump(parts: Any) -> Any:

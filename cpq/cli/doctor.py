@@ -8,6 +8,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -85,22 +86,22 @@ def _check_programs() -> Iterator[Finding]:
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
-    name = engine.database_name(settings)
-    if not engine.database_exists(settings):
-        yield Finding("database", State.PROBLEM, f"there is none at {name}", "run `cpq init`")
-        return
+    name = settings.database_name
     try:
-        with engine.started(settings) as app:
+        with closing(App(settings)) as app:
+            if not app.database.exists():
+                yield Finding("database", State.PROBLEM, f"there is none at {name}", "run `cpq init`")
+                return
+            found = app.schema_version()
             yield Finding("database", State.OK, f"{name} answers")
-            yield from _check_contents(app)
+            yield from _check_contents(app, found)
     except CpqError as error:
         yield Finding("database", State.PROBLEM, error.message, str(error.details.get("hint", "")))
     except sa.exc.DBAPIError as error:
         yield Finding("database", State.PROBLEM, f"{name} cannot be read: {error.orig}", "restore it from a backup")
 
 
-def _check_contents(app: App) -> Iterator[Finding]:
-    found = app.schema_version()
+def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
     if found != SCHEMA_VERSION:
         said = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
         yield Finding("migrations", State.PROBLEM, said, "run `cpq init`")

@@ -9,11 +9,10 @@ import sqlalchemy as sa
 
 from cpq import logs, migrating
 from cpq.access import OPERATOR, Permission
-from cpq.app import Answer, App, Command
+from cpq.app import Answer, App, Command, open_app, unusable
 from cpq.cli.options import Options
 from cpq.config import Settings, read_settings
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 
 Work = Callable[[Tx], Answer]
 
@@ -32,23 +31,8 @@ def settings_of(options: Options) -> Settings:
 @contextmanager
 def opened(options: Options) -> Iterator[App]:
     """The engine on a ready database; CpqError with the next step when it is not."""
-    settings = settings_of(options)
-    if not database_exists(settings):
-        raise CpqError(Code.UNAVAILABLE, f"There is no database at {database_name(settings)}.", hint="Run `cpq init`.")
-    with started(settings) as app:
-        app.require_schema()
-        yield app
-
-
-@contextmanager
-def started(settings: Settings) -> Iterator[App]:
-    """The engine on a database that answers, whatever its schema."""
+    app = open_app(settings_of(options))
     try:
-        app = App(settings)
-    except (OSError, sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as error:
-        raise _unusable(settings, error) from error
-    try:
-        _require_answer(app)
         yield app
     finally:
         app.close()
@@ -66,41 +50,13 @@ def write(app: App, name: str, work: Work, arguments: Mapping[str, object], subj
 
 def migrate(settings: Settings) -> str | None:
     """Bring the database to the newest schema; the migration it was at before, None when it is new."""
-    before = None
-    if database_exists(settings):
-        with started(settings) as app:
-            before = app.schema_version()
+    app = App(settings)
+    try:
+        before = app.schema_version()
+    finally:
+        app.close()
     try:
         migrating.upgrade(settings)
     except (sa.exc.OperationalError, OSError) as error:
-        raise _unusable(settings, error) from error
+        raise unusable(settings, error) from error
     return before
-
-
-def database_exists(settings: Settings) -> bool:
-    """False when asking would create an empty file; a server is always worth asking."""
-    return not settings.is_sqlite or settings.sqlite_path.is_file()
-
-
-def database_name(settings: Settings) -> str:
-    """For people: the file, or the address without the password."""
-    if settings.is_sqlite:
-        return str(settings.sqlite_path)
-    return sa.engine.make_url(settings.database_url).render_as_string(hide_password=True)
-
-
-def _require_answer(app: App) -> None:
-    try:
-        with app.database.reading():
-            pass
-    except sa.exc.DBAPIError as error:
-        raise _unusable(app.settings, error) from error
-
-
-def _unusable(settings: Settings, error: Exception) -> CpqError:
-    reason = str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).partition("\n")[0]
-    return CpqError(
-        Code.UNAVAILABLE,
-        f"The database {database_name(settings)} cannot be used: {reason}",
-        hint="Check CPQ_HOME and CPQ_DATABASE_URL; `cpq doctor` says more.",
-    )

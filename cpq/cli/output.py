@@ -63,14 +63,6 @@ def show_json(value: object) -> None:
     click.echo(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
 
 
-def say(text: str) -> None:
-    click.echo(text)
-
-
-def warn(text: str) -> None:
-    click.echo(text, err=True)
-
-
 class Meter:
     """Shows on stderr how far work is once it takes over a second: a bar on a terminal, else a line now and then."""
 
@@ -106,14 +98,14 @@ class Meter:
             self._bar.start()
         else:
             self._next = self._effects.monotonic() + LINE_EVERY_SECONDS
-            warn(f"{self._what}: {f'{100 * done // total} %' if total else f'{done:,}'}")
+            click.echo(f"{self._what}: {f'{100 * done // total} %' if total else f'{done:,}'}", err=True)
 
 
 def _cell(value: object) -> Text:
     """The value as plain text: no markup, and nothing that moves a terminal's cursor or turns its direction."""
     said = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-    return Text(visible(said))
+    return Text(_visible(said))
 
 
-def visible(text: str) -> str:
+def _visible(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -12,7 +12,6 @@ from cpq.app import Answer, App
 from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, pass_options
-from cpq.cli.output import say
 from cpq.cli.transfer import load_file, show_report
 from cpq.schema import SCHEMA_VERSION
 
@@ -41,12 +40,12 @@ def init(options: Options, sample: bool) -> None:
     what = {None: "created", SCHEMA_VERSION: "already up to date"}.get(
         before, f"brought from {before} to the newest schema"
     )
-    say(f"Database {engine.database_name(settings)}: {what} ({SCHEMA_VERSION}).")
+    click.echo(f"Database {settings.database_name}: {what} ({SCHEMA_VERSION}).")
     if sample:
         with engine.opened(options) as app:
             show_report(*_load_sample(app))
     else:
-        say("Next: `cpq init --sample` loads demo data, `cpq import catalog FILE` your own.")
+        click.echo("Next: `cpq init --sample` loads demo data, `cpq import catalog FILE` your own.")
 
 
 @click.command()
@@ -91,11 +90,11 @@ def _load_sample(app: App) -> list[Answer]:
 def _prepare_demo(options: Options) -> None:
     settings = engine.settings_of(options)
     if engine.migrate(settings) is None:
-        say(f"Database {engine.database_name(settings)}: created.")
+        click.echo(f"Database {settings.database_name}: created.")
     with engine.opened(options) as app:
         if not engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))["products"]:
             _load_sample(app)
-            say("Sample data: loaded.")
+            click.echo("Sample data: loaded.")
 
 
 def _become(options: Options, module: str, *arguments: str) -> None:

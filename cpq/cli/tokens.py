@@ -11,7 +11,7 @@ from cpq.access import PERMISSIONS, Permission, PrincipalKind, TokenSummary
 from cpq.app import Answer
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import say, show_json, show_table, warn
+from cpq.cli.output import show_json, show_table
 from cpq.db import Tx
 from cpq.text import to_wire
 
@@ -53,9 +53,9 @@ def create(options: Options, name: str, role: str, kind: PrincipalKind | None, d
     if options.as_json:
         show_json({**made, "secret": secret})
         return
-    warn(f"Token {made['id']} for {made['caller']} ({', '.join(made['roles'])}).")
-    warn("The secret is not stored: keep it now, it cannot be shown again.")
-    say(secret)
+    click.echo(f"Token {made['id']} for {made['caller']} ({', '.join(made['roles'])}).", err=True)
+    click.echo("The secret is not stored: keep it now, it cannot be shown again.", err=True)
+    click.echo(secret)
 
 
 @token.command("list")
@@ -80,7 +80,7 @@ def list_(options: Options) -> None:
         rows = [to_wire({**item, "roles": ", ".join(item["roles"])}) for item in answer["items"]]
         show_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        say("There are no tokens. `cpq token create` makes one.")
+        click.echo("There are no tokens. `cpq token create` makes one.")
 
 
 @token.command()
@@ -100,7 +100,7 @@ def revoke(options: Options, token_id: str) -> None:
 
     with engine.opened(options) as app:
         engine.write(app, "token_revoke", work, {"id": token_id}, subject=token_id)
-    say(f"Token {token_id} opens nothing any more.")
+    click.echo(f"Token {token_id} opens nothing any more.")
 
 
 @token.command()

@@ -16,7 +16,7 @@ from cpq.app import Answer, App
 from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import Meter, say, show_json, show_table, warn
+from cpq.cli.output import Meter, show_json, show_table
 from cpq.db import Tx
 from cpq.errors import CpqError
 
@@ -111,7 +111,9 @@ def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
         counts = _write_catalog(app, form, draft)
         draft.seek(0)
         shutil.copyfileobj(draft, output)
-    warn(f"Exported {' and '.join(f'{count:,} {kind}' for kind, count in counts.items()) or 'nothing'}.")
+    click.echo(
+        f"Exported {' and '.join(f'{count:,} {kind}' for kind, count in counts.items()) or 'nothing'}.", err=True
+    )
 
 
 def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
@@ -142,7 +144,7 @@ def show_report(*reports: Answer) -> None:
     ]
     show_table(("", *changes), rows, numbers=changes)
     if also := [name for report in reports for name in report["also_created"]]:
-        say(f"also created: {', '.join(also)}")
+        click.echo(f"also created: {', '.join(also)}")
 
 
 def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
@@ -163,7 +165,7 @@ def _show_problems(file: Path, error: CpqError) -> None:
     problems = cast("list[dict[str, Any]]", error.details.get("problems", []))
     rows = [(problem["line"] or "", problem["field"], _reason(problem)) for problem in problems]
     if rows:
-        warn(f"{file.name}:")
+        click.echo(f"{file.name}:", err=True)
         show_table(("line", "field", "reason"), rows, numbers=("line",), stream=sys.stderr)
 
 

@@ -106,13 +106,16 @@ class Query:
         anywhere = Any((title_start, All(self._with_prefix("t"))))
         return [self._open(kind) for kind in (code, Any((code, in_title)), title_start, anywhere)]
 
-    def corrected_set(self, near: dict[str, list[str]]) -> Expression:
-        """The widest set: each word, or one that a small typing error could have made of it."""
+    def corrected_sets(self, near: dict[str, list[str]]) -> list[Expression]:
+        """Two wider sets: each word, or one that a small typing error could have made of it, in titles or anywhere."""
+        return [self._open(self._corrected("n", near)), self._open(self._corrected("t", near))]
+
+    def _corrected(self, field: str, near: dict[str, list[str]]) -> Expression:
         choices = [
-            Any((word, *(self._term("t", other) for other in near.get(typed, ()))))
-            for typed, word in zip(self.words, self._with_prefix("t"), strict=True)
+            Any((word, *(self._term(field, other) for other in near.get(typed, ()))))
+            for typed, word in zip(self.words, self._with_prefix(field), strict=True)
         ]
-        return self._open(All(tuple(choices)))
+        return All(tuple(choices))
 
     def _with_prefix(self, field: str) -> tuple[Expression, ...]:
         *whole, last = self.words
@@ -166,7 +169,8 @@ def _distance_max(word: str, other: str = "") -> int:
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
-    return _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+    # Composed again, because kana and Hangul are letters only as a whole.
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text))).casefold()
 
 
 @lru_cache(maxsize=65_536)

@@ -39,7 +39,7 @@ def main() -> int:
     logs.configure(settings.log_level, settings.log_format)
     app = open_app(settings)
     try:
-        entry._serve_http(app, build(app))
+        entry.serve_http(app, build(app))
     finally:
         app.close()
     return 0

@@ -1,0 +1,75 @@
+"""Writes what is generated: the tables in README.md, the tool snapshots, tests/CONTRACT.md. `python -m tests.docs`."""
+
+import json
+import re
+from pathlib import Path
+
+from cpq.access import PERMISSIONS, Permission
+from cpq.config import Settings
+from cpq.errors import Code
+from mcp_facade.registry import Tool
+from mcp_facade.tools import ALL_TOOLS
+from tests import contract
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+SNAPSHOTS = ROOT / "tests" / "tools" / "snapshots"
+
+
+def readme_tables() -> dict[str, str]:
+    """Every generated table by the name between its markers."""
+    tools = [["tool", "toolset", "needs", "what it does"]]
+    tools += [[f"`{t.name}`", t.toolset, t.needs.value, t.description.splitlines()[0]] for t in ALL_TOOLS]
+    errors = [["code", "means"], *([f"`{code.value}`", code.meaning] for code in Code)]
+    settings = [["variable", "default", "meaning"]]
+    for field in Settings.model_fields.values():
+        default = "unset" if field.default in (None, "") else f"`{field.default}`"
+        settings.append([f"`{field.title}`", default, str(field.description)])
+    roles = [["role", *(permission.value for permission in Permission)]]
+    for role, rights in PERMISSIONS.items():
+        roles.append([f"`{role}`", *("yes" if permission in rights else "" for permission in Permission)])
+    return {"tools": _table(tools), "errors": _table(errors), "settings": _table(settings), "roles": _table(roles)}
+
+
+def with_tables(text: str) -> str:
+    """README text with every generated table in its place."""
+    for name, rows in readme_tables().items():
+        marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        assert marked.search(text), f"README.md has no place for the table {name!r}"
+        text = marked.sub(lambda found, rows=rows: f"{found[1]}{rows}\n{found[2]}", text)  # type: ignore[misc]
+    return text
+
+
+def snapshot(tool: Tool) -> str:
+    """What a client is told of a tool; a change of it is a change of the contract and shows in the diff."""
+    described = {
+        "name": tool.name,
+        "title": tool.title,
+        "toolset": tool.toolset,
+        "needs": tool.needs.value,
+        "writes": tool.writes,
+        "is_destructive": tool.is_destructive,
+        "description": tool.description,
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+    }
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
+    SNAPSHOTS.mkdir(exist_ok=True)
+    for old in SNAPSHOTS.glob("*.json"):
+        old.unlink()
+    for tool in ALL_TOOLS:
+        (SNAPSHOTS / f"{tool.name}.json").write_text(snapshot(tool), encoding="utf-8")
+    (ROOT / "tests" / "CONTRACT.md").write_text(contract.table(), encoding="utf-8")
+
+
+def _table(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What is written about the product equals the product. `python -m tests.docs` writes the generated parts anew."""
+
+import json
+import re
+
+import pytest
+
+from mcp_facade.registry import Tool
+from mcp_facade.tools import ALL_TOOLS
+from tests import contract, docs
+
+REFRESH = "run `python -m tests.docs` and review the diff"
+
+
+def test_the_tables_of_the_readme_equal_the_code():
+    text = docs.README.read_text(encoding="utf-8")
+    assert docs.with_tables(text) == text, REFRESH
+
+
+@pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
+def test_q10_a_tool_is_described_as_its_snapshot_says(tool: Tool):
+    path = docs.SNAPSHOTS / f"{tool.name}.json"
+    assert path.read_text(encoding="utf-8") == docs.snapshot(tool), REFRESH
+
+
+def test_there_is_no_snapshot_of_a_tool_that_is_gone():
+    assert {path.stem for path in docs.SNAPSHOTS.glob("*.json")} == {tool.name for tool in ALL_TOOLS}
+
+
+def test_the_contract_table_shows_what_has_no_test_yet():
+    path = docs.ROOT / "tests" / "CONTRACT.md"
+    assert path.read_text(encoding="utf-8") == contract.table(), REFRESH
+
+
+def test_every_number_in_a_test_name_is_one_of_the_contract():
+    assert set(contract.proofs()) == set(contract.BEHAVIOURS)
+
+
+def test_tool_descriptions_stay_within_a_budget_of_tokens():
+    """Every agent pays for these on every turn; four characters are about one token."""
+    for tool in ALL_TOOLS:
+        described = json.dumps([tool.description, tool.input_schema])
+        assert len(described) / 4 < 900, tool.name
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md"])
+def test_documents_name_no_machine_and_no_missing_file(name: str):
+    text = (docs.ROOT / name).read_text(encoding="utf-8")
+    assert not re.search(r"/(work|root|home)/", text)
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (docs.ROOT / name).parent.joinpath(target).exists(), target

@@ -1,0 +1,183 @@
+"""The shape of the code: who imports whom, what stays pure, what has one owner, and how large things may grow."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted(path for package in ("cpq", "mcp_facade") for path in (ROOT / package).rglob("*.py"))
+NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in FILES}
+
+LAYERS = {
+    1: ("cpq", "cpq.errors", "cpq.money", "cpq.text", "cpq.effects", "cpq.config", "cpq.metrics", "cpq.logs"),
+    2: ("cpq.configuring", "cpq.pricing", "cpq.policy", "cpq.search.ranking", "cpq.catalog.rows", "mcp_facade.intake"),
+    3: ("cpq.db", "cpq.schema", "cpq.migrating"),
+    4: ("cpq.app", "cpq.audit", "cpq.access", "cpq.views"),
+    5: ("cpq.catalog", "cpq.search", "cpq.quotes", "cpq.approvals", "cpq.documents", "cpq.insight"),
+    6: ("cpq.cli", "cpq.console", "mcp_facade"),
+}
+"""A row imports lower rows; sideways only as `SIDEWAYS` says. The longest matching prefix decides."""
+
+SIDEWAYS = {
+    ("cpq.config", "cpq.errors"),
+    ("cpq.app", "cpq.audit"),
+    ("cpq.app", "cpq.access"),
+    ("cpq.schema", "cpq.db"),
+    ("cpq.migrating", "cpq.db"),
+    ("cpq.approvals", "cpq.quotes"),
+    ("cpq.quotes", "cpq.catalog"),
+}
+
+PURE = ("cpq.money", "cpq.text", "cpq.errors", *LAYERS[2])
+IMPURE_MODULES = {"sqlalchemy", "logging", "os", "time", "random", "pathlib", "socket", "subprocess", "threading"}
+
+OWNERS = {
+    "mcp": {"mcp_facade.server", "mcp_facade.demo"},
+    "mcp_types": {"mcp_facade.server"},
+    "weasyprint": {"cpq.documents"},
+    "uuid": {"cpq.effects"},
+    "random": {"cpq.effects"},
+    "secrets": {"cpq.effects"},
+    "alembic": {"cpq.migrating"},
+}
+"""Packages that one file may import, so that they can be replaced there."""
+
+CALLS = {
+    ("datetime", "now"): {"cpq.effects"},
+    ("time", "sleep"): {"cpq.effects"},
+    ("time", "time"): set(),
+}
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 600
+BLANKET_EXCEPTS = {"mcp_facade.registry", "cpq.cli", "cpq.console"}
+
+
+@pytest.fixture(params=FILES, ids=list(NAMES.values()))
+def path(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Every imported module, with `from package import module` resolved to the module."""
+    known = set(NAMES.values())
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield (whole if whole in known else node.module or ""), node.lineno
+
+
+def place(module: str) -> tuple[int, str] | None:
+    """The row of a module and the name by which the table knows it."""
+    parts = module.split(".")
+    for length in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:length])
+        for row, names in LAYERS.items():
+            if prefix in names and (prefix != "cpq" or len(parts) == 1):
+                return row, prefix
+    return None
+
+
+def test_every_file_has_its_row(path: Path):
+    assert place(NAMES[path]) is not None, "say in LAYERS where this file belongs"
+
+
+def test_imports_point_inwards(path: Path):
+    row, own = place(NAMES[path]) or (0, "")
+    for module, line in imports(path):
+        target = place(module)
+        if target is None or target[1] == own or module == "cpq":
+            continue
+        allowed = target[0] < row or (own, target[1]) in SIDEWAYS
+        assert allowed, f"line {line}: row {row} ({own}) imports row {target[0]} ({target[1]})"
+
+
+def test_imports_stand_at_the_top(path: Path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = [part.lineno for part in ast.walk(node) if isinstance(part, ast.Import | ast.ImportFrom)]
+            assert not inner, f"line {inner[0]}: an import inside a function"
+
+
+@pytest.mark.parametrize("module", [name for name in PURE if name in NAMES.values()])
+def test_pure_modules_touch_nothing_outside(module: str):
+    path = next(path for path, name in NAMES.items() if name == module)
+    touched = {name.split(".")[0] for name, _ in imports(path)} & IMPURE_MODULES
+    assert not touched
+    opens = [node.lineno for node in ast.walk(tree(path)) if isinstance(node, ast.Name) and node.id == "open"]
+    assert not opens
+
+
+def test_packages_with_one_owner_are_imported_only_there(path: Path):
+    for module, line in imports(path):
+        owners = OWNERS.get(module.split(".")[0])
+        assert owners is None or NAMES[path] in owners, f"line {line}: {module} belongs to {owners}"
+
+
+def test_time_comes_from_one_place(path: Path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owners = CALLS.get((node.value.id, node.attr))
+            assert owners is None or NAMES[path] in owners, f"line {node.lineno}"
+
+
+def test_only_the_app_and_the_database_end_transactions(path: Path):
+    ends = {"commit", "rollback"}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and node.attr in ends:
+            assert NAMES[path] in ("cpq.app", "cpq.db"), f"line {node.lineno}: {node.attr}"
+
+
+def test_money_never_passes_through_a_float(path: Path):
+    """`float` is for seconds, for search scores, and for the one function that writes numbers on the wire."""
+    allowed = NAMES[path].startswith("cpq.search") or NAMES[path] == "cpq.text"
+    calls = [
+        node.lineno
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float"
+    ]
+    assert allowed or not calls
+
+
+def test_blanket_excepts_stand_only_at_the_edges(path: Path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ExceptHandler):
+            is_blanket = node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception")
+            place_ = NAMES[path]
+            assert not is_blanket or any(place_.startswith(edge) for edge in BLANKET_EXCEPTS), f"line {node.lineno}"
+
+
+def test_functions_fit_a_screen_and_files_a_sitting(path: Path):
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= FILE_LINES_MAX, f"{lines} lines: make a package of it"
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            length = node.end_lineno - node.lineno + 1
+            assert length <= FUNCTION_LINES_MAX, f"{node.name} has {length} lines"
+
+
+def test_a_file_opens_by_saying_what_it_is_for(path: Path):
+    text = ast.get_docstring(tree(path)) or ""
+    assert text.splitlines()[:1]
+    assert text.splitlines()[0].endswith(".")
+
+
+def test_nothing_is_left_unfinished(path: Path):
+    words = ("TODO", "FIXME", "XXX", "NotImplementedError")
+    text = path.read_text(encoding="utf-8")
+    assert not [word for word in words if word in text]
+
+
+def test_the_top_level_is_what_was_agreed():
+    agreed = {"cpq", "mcp_facade", "policies", "pdf_templates", "migrations", "tests", "pyproject.toml", "README.md"}
+    agreed |= {"Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "requirements.lock"}
+    assert {path.name for path in ROOT.iterdir() if not path.name.startswith(".")} == agreed
