@@ -27,7 +27,9 @@ from cpq.text import fingerprint, to_wire
 log = logging.getLogger("cpq.app")
 
 ATTEMPTS_MAX = 8
-KEY_LENGTH_MAX = 255
+SWEEP_SECONDS = 3600.0
+"""How often keys whose time is over are deleted, beside an audit write that happens anyway."""
+
 OUTCOME_OK = "OK"
 
 Answer = dict[str, Any]
@@ -102,6 +104,7 @@ class App:
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as error:
             raise unusable(settings, error) from error
         self._recorder = audit.Recorder(self._write_audit)
+        self._next_sweep = self.effects.monotonic()
 
     def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
         return Call(principal, self.effects.new_id("tr-"), **options)
@@ -159,11 +162,6 @@ class App:
     def flush_audit(self) -> None:
         """Return when every entry so far is written and sealed."""
         self._recorder.flush()
-
-    def forget_expired_keys(self) -> None:
-        """Delete the idempotency keys whose time is over; safe at any moment, on any worker."""
-        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            connection.execute(sa.delete(idempotency).where(idempotency.c.expires_at <= self.effects.now()))
 
     def schema_version(self) -> str | None:
         """The newest migration the database has seen; None before `cpq init`."""
@@ -262,6 +260,9 @@ class App:
     def _write_audit(self, tenant_id: str, batch: list[audit.Entry]) -> None:
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
             audit.seal(connection, tenant_id, batch)
+            if self.effects.monotonic() >= self._next_sweep:
+                connection.execute(sa.delete(idempotency).where(idempotency.c.expires_at <= self.effects.now()))
+                self._next_sweep = self.effects.monotonic() + SWEEP_SECONDS
 
 
 class _Claim:

@@ -44,6 +44,8 @@ def clean_identifier(text: str) -> str:
     text = clean(text).strip()
     if not text:
         raise ValueError("is blank")
+    if text.isascii() and text.isprintable():
+        return text
     if not text.isprintable() or _UNPRINTED.search(text):
         raise ValueError("holds an invisible character or a blank other than a space")
     return text
@@ -54,6 +56,8 @@ def clean_line(text: str) -> str:
     text = clean(text).strip()
     if not text:
         raise ValueError("is blank")
+    if text.isascii() and text.isprintable():
+        return text
     if "\t" in text or text.splitlines() != [text]:
         raise ValueError("is one line of text")
     if found := _DIRECTION.search(text):
@@ -63,7 +67,7 @@ def clean_line(text: str) -> str:
 
 def canonical_json(value: object) -> str:
     """One spelling for equal values: sorted keys, no blanks, exact numbers. What is stored and hashed is this."""
-    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_value)
+    written = _CANONICAL.encode(value)
     return _BARE_NUMBER.sub(r"\1", written) if "\\u0000" in written else written
 
 
@@ -115,3 +119,6 @@ def _refuse_floods(text: str) -> None:
     for run in _NEITHER_WORD_NOR_ASCII.findall(text):
         if sum(map(bool, map(unicodedata.combining, run))) > _MARKS_MAX:
             raise ValueError(f"holds more than {_MARKS_MAX} combining marks in a row")
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_value)

@@ -73,7 +73,7 @@ def capped(limit: int) -> int:
 
 
 def require_shallow(arguments: object) -> None:
-    """Refuse nesting that no tool has a use for, before anything walks it recursively, and numbers Python cannot write."""
+    """Refuse nesting and numbers that no tool has a use for, before anything walks the one or writes the other."""
     level = [arguments]
     for _ in range(DEPTH_MAX):
         level = [

@@ -34,9 +34,9 @@ from cpq import __version__
 from cpq.access import LOCAL_AGENT, Principal
 from cpq.app import App, Call
 from cpq.errors import Code, CpqError
+from mcp_facade import prompts
 from mcp_facade.envelope import Reply, failure
 from mcp_facade.intake import HEAL_BYTES_MAX, heal
-from mcp_facade.prompts import INSTRUCTIONS, PROMPT_DESCRIPTION, PROMPT_NAME, PROMPT_TITLE, recommended_order
 from mcp_facade.registry import Registry, Tool
 
 log = logging.getLogger("cpq.server")
@@ -53,7 +53,7 @@ class Facade(MCPServer[None]):
             "quotewright",
             title="Quotewright",
             version=__version__,
-            instructions=INSTRUCTIONS,
+            instructions=prompts.instructions({tool.name for tool in tools}),
             log_level=app.settings.log_level,
             cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="public")},
             middleware=[_tolerate_arguments],
@@ -63,7 +63,7 @@ class Facade(MCPServer[None]):
         self.registry = Registry(app, tools)
         self._local_principal = principal
         self._add_product_resource()
-        self.prompt(name=PROMPT_NAME, title=PROMPT_TITLE, description=PROMPT_DESCRIPTION)(recommended_order)
+        self._add_prompt()
 
     async def list_tools(self) -> list[types.Tool]:
         return [_describe(tool) for tool in self.registry.tools.values()] + await super().list_tools()
@@ -130,6 +130,11 @@ class Facade(MCPServer[None]):
     def _principal(self) -> Principal:
         token = get_access_token()
         return token.principal if isinstance(token, _CallerToken) else self._local_principal
+
+    def _add_prompt(self) -> None:
+        @self.prompt(prompts.PROMPT_NAME, title=prompts.PROMPT_TITLE, description=prompts.PROMPT_DESCRIPTION)
+        def recommended_order(wish: str = "") -> str:
+            return prompts.recommended_order(self.registry.tools, wish)
 
     def _add_product_resource(self) -> None:
         @self.resource("product://{product_id}", name="product", title="Product", mime_type="application/json")
@@ -238,7 +243,7 @@ async def _serve_stdio(server: Any) -> None:
             async with to_server:
                 while line := await _next_line(reader):
                     try:
-                        await to_server.send(SessionMessage(_parse(line)))
+                        await to_server.send(SessionMessage(await _parse(line)))
                     except ValidationError:
                         writer.write(_UNREADABLE)
 
@@ -281,13 +286,14 @@ async def _next_line(reader: asyncio.StreamReader) -> bytes:
         return b"{}\n"
 
 
-def _parse(line: bytes) -> Any:
+async def _parse(line: bytes) -> Any:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         if len(line) > HEAL_BYTES_MAX:
             raise
-        return jsonrpc_message_adapter.validate_json(heal(line), by_name=False)
+        healed = await anyio.to_thread.run_sync(heal, line)
+        return jsonrpc_message_adapter.validate_json(healed, by_name=False)
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:

@@ -13,7 +13,7 @@ import cpq
 from cpq import catalog, migrating
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
-from cpq.catalog.files import SourceRow
+from cpq.catalog.preparing import SourceRow
 from cpq.config import Settings
 from cpq.db import Tx
 from cpq.effects import Effects

@@ -12,7 +12,15 @@ NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuff
 
 LAYERS = {
     1: ("cpq", "cpq.errors", "cpq.money", "cpq.text", "cpq.effects", "cpq.config", "cpq.metrics", "cpq.logs"),
-    2: ("cpq.configuring", "cpq.pricing", "cpq.policy", "cpq.search.ranking", "cpq.catalog.rows", "mcp_facade.intake"),
+    2: (
+        "cpq.configuring",
+        "cpq.pricing",
+        "cpq.policy",
+        "cpq.search.ranking",
+        "cpq.catalog.rows",
+        "cpq.catalog.preparing",
+        "mcp_facade.intake",
+    ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating"),
     4: ("cpq.app", "cpq.audit", "cpq.access", "cpq.views"),
     5: ("cpq.catalog", "cpq.search", "cpq.quotes", "cpq.approvals", "cpq.documents", "cpq.insight"),
@@ -22,6 +30,8 @@ LAYERS = {
 
 SIDEWAYS = {
     ("cpq.config", "cpq.errors"),
+    ("cpq.catalog.preparing", "cpq.catalog.rows"),
+    ("cpq.catalog.preparing", "cpq.search.ranking"),
     ("cpq.app", "cpq.audit"),
     ("cpq.app", "cpq.access"),
     ("cpq.schema", "cpq.db"),

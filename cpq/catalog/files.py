@@ -7,13 +7,13 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
+from cpq.catalog.preparing import SourceRow
 from cpq.errors import CpqError, bad_field
 
 WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
@@ -22,15 +22,8 @@ WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
 DEPTH_MAX = 32
 CELL_LENGTH_MAX = 1_000_000
 NUMBER_LENGTH_MAX = 400
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """One row as it stood in the file: which section, on which line, and what it says."""
-
-    section: str
-    line: int
-    values: dict[str, Any]
+STRUCTURED = {"attributes", "specs", "options", "rules", "recommend", "relationships", "bundle", "tiers", "surcharges"}
+"""Columns whose cells hold JSON."""
 
 
 Progress = Callable[[int, int], None]
@@ -59,12 +52,13 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
             header = [name.strip() for name in next(reader, [])]
             if len(set(header)) < len(header):
                 raise _fault(path, 1, "two columns have the same name")
-            is_plain = not any("." in name for name in header)
+            is_plain = STRUCTURED.isdisjoint(header) and not any("." in name for name in header)
             start = reader.line_num + 1
             for count, cells in enumerate(reader):
                 if cells:
-                    if is_plain and len(cells) == len(header) and all(cell and cell[0] not in " [{" for cell in cells):
-                        values: dict[str, Any] = dict(zip(header, cells, strict=True))
+                    if is_plain and len(cells) == len(header):
+                        pairs = zip(header, cells, strict=True)
+                        values: dict[str, Any] = {name: cell for name, cell in pairs if cell and not cell.isspace()}
                     else:
                         values = _csv_values(path, start, header, cells)
                     yield SourceRow(section, start, values)
@@ -88,7 +82,7 @@ def _csv_values(path: Path, line: int, header: list[str], cells: list[str]) -> d
             if not isinstance(collected, dict) or member in collected:
                 raise _fault(path, line, f"{name} is also given by the column {group}s")
             collected[member] = cell
-        elif cell[0] in "[{" and name not in ("name", "description"):
+        elif name in STRUCTURED:
             values[name] = _json_cell(cell)
         else:
             values[name] = cell
@@ -220,7 +214,7 @@ def _read_yaml(path: Path, section: str, progress: Progress) -> Iterator[SourceR
         raise _fault(path, line, str(error.problem)) from None
     except yaml.reader.ReaderError as error:
         line = text.encode()[: error.position].count(b"\n") + 1
-        raise _fault(path, line, f"the character #x{ord(str(error.character)):04x} is not text") from None
+        raise _fault(path, line, str(error.reason)) from None
 
 
 class _YamlDocument:

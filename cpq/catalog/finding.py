@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from cpq.db import Tx, insert_many
+from cpq.db import Tx, insert_into_sqlite, insert_many
 from cpq.schema import catalog_word
 from cpq.search.ranking import (
     FEW_HITS,
@@ -49,27 +49,28 @@ def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit
     return Hits(_page(tx, sets, min(limit, total - offset), offset), total)
 
 
-def index(tx: Tx, documents: Sequence[tuple[str, list[str]]]) -> None:
+def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
     """Put products (id, terms) into the index, replacing what it held of them."""
     if tx.connection.dialect.name == "postgresql":
         statement = sa.text(
-            "INSERT INTO catalog_index (tenant_id, product_id, terms) VALUES (:tenant, :id, array_to_tsvector(:terms)) "
+            "INSERT INTO catalog_index (tenant_id, product_id, terms) "
+            "VALUES (:tenant, :id, array_to_tsvector(string_to_array(:terms, ' '))) "
             "ON CONFLICT (tenant_id, product_id) DO UPDATE SET terms = EXCLUDED.terms"
         )
         rows = [{"tenant": tx.tenant_id, "id": product_id, "terms": terms} for product_id, terms in documents]
         tx.connection.execute(statement, rows)
         return
-    ids = json.dumps([id_ for id_, _ in documents])
-    old = [{"row": row} for row in tx.connection.scalars(_SQLITE_OLD, {"tenant": tx.tenant_id, "ids": ids})]
+    ids = {"tenant": tx.tenant_id, "ids": json.dumps([id_ for id_, _ in documents])}
+    old = [{"row": row} for row in tx.connection.scalars(_SQLITE_OLD, ids)]
     if old:
         tx.connection.execute(sa.text("DELETE FROM catalog_index WHERE rowid = :row"), old)
         tx.connection.execute(sa.text("DELETE FROM search_key WHERE row = :row"), old)
     first = (tx.connection.scalar(_SQLITE_LAST) or 0) + 1
-    batch = [[row, id_, " ".join(terms)] for row, (id_, terms) in enumerate(documents, first)]
-    parameters = {"tenant": tx.tenant_id, "batch": json.dumps(batch)}
-    # One statement for the whole batch: the database works on it without Python's lock.
-    tx.connection.execute(_SQLITE_KEYS, parameters)
-    tx.connection.execute(_SQLITE_INDEX, parameters)
+    numbered = list(enumerate(documents, first))
+    keys = ((row, tx.tenant_id, product_id) for row, (product_id, _) in numbered)
+    insert_into_sqlite(tx.connection, "search_key", ("row", "tenant_id", "product_id"), keys)
+    terms = ((row, terms) for row, (_, terms) in numbered)
+    insert_into_sqlite(tx.connection, "catalog_index", ("rowid", "terms"), terms)
 
 
 def learn(tx: Tx, vocabulary: set[str]) -> None:
@@ -95,13 +96,6 @@ _SQLITE_OLD = sa.text(
     "SELECT row FROM search_key WHERE tenant_id = :tenant AND product_id IN (SELECT value FROM json_each(:ids))"
 )
 _SQLITE_LAST = sa.text("SELECT max(row) FROM search_key")
-_SQLITE_KEYS = sa.text(
-    "INSERT INTO search_key (row, tenant_id, product_id) "
-    "SELECT value ->> 0, :tenant, value ->> 1 FROM json_each(:batch)"
-)
-_SQLITE_INDEX = sa.text(
-    "INSERT INTO catalog_index (rowid, terms) SELECT value ->> 0, value ->> 2 FROM json_each(:batch)"
-)
 _COUNT = {
     "sqlite": sa.text("SELECT count(*) FROM catalog_index WHERE catalog_index MATCH :match"),
     "postgresql": sa.text(

@@ -69,6 +69,8 @@ class TaxStatus(StrEnum):
 
 
 def _identifier(text: str) -> str:
+    if _IDENTIFIER.fullmatch(text):
+        return text
     text = clean_identifier(text)
     if not _IDENTIFIER.fullmatch(text):
         raise ValueError("is made of letters, digits and _ . : - and starts with a letter or a digit")
@@ -87,7 +89,7 @@ def _exact(value: object) -> object:
 def _finite(number: Decimal) -> Decimal:
     if not number.is_finite():
         raise ValueError("is a finite number")
-    if abs(number) > AMOUNT_MAX:
+    if number.copy_abs() > AMOUNT_MAX:  # Not abs(), which overflows.
         raise ValueError(f"is beyond {AMOUNT_MAX:f}")
     if significant_digits(number) > SIGNIFICANT_DIGITS_MAX:
         raise ValueError(f"has more than {SIGNIFICANT_DIGITS_MAX} significant digits")
@@ -148,17 +150,20 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-Identifier = Annotated[str, AfterValidator(_identifier), Field(max_length=64)]
-Name = Annotated[str, AfterValidator(clean_line), Field(max_length=200)]
-Word = Annotated[str, AfterValidator(clean_line), Field(max_length=64)]
-Prose = Annotated[str, AfterValidator(clean), Field(max_length=20_000)]
+Identifier = Annotated[str, Field(max_length=64), AfterValidator(_identifier)]
+CategoryId = Annotated[Identifier, AfterValidator(str.lower)]
+"""Categories are known by words in small letters, so that a search need not guess."""
+
+Name = Annotated[str, Field(max_length=200), AfterValidator(clean_line)]
+Word = Annotated[str, Field(max_length=64), AfterValidator(clean_line)]
+Prose = Annotated[str, Field(max_length=20_000), AfterValidator(clean)]
 Number = Annotated[Decimal, BeforeValidator(_exact), AfterValidator(_finite)]
 Amount = Annotated[Number, Field(ge=0)]
-Whole = Annotated[int, BeforeValidator(_counted), Field(le=BOUND_MAX)]
+Whole = Annotated[int, BeforeValidator(_counted)]
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[str, AfterValidator(_currency)]
 Free = Annotated[Any, AfterValidator(_storable)]
-Scalar = StrictBool | Number | Annotated[str, AfterValidator(clean), Field(max_length=1000)]
+Scalar = StrictBool | Number | Annotated[str, Field(max_length=1000), AfterValidator(clean)]
 
 
 class Row(BaseModel):
@@ -195,7 +200,7 @@ class AttributeDefinition(Row):
 
 
 class CategoryRow(Row):
-    id: Identifier
+    id: CategoryId
     name: Name
     specs: dict[Word, SpecDefinition] = Field(default_factory=dict)
     attributes: dict[Word, AttributeDefinition] = Field(default_factory=dict)
@@ -241,7 +246,9 @@ class Option(Row):
             raise ValueError("an enum option lists its values")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError("min is above max")
-        if self.default is not None and self.values and self.default not in self.values:
+        # With their types, because to Python true is one of 1 and 2.
+        values = [(type(value), value) for value in self.values]
+        if self.default is not None and values and (type(self.default), self.default) not in values:
             raise ValueError("the default is not one of the values")
         return self
 
@@ -250,7 +257,7 @@ class Rule(Row):
     """A constraint between options: a sentence to quote, an optional condition, and exactly one construct."""
 
     id: Word
-    say: Annotated[str, AfterValidator(clean_line), Field(max_length=500)]
+    say: Annotated[str, Field(max_length=500), AfterValidator(clean_line)]
     when: dict[Word, Free] | None = None
     then: dict[Word, Free] | None = None
     forbid: dict[Word, Free] | None = None
@@ -286,7 +293,7 @@ class ProductRow(Row):
     name: Name
     description: Prose = ""
     product_type: ProductType = ProductType.SIMPLE
-    category: Identifier
+    category: CategoryId
     active: bool = True
     attributes: dict[Word, Scalar] = Field(default_factory=dict)
     specs: dict[Word, Number | Word] = Field(default_factory=dict)
@@ -339,7 +346,7 @@ class PriceBookRow(Row):
 class Tier(Row):
     """Quantities above the tier before it, up to and including `up_to`; the last tier is open (`up_to` absent)."""
 
-    up_to: Annotated[Whole, Field(ge=1)] | None = None
+    up_to: Annotated[Whole, Field(ge=1, le=BOUND_MAX)] | None = None
     unit_price: Amount
     flat_fee: Amount = Decimal(0)
 
@@ -357,8 +364,8 @@ class PriceRow(Row):
     tier_mode: TierMode = TierMode.NONE
     tiers: tuple[Tier, ...] = ()
     quantity_scope: QuantityScope = QuantityScope.LINE
-    package_size: Annotated[Whole, Field(ge=1)] | None = None
-    free_quantity: Annotated[Whole, Field(ge=0)] = 0
+    package_size: Annotated[Whole, Field(ge=1, le=BOUND_MAX)] | None = None
+    free_quantity: Annotated[Whole, Field(ge=0, le=BOUND_MAX)] = 0
     priority: Annotated[Whole, Field(ge=-1000, le=1000)] = 0
     valid_from: Annotated[Day | None, BeforeValidator(_empty_as_absent)] = None
     valid_to: Annotated[Day | None, BeforeValidator(_empty_as_absent)] = None
@@ -412,7 +419,7 @@ class AccountRow(Row):
     currency: Currency = "USD"
     price_book: Identifier = "list"
     contact: Name | None = None
-    address: Annotated[str, AfterValidator(clean), Field(max_length=500)] | None = None
+    address: Annotated[str, Field(max_length=500), AfterValidator(clean)] | None = None
     active: bool = True
 
     @model_validator(mode="after")

@@ -17,24 +17,27 @@ WORD_LENGTH_MAX = 64
 CODE_LENGTH_MAX = 200
 """Longer words and codes are cut, in the index as in a query: PostgreSQL refuses a term of more than 2046 bytes."""
 
+SINGULARS_MAX = 200_000
 NEAR_WORDS_MAX = 8
 FEW_HITS = 10
 """With fewer exact hits than this, words that are a typing error away are looked for too."""
 
 _RUN = re.compile(r"[^\W\d_]+|\d+")
+_ASCII_RUN = re.compile(r"[a-z]+|[0-9]+")  # Says the same of ASCII text, in half the time.
 _MARKS = re.compile(r"[\u0300-\u036f]")
 
 
 def words(text: str) -> list[str]:
     """The words of a text in order: case, accents, plurals folded, digits apart from letters (`100HP` is 100, hp)."""
-    return [_singular(run[:WORD_LENGTH_MAX]) for run in _RUN.findall(_folded(text))]
+    return list(map(_SINGULARS.__getitem__, _runs(text)))
 
 
 def compact(text: str) -> str:
     """The text without anything but letters and digits, so that `PLAN-PRO-001` and `plan pro 001` are the same code."""
-    return "".join(_RUN.findall(_folded(text)))
+    return "".join(_runs(text))
 
 
+@lru_cache(maxsize=10_000)
 def scope_code(tenant_id: str, category_id: str | None = None) -> str:
     """Eight characters that stand before every term, so that one tenant's or one category's terms lie together."""
     return hashlib.blake2b(f"{tenant_id}\n{category_id or ''}".encode(), digest_size=4).hexdigest()
@@ -49,14 +52,16 @@ class Indexed:
         self._codes = {compact(code)[:CODE_LENGTH_MAX] for code in codes}
         self._is_active = is_active
 
-    def terms(self, scopes: Iterable[str]) -> list[str]:
-        """`n…` a word of the titles, `t…` a word anywhere, `s…` a whole code, `x` inactive; each under every scope."""
-        bare = [f"n{word}" for word in self.title_words]
-        bare += [f"t{word}" for word in self.words]
-        bare += [f"s{code}" for code in self._codes]
-        if not self._is_active:
-            bare.append("x")
-        return [scope + term for scope in scopes for term in bare]
+    def terms(self, scopes: Iterable[str]) -> str:
+        """All terms with a blank between: `n…` word of the titles, `t…` of the prose alone, `s…` code, `x` inactive.
+
+        Each stands under every scope. Words hold no blanks, so joining and replacing does it without a loop in Python.
+        """
+        prose_words = self.words - self.title_words
+        inactive = () if self._is_active else ("x",)
+        kinds = (("n", self.title_words), ("t", prose_words), ("s", self._codes), ("", inactive))
+        bare = " ".join(kind + f" {kind}".join(terms) for kind, terms in kinds if terms)
+        return " ".join(scope + bare.replace(" ", f" {scope}") for scope in scopes if bare)
 
 
 @dataclass(frozen=True)
@@ -102,25 +107,25 @@ class Query:
         code = self._term("s", self._code)
         code_start = self._term("s", self._code, is_prefix=len(self._code) > PREFIX_LENGTH_MIN)
         in_title = All(tuple(self._term("n", word) for word in self.words))
-        title_start = Any((code_start, All(self._with_prefix("n"))))
-        anywhere = Any((title_start, All(self._with_prefix("t"))))
+        title_start = Any((code_start, All(tuple(self._typed(word, "n") for word in self.words))))
+        anywhere = Any((title_start, All(tuple(self._typed(word, "nt") for word in self.words))))
         return [self._open(kind) for kind in (code, Any((code, in_title)), title_start, anywhere)]
 
     def corrected_sets(self, near: dict[str, list[str]]) -> list[Expression]:
         """Two wider sets: each word, or one that a small typing error could have made of it, in titles or anywhere."""
-        return [self._open(self._corrected("n", near)), self._open(self._corrected("t", near))]
+        return [self._open(self._corrected(fields, near)) for fields in ("n", "nt")]
 
-    def _corrected(self, field: str, near: dict[str, list[str]]) -> Expression:
-        choices = [
-            Any((word, *(self._term(field, other) for other in near.get(typed, ()))))
-            for typed, word in zip(self.words, self._with_prefix(field), strict=True)
-        ]
+    def _corrected(self, fields: str, near: dict[str, list[str]]) -> Expression:
+        choices = []
+        for word in self.words:
+            others = tuple(self._term(field, other) for other in near.get(word, ()) for field in fields)
+            choices.append(Any((self._typed(word, fields), *others)))
         return All(tuple(choices))
 
-    def _with_prefix(self, field: str) -> tuple[Expression, ...]:
-        *whole, last = self.words
-        ending = self._term(field, last, is_prefix=len(last) >= PREFIX_LENGTH_MIN)
-        return (*(self._term(field, word) for word in whole), ending)
+    def _typed(self, word: str, fields: str) -> Expression:
+        """The word in any of the fields; the last one typed may be unfinished."""
+        is_prefix = word == self.words[-1] and len(word) >= PREFIX_LENGTH_MIN
+        return Any(tuple(self._term(field, word, is_prefix=is_prefix) for field in fields))
 
     def _term(self, field: str, word: str, *, is_prefix: bool = False) -> Term:
         return Term(self._scope + field + word, is_prefix)
@@ -166,14 +171,28 @@ def _distance_max(word: str, other: str = "") -> int:
     return 2 if len(word) >= 8 and max(len(word), len(other)) <= 16 else 1
 
 
-def _folded(text: str) -> str:
+def _runs(text: str) -> list[str]:
+    """Runs of letters and runs of digits, without case and accents."""
     if text.isascii():
-        return text.lower()
+        return _ASCII_RUN.findall(text.lower())
+    plain = _MARKS.sub("", unicodedata.normalize("NFKD", text))
     # Composed again, because kana and Hangul are letters only as a whole.
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text))).casefold()
+    return _RUN.findall(unicodedata.normalize("NFC", plain).casefold())
 
 
-@lru_cache(maxsize=65_536)
+class _Singulars(dict[str, str]):
+    """The folded form of every run of letters met so far; catalogues repeat themselves."""
+
+    def __missing__(self, run: str) -> str:
+        if len(self) > SINGULARS_MAX:
+            self.clear()
+        self[run] = _singular(run[:WORD_LENGTH_MAX])
+        return self[run]
+
+
+_SINGULARS = _Singulars()
+
+
 def _singular(word: str) -> str:
     is_plural = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
     return word[:-1] if is_plural else word

@@ -15,16 +15,22 @@ depends_on = None
 _SEARCH = {
     "sqlite": (
         # Contentless, without positions: only which product has which term. Terms are made by the application.
-        ("CREATE VIRTUAL TABLE catalog_index USING fts5("
-        "terms, content='', contentless_delete=1, detail=none, tokenize='ascii')"),
-        ("CREATE TABLE search_key ("
-        "row INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, product_id TEXT NOT NULL, "
-        "UNIQUE (tenant_id, product_id)) STRICT"),
+        (
+            "CREATE VIRTUAL TABLE catalog_index USING fts5("
+            "terms, content='', contentless_delete=1, detail=none, tokenize='ascii')"
+        ),
+        (
+            "CREATE TABLE search_key ("
+            "row INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, product_id TEXT NOT NULL, "
+            "UNIQUE (tenant_id, product_id)) STRICT"
+        ),
     ),
     "postgresql": (
-        ("CREATE TABLE catalog_index ("
-        "tenant_id TEXT NOT NULL, product_id TEXT NOT NULL, terms TSVECTOR NOT NULL, "
-        "PRIMARY KEY (tenant_id, product_id))"),
+        (
+            "CREATE TABLE catalog_index ("
+            "tenant_id TEXT NOT NULL, product_id TEXT NOT NULL, terms TSVECTOR NOT NULL, "
+            "PRIMARY KEY (tenant_id, product_id))"
+        ),
         "CREATE INDEX ix_catalog_index_terms ON catalog_index USING GIN (terms)",
     ),
 }

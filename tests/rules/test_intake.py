@@ -12,33 +12,34 @@ from mcp_facade.intake import DEPTH_MAX, NUMBER_LENGTH_MAX, heal
 
 MEGABYTE = 1_000_000
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.text('\\"[]{}ud8cf019,:', max_size=20)
+
+class Raw(str):
+    """JSON that no Python value can be written as."""
+
+    __slots__ = ()
+
+
+def nested(depth: int, inside: str = "1") -> Raw:
+    return Raw("[" * depth + inside + "]" * depth)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.text('\\"[]{}ud8cf019,:', max_size=20)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
 benign = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=20
 )
-surrogates = st.text(st.characters(categories=("Cs",)) | st.sampled_from('\\u"n'), max_size=8)
+surrogates = st.text(st.characters(categories=["Cs"]) | st.sampled_from('\\u"n'), max_size=8)
 hostile_leaves = (
     scalars
     | surrogates
     | st.integers(NUMBER_LENGTH_MAX, 6000).map(lambda digits: 10**digits)
-    | st.integers(DEPTH_MAX, 200).map(lambda depth: nested(depth))
+    | st.integers(DEPTH_MAX, 200).map(nested)
 )
 hostile = st.recursive(
     hostile_leaves,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(surrogates, inner, max_size=4),
     max_leaves=10,
 )
-
-
-def nested(depth: int, inside: str = "1") -> "Raw":
-    return Raw("[" * depth + inside + "]" * depth)
-
-
-class Raw(str):
-    """JSON that no Python value can be written as."""
-
-    __slots__ = ()
 
 
 def written(value: Any) -> bytes:
@@ -120,7 +121,7 @@ def test_whatever_lies_deeper_goes_with_the_nesting(inside: str):
 
 
 def test_what_stands_beside_the_nesting_stays():
-    text = '{"a": ' + nested(500) + ', "b": [1, {"c": ' + nested(500) + "}], \"d\": 2}"
+    text = '{"a": ' + nested(500) + ', "b": [1, {"c": ' + nested(500) + '}], "d": 2}'
     healed = from_json(heal(text.encode()))
     assert (healed["b"][0], healed["d"]) == (1, 2)
 

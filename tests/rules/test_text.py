@@ -79,7 +79,7 @@ def test_what_no_database_or_log_should_hold_is_refused(hostile: str):
         "—" * 100,
         "😀" * 100,
         "a" + "\u0323\u0302" * 15,
-        "‮",
+        "\u202e",
     ],
 )
 def test_text_of_people_is_kept_in_one_form(text: str):
@@ -94,12 +94,11 @@ def test_the_same_letter_written_two_ways_is_the_same_text():
 def test_cleaning_twice_changes_nothing(text: str):
     try:
         cleaned = clean(text)
-    except ValueError as error:
-        assert str(error).startswith("holds ")
-    else:
-        assert clean(cleaned) == cleaned
-        cleaned.encode()
-        assert "\0" not in cleaned
+    except ValueError:
+        return
+    assert clean(cleaned) == cleaned
+    assert cleaned.encode().decode() == cleaned
+    assert "\0" not in cleaned
 
 
 @pytest.mark.parametrize(("given_", "kept"), [(" a ", "a"), ("\ta b\n", "a b"), ("\u2003a\u00a0", "a"), ("ﬁ", "ﬁ")])
@@ -116,9 +115,10 @@ def test_q05_a_blank_identifier_is_refused(blank: str):
 
 @pytest.mark.parametrize(
     "unseen",
-    "\u00ad \u034f \u061c \u115f \u180e \u200b \u200d \u200e \u200f \u202a \u202e \u2028 \u2060 \u2066 \u2069 \u3164 "
-    "\ufe0f \ufeff \uffa0 \U000e0041 \U000e0100".split(" ")
-    + ["\u00a0", "\t", "\n", "\r", "\u2003"],
+    [
+        *"\u00ad\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u200f\u202a\u202e\u2028\u2060\u2066\u2069\u3164\ufe0f\ufeff\uffa0",
+        *"\U000e0041\U000e0100\u00a0\t\n\r\u2003",
+    ],
     ids=shown,
 )
 def test_an_identifier_holds_nothing_that_cannot_be_seen(unseen: str):
@@ -219,7 +219,7 @@ def test_q06_fifteen_digits_survive_the_wire(digits: int, places: int):
         (Decimal("1E+3"), "1000"),
         (Decimal("0.000001"), "1e-06"),
         (Decimal("123456789.012345"), "123456789.012345"),
-        (Decimal("999999999999999"), "999999999999999"),
+        (Decimal(999999999999999), "999999999999999"),
         (datetime(2026, 1, 31, 12, 30, 5, 999999, tzinfo=UTC), '"2026-01-31T12:30:05Z"'),
         (date(2026, 1, 31), '"2026-01-31"'),
         (Code.NOT_FOUND, '"NOT_FOUND"'),

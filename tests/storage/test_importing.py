@@ -7,7 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.app import App
-from cpq.catalog.files import SourceRow
+from cpq.catalog.importing import BATCH
+from cpq.catalog.preparing import SourceRow
 from cpq.errors import CpqError
 from cpq.schema import product
 from tests import make
@@ -142,3 +143,31 @@ def test_a_cancelled_import_leaves_nothing_behind(app: App):
 def _updated_at(app: App) -> dict[str, object]:
     with app.database.reading() as connection:
         return dict(connection.execute(sa.select(product.c.id, product.c.updated_at)).all())
+
+
+def test_a_file_of_many_batches_goes_in_as_a_whole_and_names_its_bad_rows(app: App):
+    """Large files are prepared by a second process; its findings must not get lost on the way."""
+    rows = [make.product_row(name=f"Part {number}", category="parts") for number in range(3 * BATCH + 17)]
+    assert make.import_dicts(app, "products", *rows).created["products"] == len(rows)
+    assert Tools(app)("catalog_search", category="parts")["pagination"]["total"] == len(rows)
+    for line in (3, BATCH + 5, 3 * BATCH + 2):
+        rows[line - 1] = {**rows[line - 1], "product_type": "gadget"}
+    rows[2 * BATCH]["id"] = rows[0]["id"]
+    problems = refused(app, "products", *rows)
+    assert [(problem["line"], problem["field"]) for problem in problems] == [
+        (3, "product_type"),
+        (BATCH + 5, "product_type"),
+        (2 * BATCH + 1, "id"),
+        (3 * BATCH + 2, "product_type"),
+    ]
+
+
+def test_categories_are_known_by_small_letters_however_they_are_written(app: App):
+    make.import_dicts(app, "products", make.product_row(id="prod_hvac", category="HVAC"))
+    found = Tools(app)("catalog_search", category="Hvac")["items"]
+    assert [item["id"] for item in found] == ["prod_hvac"]
+
+
+def test_a_number_spec_that_no_column_can_hold_is_refused_with_its_line(app: App):
+    for value in ("1.12345678", "1e400", "123456789012345678", "1_000"):
+        assert refused(app, "products", make.product_row(specs={"capacity_gal": value}))[0]["line"] == 1

@@ -1,0 +1,226 @@
+"""PURE. From a row of a file to what the database will hold of it, or to the reasons why it cannot be."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from cpq.catalog.rows import (
+    AccountRow,
+    AttributeDefinition,
+    CategoryRow,
+    Number,
+    PriceBookRow,
+    PriceRow,
+    ProductRow,
+    Row,
+    SpecDefinition,
+)
+from cpq.errors import nearest
+from cpq.search.ranking import Indexed, compact, scope_code
+from cpq.text import canonical_json
+
+
+class SourceRow(NamedTuple):
+    """One row as it stood in the file: which section, on which line, and what it says."""
+
+    section: str
+    line: int
+    values: dict[str, Any]
+
+
+class Problem(NamedTuple):
+    """Why a row is refused. The line is where it stands, the field what is wrong with it."""
+
+    line: int
+    field: str
+    message: str
+    nearest: list[str] | None = None
+
+
+class Declared(NamedTuple):
+    """What a category says about its products."""
+
+    specs: Mapping[str, SpecDefinition]
+    attributes: Mapping[str, AttributeDefinition]
+
+
+class Prepared(NamedTuple):
+    """A product that is ready for the database; payloads are already written as JSON."""
+
+    line: int
+    values: dict[str, Any]
+    specs: dict[str, Decimal | str]
+    relations: list[dict[str, Any]]
+    terms: str
+
+
+class PreparedBatch(NamedTuple):
+    ready: list[Prepared]
+    problems: list[Problem]
+    vocabulary: set[str]
+
+
+SECTIONS: dict[str, type[Row]] = {
+    "categories": CategoryRow,
+    "products": ProductRow,
+    "price_books": PriceBookRow,
+    "accounts": AccountRow,
+    "prices": PriceRow,
+}
+
+PAYLOADS = ("attributes", "specs", "options", "rules", "bundle")
+"""Columns of a product that hold JSON."""
+
+
+def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared], tenant_id: str) -> PreparedBatch:
+    """Everything about products that can be decided without the database; large files do this in a second process."""
+    batch = PreparedBatch([], [], set())
+    for source in rows:
+        row, problems = validate(source)
+        batch.problems.extend(problems)
+        if isinstance(row, ProductRow):
+            batch.ready.append(_prepare(source.line, row, declared.get(row.category, _NOTHING), tenant_id, batch))
+    return batch
+
+
+def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
+    """The row, or every reason why it is none."""
+    model = SECTIONS[source.section]
+    try:
+        return model.model_validate(source.values), []
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        return None, [
+            Problem(source.line, ".".join(map(str, fault["loc"])) or "row", _said(fault, model)) for fault in faults
+        ]
+
+
+def columns(row: Row, **others: Any) -> dict[str, Any]:
+    """A row that is no product as columns. Its hash tells a later import whether anything changed."""
+    values = {name: value.value if isinstance(value, Enum) else value for name, value in row if name != "price_book"}
+    values |= others
+    return {**values, "content_hash": _digest(canonical_json(values))}
+
+
+def dump(parts: Any) -> Any:
+    """Nested rows as plain values, decimals kept."""
+    if isinstance(parts, Mapping):
+        return {name: part.model_dump(exclude_none=True) for name, part in parts.items()}
+    return [part.model_dump(exclude_none=True) for part in parts]
+
+
+_NOTHING = Declared({}, {})
+_NUMBER: TypeAdapter[Decimal] = TypeAdapter(Number)
+
+
+def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, batch: PreparedBatch) -> Prepared:
+    specs, attributes = {}, {}
+    for name, given in row.specs.items():
+        try:
+            specs[name] = _typed_spec(declared.specs.get(name), given)
+        except ValueError as error:
+            near = None if name in declared.specs else nearest(name, declared.specs)
+            batch.problems.append(Problem(line, f"specs.{name}", str(error), near))
+    for name, value in row.attributes.items():
+        try:
+            attributes[name] = _typed_attribute(declared.attributes.get(name), value)
+        except ValueError as error:
+            batch.problems.append(Problem(line, f"attributes.{name}", str(error)))
+    searched = _searched(row, specs)
+    batch.vocabulary.update(searched.words)
+    relations = [
+        {"kind": r.kind.value, "other_id": r.product_id, "quantity": r.quantity, "position": position}
+        for position, r in enumerate(row.relationships)
+    ]
+    terms = searched.terms((scope_code(tenant_id), scope_code(tenant_id, row.category)))
+    return Prepared(line, _product_columns(row, attributes, specs, relations), specs, relations, terms)
+
+
+def _product_columns(
+    row: ProductRow, attributes: Mapping[str, Any], specs: Mapping[str, Any], relations: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    # A list, because the order in which options are declared has a meaning for configuring.
+    options = [{"name": name, **option.model_dump(exclude_none=True)} for name, option in row.options.items()]
+    rules = {"rules": dump(row.rules), "recommend": dump(row.recommend)} if row.rules or row.recommend else {}
+    values = {
+        "id": row.id,
+        "sku": row.sku,
+        "sku_key": compact(row.sku),
+        "name": row.name,
+        "description": row.description,
+        "product_type": row.product_type.value,
+        "category_id": row.category,
+        "attributes": canonical_json(attributes) if attributes else "{}",
+        "specs": canonical_json(specs) if specs else "{}",
+        "options": canonical_json(options) if options else "[]",
+        "rules": canonical_json(rules) if rules else "{}",
+        "bundle": canonical_json(row.bundle.model_dump(exclude_none=True)) if row.bundle else None,
+    }
+    # Texts hold no NUL, so nothing can be moved from one column to the next without changing the hash.
+    written = "\0".join([*map(str, values.values()), str(row.active), canonical_json(relations) if relations else ""])
+    return {**values, "active": row.active, "content_hash": _digest(written)}
+
+
+def _digest(written: str) -> str:
+    """Of what is stored, not of how the file spelt it: `1.50` and `1.5`, or names in another order, are no change."""
+    return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
+
+
+def _typed_spec(definition: SpecDefinition | None, value: Decimal | str) -> Decimal | str:
+    if definition is None:
+        raise ValueError("is not a spec that the category declares")
+    if definition.kind == "enum":
+        if str(value) not in definition.values:
+            raise ValueError(f"is not one of {', '.join(definition.values)}")
+        return str(value)
+    return _number(value)
+
+
+def _typed_attribute(definition: AttributeDefinition | None, value: Any) -> Any:
+    kind = definition.type if definition else "text" if isinstance(value, str) else "any"
+    if kind in ("integer", "number"):
+        number = _number(value)
+        if kind == "integer" and number != number.to_integral_value():
+            raise ValueError("is not a whole number")
+        return number
+    if kind == "boolean":
+        if str(value).lower() not in ("true", "false"):
+            raise ValueError("is neither true nor false")
+        return str(value).lower() == "true"
+    if definition and kind == "enum" and str(value) not in definition.values:
+        raise ValueError(f"is not one of {', '.join(definition.values)}")
+    return value if kind == "any" else str(value)
+
+
+def _number(value: object) -> Decimal:
+    try:
+        if isinstance(value, bool):
+            raise ValueError("is not a number")
+        return _NUMBER.validate_python(value)
+    except ValidationError as error:
+        raise ValueError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+
+
+def _searched(row: ProductRow, specs: Mapping[str, Decimal | str]) -> Indexed:
+    facts = [value for value in row.attributes.values() if isinstance(value, str)] if row.attributes else ()
+    words = [value for value in specs.values() if isinstance(value, str)] if specs else ()
+    model = str(row.attributes.get("model", ""))
+    return Indexed(
+        codes=(row.id, row.sku, model) if model else (row.id, row.sku),
+        titles=(row.name, row.sku, model),
+        prose=(row.description, row.category, *facts, *words),
+        is_active=row.active,
+    )
+
+
+def _said(fault: Mapping[str, Any], model: type[Row]) -> str:
+    if fault["type"] == "extra_forbidden":
+        hint = nearest(str(fault["loc"][-1]), model.model_fields)
+        return "is not a known field" + (f"; did you mean {hint[0]}?" if hint else "")
+    return str(fault["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,184 @@
+"""Whatever a client sends to any tool, it gets a result or the envelope, and nothing else happens: Q-01, Q-02, Q-10."""
+
+import json
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cpq.app import open_app
+from cpq.config import Settings, read_settings
+from cpq.errors import Code
+from mcp_facade.envelope import Reply
+from mcp_facade.registry import Tool
+from mcp_facade.tools import ALL_TOOLS
+from tests import make
+from tests.make import Tools
+from tests.tools.hostile import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
+
+SEED = 20261116
+CALLS = 2_000
+CALLS_ON_POSTGRESQL = 300
+CALLS_TO_COMPARE = 300
+CALLS_OF_PROOF = 50_000
+ERROR_LENGTH_MAX = 10_000
+REFUSED_AGAIN_MAX = 300
+OUR_FAULTS = {Code.INTERNAL_ERROR, Code.UNAVAILABLE, Code.TIMEOUT, Code.RATE_LIMITED}
+VOLATILE = {"created_at", "updated_at"}
+
+each_tool = pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Thousands of calls leave thousands of lines; only a crash is worth keeping."""
+    caplog.set_level(logging.ERROR, logger="cpq")
+
+
+@pytest.fixture
+def unlimited(store: Settings) -> Iterator[Tools]:
+    with opened(store) as tools:
+        yield tools
+
+
+@pytest.fixture
+def sqlite_unlimited(sqlite_template: Path, tmp_path: Path) -> Iterator[Tools]:
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    with opened(read_settings({}, home=tmp_path)) as tools:
+        yield tools
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Tools]:
+    app = open_app(settings.model_copy(update={"rate_limit_per_minute": 0}))
+    yield Tools(app)
+    app.close()
+
+
+def made_arguments(tool: Tool, seed: int = SEED) -> Iterator[dict[str, Any]]:
+    maker = Maker(tool.input_schema, seed)
+    while True:
+        yield maker.arguments()
+
+
+def shown(arguments: Mapping[str, Any]) -> str:
+    """For the message of a failed test; some values are too long or too deep to print."""
+    try:
+        return ascii(dict(arguments))[:2000]
+    except (RecursionError, ValueError):
+        return ", ".join(f"{name!a}: {type(value)}" for name, value in arguments.items())[:2000]
+
+
+class Judge:
+    """Holds every reply of one tool to the contract."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self._schema = Draft202012Validator(tool.output_schema)
+        self._seen: set[str] = set()
+
+    def check(self, reply: Reply, arguments: Mapping[str, Any]) -> None:
+        assert reply.code not in OUR_FAULTS, f"{reply.body} for {shown(arguments)}"
+        text = reply.text
+        if text in self._seen:
+            return
+        self._seen.add(text)
+        assert json.loads(text.encode().decode()) == reply.body, shown(arguments)
+        assert self._schema.is_valid(reply.body), f"{text[:2000]} for {shown(arguments)}"
+        if reply.is_error:
+            assert reply.body.keys() == {"error"}, shown(arguments)
+            assert reply.body["error"].keys() == {"code", "message", "details"}, shown(arguments)
+            assert len(text) < ERROR_LENGTH_MAX, f"{len(text)} characters for {shown(arguments)}"
+
+
+def call_with_each(tools: Tools, tool: Tool, calls: Iterable[dict[str, Any]]) -> None:
+    """Judge every reply; then show that reads and refused writes leave every table as it was."""
+    judge = Judge(tool)
+    refused: list[dict[str, Any]] = []
+    before = make.row_counts(tools.app)
+    for arguments in calls:
+        reply = tools.reply(tool.name, arguments)
+        judge.check(reply, arguments)
+        if reply.is_error and tool.writes and len(refused) < REFUSED_AGAIN_MAX:
+            refused.append(arguments)
+    if tool.writes:
+        before = make.row_counts(tools.app)
+        for arguments in refused:
+            assert tools.reply(tool.name, arguments).is_error
+    assert make.row_counts(tools.app) == before
+
+
+@each_tool
+def test_q01_no_arguments_bring_anything_but_a_result_or_the_envelope(unlimited: Tools, tool: Tool):
+    if unlimited.app.settings.is_sqlite:
+        call_with_each(unlimited, tool, chain(one_by_one(tool.input_schema), islice(made_arguments(tool), CALLS)))
+    else:
+        call_with_each(unlimited, tool, islice(made_arguments(tool), CALLS_ON_POSTGRESQL))
+
+
+@pytest.mark.proof
+@each_tool
+@pytest.mark.parametrize("seed", range(4))
+def test_q01_very_many_arguments_bring_nothing_else_either(sqlite_unlimited: Tools, tool: Tool, seed: int):
+    call_with_each(sqlite_unlimited, tool, islice(made_arguments(tool, seed), CALLS_OF_PROOF // 4))
+
+
+@each_tool
+def test_both_databases_answer_alike(sqlite_unlimited: Tools, cluster, postgres_template: str, tool: Tool):
+    database = make.copy_of(cluster, postgres_template)
+    texts = one_by_one(tool.input_schema, values=(*SYNTAX, *SCRIPTS))
+    with opened(read_settings({}, database_url=cluster.url(database))) as postgres_unlimited:
+        for arguments in chain(texts, islice(made_arguments(tool), CALLS_TO_COMPARE)):
+            one = sqlite_unlimited.reply(tool.name, arguments)
+            other = postgres_unlimited.reply(tool.name, arguments)
+            assert one.code == other.code, shown(arguments)
+            if one.is_error or not tool.writes:
+                assert lasting(one.body) == lasting(other.body), shown(arguments)
+    cluster.drop_database(database)
+
+
+def lasting(value: Any) -> Any:
+    """Without what depends on when the two databases were filled."""
+    if isinstance(value, dict):
+        return {name: lasting(part) for name, part in value.items() if name not in VOLATILE}
+    return [lasting(part) for part in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("tool", [tool for tool in ALL_TOOLS if not tool.writes], ids=lambda tool: tool.name)
+def test_what_the_schema_allows_is_understood(sqlite_unlimited: Tools, tool: Tool):
+    maker = Maker(tool.input_schema, SEED)
+    codes = {sqlite_unlimited.reply(tool.name, maker.valid_arguments()).code for _ in range(500)}
+    assert "OK" in codes
+    assert codes <= {"OK", Code.NOT_FOUND}
+
+
+@each_tool
+@pytest.mark.parametrize("field", SERVER_OWNED)
+def test_what_the_server_owns_cannot_be_sent(sqlite_unlimited: Tools, tool: Tool, field: str):
+    if field in tool.input_schema["properties"]:
+        pytest.skip("an argument of this tool")
+    before = make.row_counts(sqlite_unlimited.app)
+    arguments = Maker(tool.input_schema, SEED).valid_arguments()
+    error = sqlite_unlimited.error(tool.name, **arguments, **{field: "x"})
+    assert (error["code"], error["details"]["field"]) == (Code.VALIDATION_ERROR, f"/{field}")
+    assert make.row_counts(sqlite_unlimited.app) == before
+
+
+def test_q03_only_the_first_of_very_many_refused_arguments_are_named(sqlite_unlimited: Tools):
+    error = sqlite_unlimited.error("catalog_search", query="air", **{f"f{number}": 1 for number in range(100_000)})
+    assert error["message"] == "/f0: is not an argument of this tool (and 99999 more)"
+    assert len(error["details"]["problems"]) == 20
+
+
+@pytest.mark.parametrize("name", ["", "catalog_serch", "x" * 100_000, "\0", "\ud800", "../x", "__init__"])
+def test_q01_an_unknown_tool_is_answered_in_the_envelope(sqlite_unlimited: Tools, name: str):
+    error = sqlite_unlimited.error(name)
+    assert error["code"] == Code.NOT_FOUND
+    assert "catalog_search" in error["details"]["allowed"]
+    assert len(json.dumps(error)) < ERROR_LENGTH_MAX
