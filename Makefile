@@ -9,11 +9,11 @@ PYTEST := $(BIN)/python -m pytest -n 2
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.ready native ## Set up everything, then quote, approve and print a PDF through a real MCP client
+demo: .venv/.ready native ## Set up everything, then walk the catalogue with a real MCP client
 	@$(BIN)/cpq init --sample
 	@$(BIN)/cpq demo
 
-serve: .venv/.ready native ## Serve MCP over HTTP and the managers' console, with sample data
+serve: .venv/.ready native ## Serve MCP over HTTP, with sample data
 	@$(BIN)/cpq init --sample
 	@exec $(BIN)/cpq serve --transport streamable-http
 
@@ -28,7 +28,7 @@ check: .venv/.ready ## Format the code, then check lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: .venv/.ready native postgres ## Measure latency and throughput on both databases
+bench: .venv/.ready native postgres ## Measure what is promised, beside its floor
 	@$(BIN)/python -m tests.bench
 
 proof: .venv/.ready native postgres ## Run the long fault and fuzz tests

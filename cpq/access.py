@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.db import Tx
+from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, bad_field, nearest
 from cpq.schema import principal as principal_table
 from cpq.schema import token as token_table
@@ -83,6 +83,8 @@ LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
 OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
 """Whoever runs `cpq` on the machine itself."""
 
+RESERVED_NAMES = ["mcp", "operator", "anonymous"]
+
 
 @dataclass(frozen=True)
 class TokenSummary:
@@ -92,11 +94,14 @@ class TokenSummary:
     expires_at: datetime | None
     revoked_at: datetime | None
 
+    def is_open(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
 
 def create_token(
     tx: Tx, *, name: str, role: str, kind: PrincipalKind | None = None, days: int | None = None
 ) -> tuple[TokenSummary, str]:
-    """A new token and its secret, which is shown this once. The principal gains the role if it is new to it."""
+    """A new token and its secret, which is shown this once. The role belongs to the token and ends with it."""
     principal = _enrol(tx, name, _role(role), kind)
     secret = tx.effects.new_secret()
     token_id = tx.new_id("tok-")
@@ -106,6 +111,7 @@ def create_token(
             tenant_id=tx.tenant_id,
             id=token_id,
             principal_name=principal.name,
+            role=role,
             secret_hash=_hash(secret),
             created_at=tx.now,
             expires_at=expires_at,
@@ -152,19 +158,19 @@ def verify_token(connection: Connection, presented: str, now: datetime) -> Princ
     if not hmac.compare_digest(expected, _hash(secret)) or row is None:
         return None
     summary = _summary(row)
-    is_open = summary.revoked_at is None and (summary.expires_at is None or summary.expires_at > now)
-    return summary.principal if is_open else None
+    return summary.principal if summary.is_open(now) else None
 
 
 def find_principal(tx: Tx, name: str) -> Principal:
-    row = tx.connection.execute(
-        sa.select(principal_table).where(
-            principal_table.c.tenant_id == tx.tenant_id, principal_table.c.name == name.strip()
+    """A principal with the roles of all its tokens that still open."""
+    mine = (token_table.c.tenant_id == tx.tenant_id) & (token_table.c.principal_name == name.strip())
+    summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
+    open_ones = [summary.principal for summary in summaries if summary.is_open(tx.now)]
+    if not open_ones:
+        raise CpqError(
+            Code.NOT_FOUND, f"There is no principal {name!r} with a token.", hint="`cpq token create` makes one."
         )
-    ).one_or_none()
-    if row is None:
-        raise CpqError(Code.NOT_FOUND, f"There is no principal {name!r}.", hint="`cpq token create` makes one.")
-    return _principal(row)
+    return replace(open_ones[0], roles=frozenset().union(*(principal.roles for principal in open_ones)))
 
 
 def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Principal:
@@ -174,25 +180,20 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
         raise bad_field("/name", f"name {error}") from None
     if len(name) > 64:
         raise bad_field("/name", "name has at most 64 characters", maximum=64)
-    key = (principal_table.c.tenant_id == tx.tenant_id) & (principal_table.c.name == name)
-    row = tx.connection.execute(sa.select(principal_table).where(key)).one_or_none()
+    if name in RESERVED_NAMES:
+        raise bad_field("/name", f"{name!r} is the name of a built-in caller; choose another", reserved=RESERVED_NAMES)
     wanted = kind or ("agent" if role is Role.AGENT else "human")
-    if row is None:
-        roles = frozenset({role})
-        tx.connection.execute(
-            sa.insert(principal_table).values(
-                tenant_id=tx.tenant_id, name=name, kind=wanted, roles=sorted(roles), created_at=tx.now
-            )
+    known = tx.connection.scalar(
+        sa.select(principal_table.c.kind).where(
+            principal_table.c.tenant_id == tx.tenant_id, principal_table.c.name == name
         )
-        return Principal(name, wanted, roles, tx.tenant_id)
-    known = _principal(row)
-    if known.kind != wanted:
-        raise CpqError(
-            Code.CONFLICT, f"{name!r} is already known as {known.kind}; a principal does not change its kind."
-        )
-    roles = known.roles | {role}
-    tx.connection.execute(sa.update(principal_table).where(key).values(roles=sorted(roles)))
-    return Principal(name, known.kind, roles, tx.tenant_id)
+    )
+    if known is None:
+        values = {"tenant_id": tx.tenant_id, "name": name, "kind": wanted, "created_at": tx.now}
+        tx.connection.execute(sa.insert(principal_table).values(values))
+    elif known != wanted:
+        raise CpqError(Code.CONFLICT, f"{name!r} is already known as {known}; a principal does not change its kind.")
+    return Principal(name, wanted, frozenset({role}), tx.tenant_id)
 
 
 def _role(word: str) -> Role:
@@ -205,20 +206,17 @@ def _role(word: str) -> Role:
         ) from None
 
 
-def _tokens() -> sa.Select[tuple[object, ...]]:
-    return sa.select(token_table, principal_table.c.name, principal_table.c.kind, principal_table.c.roles).join(
+def _tokens() -> sa.Select[*tuple[Any, ...]]:
+    return sa.select(token_table, principal_table.c.name, principal_table.c.kind).join(
         principal_table,
         (principal_table.c.tenant_id == token_table.c.tenant_id)
         & (principal_table.c.name == token_table.c.principal_name),
     )
 
 
-def _summary(row: sa.Row[tuple[object, ...]]) -> TokenSummary:
-    return TokenSummary(row.id, _principal(row), row.created_at, row.expires_at, row.revoked_at)
-
-
-def _principal(row: sa.Row[tuple[object, ...]]) -> Principal:
-    return Principal(row.name, row.kind, frozenset(Role(role) for role in row.roles), row.tenant_id)
+def _summary(row: AnyRow) -> TokenSummary:
+    principal = Principal(row.name, row.kind, frozenset({Role(row.role)}), row.tenant_id)
+    return TokenSummary(row.id, principal, row.created_at, row.expires_at, row.revoked_at)
 
 
 def _hash(secret: str) -> str:

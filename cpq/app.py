@@ -17,7 +17,17 @@ from sqlalchemy.engine import Connection
 from cpq import audit
 from cpq.access import LOCAL_AGENT, Permission, Principal
 from cpq.config import Settings
-from cpq.db import WRITE_DEADLINE_SECONDS, Database, Tx, is_missing_table, is_storage_full, is_transient
+from cpq.db import (
+    WRITE_DEADLINE_SECONDS,
+    AnyRow,
+    Database,
+    Tx,
+    is_missing_table,
+    is_storage_full,
+    is_taken,
+    is_too_slow,
+    is_transient,
+)
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError
 from cpq.metrics import RETRIES
@@ -58,8 +68,8 @@ class Call:
 
     def __init__(
         self,
-        principal: Principal = LOCAL_AGENT,
-        trace_id: str = "",
+        principal: Principal,
+        trace_id: str,
         progress: Callable[[int, int, str], None] = lambda _done, _total, _message: None,
     ) -> None:
         self.principal = principal
@@ -67,6 +77,7 @@ class Call:
         self.progress = progress
         self._lock = threading.Lock()
         self._state: str = "open"
+        self._writes = 0
 
     def cancel(self) -> bool:
         """Stop the call. False when it is already committing, so its answer must be awaited."""
@@ -80,17 +91,17 @@ class Call:
         if self._state == "cancelled":
             raise CpqError(Code.TIMEOUT, "The call was cancelled before it took effect; nothing changed.")
 
+    def next_write(self) -> str:
+        """A key for each write of this call that comes without one, so that its retries find their own answer."""
+        self._writes += 1
+        return f"call:{self.trace_id}:{self._writes}"
+
     def enter_commit(self) -> None:
-        """The point of no return: from here on the change will be kept."""
+        """The point of no return: from here on the change may be kept, so the call can no longer be cancelled."""
         with self._lock:
             if self._state == "open":
                 self._state = "committing"
         self.check()
-
-    def leave_commit(self) -> None:
-        with self._lock:
-            if self._state == "committing":
-                self._state = "open"
 
 
 class App:
@@ -101,10 +112,10 @@ class App:
         self.effects = effects or Effects()
         try:
             self.database = Database(settings, self.effects)
-        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as error:
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
             raise unusable(settings, error) from error
         self._recorder = audit.Recorder(self._write_audit)
-        self._next_sweep = self.effects.monotonic()
+        self._next_sweep = self.effects.monotonic() + SWEEP_SECONDS
 
     def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
         return Call(principal, self.effects.new_id("tr-"), **options)
@@ -114,7 +125,7 @@ class App:
         outcome = Code.INTERNAL_ERROR.value
         try:
             self.allow(call, command)
-            answer = self._attempt(call, lambda: self._read_once(call, work))
+            answer = self.look(call, work)
             outcome = OUTCOME_OK
             return answer
         except CpqError as error:
@@ -122,6 +133,10 @@ class App:
             raise
         finally:
             self.note(call, command, outcome)
+
+    def look(self, call: Call, work: Callable[[Tx], Answer]) -> Answer:
+        """A read that is part of a larger call, which is allowed and recorded as a whole."""
+        return self._attempt(call, lambda: self._read_once(call, work))
 
     def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
         """Do `work` once and for all in one transaction, or not at all.
@@ -132,7 +147,8 @@ class App:
         refusal: Code | None = Code.INTERNAL_ERROR
         try:
             self.allow(call, command)
-            outcome = self._attempt(call, lambda: self._write_once(call, command, work))
+            key = command.idempotency_key or call.next_write()
+            outcome = self._attempt(call, lambda: self._write_once(call, command, key, work))
             refusal = None
             return outcome
         except CpqError as error:
@@ -171,8 +187,8 @@ class App:
             with self.database.reading() as connection:
                 version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
                 return version
-        except sa.exc.DBAPIError as error:
-            if is_missing_table(error):
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            if isinstance(error, sa.exc.DBAPIError) and is_missing_table(error):
                 return None
             raise unusable(self.settings, error) from error
 
@@ -184,6 +200,9 @@ class App:
             state = f"There is no database at {name}."
         elif found is None:
             state = f"The database {name} has no tables yet."
+        elif found > SCHEMA_VERSION:
+            state = f"The database {name} is at migration {found}, newer than this version knows ({SCHEMA_VERSION})."
+            raise CpqError(Code.UNAVAILABLE, state, hint="Install the newer version of Quotewright.")
         else:
             state = f"The database {name} is at migration {found}, the code at {SCHEMA_VERSION}."
         raise CpqError(Code.UNAVAILABLE, state, hint="Run `cpq init`.")
@@ -199,11 +218,23 @@ class App:
             call.check()
             try:
                 return once()
+            except sa.exc.TimeoutError as error:
+                raise CpqError(
+                    Code.UNAVAILABLE, "Too many calls wait for the database.", hint="Try again.", retry_after_seconds=2
+                ) from error
             except sa.exc.DBAPIError as error:
                 if is_storage_full(error):
                     raise CpqError(
                         Code.UNAVAILABLE, "The database has no room left.", hint="Tell the operator."
                     ) from error
+                if is_taken(error):
+                    raise CpqError(
+                        Code.CONFLICT,
+                        "Somebody else made the same thing a moment ago.",
+                        hint="Read it, then try again.",
+                    ) from error
+                if is_too_slow(error):
+                    raise CpqError(Code.TIMEOUT, "The database took too long; nothing was changed.") from error
                 if not is_transient(error):
                     raise
                 if attempt == ATTEMPTS_MAX or self.effects.monotonic() > deadline:
@@ -224,22 +255,23 @@ class App:
         call.check()  # A call that was given up is on record as such, not as answered.
         return answer
 
-    def _write_once(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
+    def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
-        try:
-            with self.database.writing(deadline) as connection:
-                tx = self._tx(call, connection)
-                claim = _Claim(tx, command, call.trace_id, self.settings.key_retention_days)
-                stored = claim.take()
-                if stored is None:
-                    claim.keep(answer := to_wire(work(tx)))
-                else:
-                    answer = stored
+        with self.database.writing(deadline) as connection:
+            tx = self._tx(call, connection)
+            # A key that the caller did not give only protects this call's own retries, and is forgotten the next day.
+            days = self.settings.key_retention_days if command.idempotency_key else 1
+            claim = _Claim(tx, command, key, call.trace_id, days)
+            stored = claim.take()
+            if stored is None:
+                claim.keep(answer := to_wire(work(tx)))
+            else:
+                answer = to_wire(stored.answer)
+            is_ours = stored is not None and stored.trace_id == call.trace_id
+            if not is_ours:  # Otherwise our first attempt was committed, entry and all; only its answer was lost.
                 audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
-                call.enter_commit()
-            return Outcome(answer, replayed=stored is not None)
-        finally:
-            call.leave_commit()
+            call.enter_commit()
+        return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _tx(self, call: Call, connection: Connection) -> Tx:
         return Tx(connection, call.principal.tenant_id, self.effects.now(), call.principal.caller, self.effects)
@@ -259,40 +291,43 @@ class App:
 
     def _write_audit(self, tenant_id: str, batch: list[audit.Entry]) -> None:
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            audit.seal(connection, tenant_id, batch)
+            for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
+                audit.seal(connection, tenant_id, batch[start : start + audit.SEAL_BATCH])
             if self.effects.monotonic() >= self._next_sweep:
-                connection.execute(sa.delete(idempotency).where(idempotency.c.expires_at <= self.effects.now()))
+                over = (idempotency.c.tenant_id == tenant_id) & (idempotency.c.expires_at <= self.effects.now())
+                connection.execute(sa.delete(idempotency).where(over))
                 self._next_sweep = self.effects.monotonic() + SWEEP_SECONDS
 
 
 class _Claim:
     """A key, taken before the work, so that whoever comes second waits here and then finds the answer."""
 
-    def __init__(self, tx: Tx, command: Command, trace_id: str, retention_days: int) -> None:
+    def __init__(self, tx: Tx, command: Command, key: str, trace_id: str, days: int) -> None:
         self._tx = tx
+        self._trace_id = trace_id
         self._hashes = {name: fingerprint(value)[:16] for name, value in command.arguments.items()}
-        # Without a key of the caller's, the call's own id protects its retries, and is forgotten the next day.
-        days = retention_days if command.idempotency_key else 1
-        key = command.idempotency_key or f"call:{trace_id}"
         self._row = {"tenant_id": tx.tenant_id, "caller": tx.caller, "operation": command.name, "key": key}
         self._times = {"created_at": tx.now, "expires_at": tx.now + timedelta(days=days)}
         self._where = sa.and_(*(idempotency.c[name] == value for name, value in self._row.items()))
 
-    def take(self) -> Answer | None:
-        """None when the key is now ours; the stored answer when the same request was done before."""
+    def take(self) -> AnyRow | None:
+        """None when the key is now ours; the stored row when the same request was done before."""
         values = {**self._row, **self._times, "request_hashes": self._hashes, "answer": None}
+        values["trace_id"] = self._trace_id
         insert = sqlite_insert if self._tx.connection.dialect.name == "sqlite" else postgres_insert
-        claimed = self._tx.connection.execute(insert(idempotency).values(values).on_conflict_do_nothing())
+        claim = insert(idempotency).values(values).on_conflict_do_nothing()
+        claimed = self._tx.connection.execute(claim.execution_options(preserve_rowcount=True))
         if claimed.rowcount == 1:
             return None
-        known = self._tx.connection.execute(sa.select(idempotency).where(self._where).with_for_update()).one()
+        known = self._tx.connection.execute(sa.select(idempotency).where(self._where).with_for_update()).one_or_none()
+        if known is None:
+            return self.take()  # It was swept away in between.
         if known.expires_at <= self._tx.now:
             self._tx.connection.execute(sa.update(idempotency).where(self._where).values(values))
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
-        answer: Answer = known.answer
-        return answer
+        return known
 
     def keep(self, answer: Answer) -> None:
         self._tx.connection.execute(sa.update(idempotency).where(self._where).values(answer=answer))

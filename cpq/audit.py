@@ -26,6 +26,9 @@ GENESIS = "0" * 64
 QUEUE_MAX = 20_000
 SEAL_BATCH = 5_000
 FLUSH_SECONDS = 0.1
+PAUSE_SECONDS_MAX = 5.0
+CLOSING_TRIES_MAX = 4
+"""A closing process tries so often, each time as long as any write waits: a minute beside a busy writer."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ def record(connection: Connection, entry: Entry) -> None:
 def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) -> int:
     """Chain the entries that are committed but unsealed, then the `fresh` ones, which are inserted sealed."""
     seq, previous = _lock_head(connection, tenant_id)
+    # An entry is known already when the acknowledgement of its commit was lost and it comes again.
+    ids = sa.select(audit_entry.c.id).where(
+        audit_entry.c.tenant_id == tenant_id, audit_entry.c.id.in_([entry.id for entry in fresh])
+    )
+    known = set(connection.scalars(ids)) if fresh else set()
+    fresh = [entry for entry in fresh if entry.id not in known]
     waiting = connection.execute(
         sa.select(audit_entry)
         .where(audit_entry.c.tenant_id == tenant_id, audit_entry.c.seq.is_(None))
@@ -71,7 +80,8 @@ def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) ->
         .limit(SEAL_BATCH)
     )
     updates, inserts = [], []
-    for entry, is_fresh in [*((Entry(**row._mapping), False) for row in waiting), *((entry, True) for entry in fresh)]:
+    queue = [*((Entry(**row._mapping), False) for row in waiting), *((entry, True) for entry in fresh)]
+    for entry, is_fresh in queue:
         seq, previous = seq + 1, _link(previous, seq + 1, entry)
         if is_fresh:
             inserts.append({**vars(entry), "seq": seq, "hash": previous})
@@ -117,6 +127,8 @@ def verify(
                 return ChainReport(seq, unsealed, previous, seq, "it is not the one you kept")
     if expect and expect[0] > seq:
         return ChainReport(seq, unsealed, previous, expect[0], "it is not the one you kept")
+    if head is None and seq:
+        return ChainReport(seq, unsealed, previous, seq + 1, "the head of the chain is gone, so it may be cut off")
     if head is not None and (head.seq, head.hash) != (seq, previous):
         return ChainReport(seq, unsealed, previous, seq + 1, f"the chain ended at {head.seq} and was cut off")
     return ChainReport(seq, unsealed, previous)
@@ -150,6 +162,8 @@ class Recorder:
         self._unsealed: set[str] = set()
         self._closing = False
         self._busy = False
+        self._pause = FLUSH_SECONDS
+        self._closing_tries = CLOSING_TRIES_MAX
         self._thread: threading.Thread | None = None
 
     def add(self, entry: Entry) -> None:
@@ -177,7 +191,7 @@ class Recorder:
             self._changed.notify_all()
             thread = self._thread
         if thread is not None:
-            thread.join(30)
+            thread.join()
 
     def _wake(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -187,7 +201,7 @@ class Recorder:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing, FLUSH_SECONDS)
+                self._changed.wait_for(lambda: self._closing, self._pause)
                 queue, self._queue = self._queue, []
                 tenants = self._unsealed | {entry.tenant_id for entry in queue}
                 self._unsealed = set()
@@ -203,11 +217,14 @@ class Recorder:
     def _store(self, tenant_id: str, batch: list[Entry]) -> None:
         try:
             self._write(tenant_id, batch)
-        except (CpqError, sa.exc.SQLAlchemyError) as error:
+            self._pause = FLUSH_SECONDS
+        except (CpqError, sa.exc.SQLAlchemyError, OSError) as error:
             # The store is down or busy: keep the entries and try again with the next batch.
             log.warning("audit entries wait for the database", extra={"waiting": len(batch), "reason": str(error)})
             with self._changed:
-                if self._closing:
+                self._pause = min(self._pause * 2, PAUSE_SECONDS_MAX)
+                self._closing_tries -= self._closing
+                if not self._closing_tries:
                     log.error("audit entries are lost: the database is down", extra={"lost": len(batch)})
                     return
                 self._queue = batch + self._queue
@@ -241,7 +258,11 @@ def _link(previous: str, seq: int, entry: Entry) -> str:
 def _lock_head(connection: Connection, tenant_id: str) -> tuple[int, str]:
     insert = sqlite_insert if connection.dialect.name == "sqlite" else postgres_insert
     start = {"tenant_id": tenant_id, "seq": 0, "hash": GENESIS}
-    connection.execute(insert(audit_head).values(start).on_conflict_do_nothing())
+    begin = insert(audit_head).values(start).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    if connection.execute(begin).rowcount == 1 and connection.scalar(
+        _count(tenant_id).where(audit_entry.c.seq.is_not(None))
+    ):
+        raise CpqError(Code.CONFLICT, "The head of the audit chain is gone: somebody has removed it.")
     head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id).with_for_update()).one()
     return head.seq, head.hash
 

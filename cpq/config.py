@@ -91,7 +91,8 @@ class Settings(BaseModel):
         """For people: the file, or the address without its password."""
         if self.is_sqlite:
             return str(self.sqlite_path)
-        return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:***@", self.database_url)
+        without_password = re.sub(r"(//[^:/@]*):[^/?]*@", r"\1:***@", self.database_url)
+        return re.sub(r"(?i)(password=)[^&]*", r"\1***", without_password)
 
 
 def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env"), **flags: Any) -> Settings:
@@ -124,7 +125,9 @@ def _explain(error: ValidationError) -> CpqError:
 def _read_env_file(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
-    pairs = (line.split("=", 1) for line in path.read_text(encoding="utf-8").splitlines() if "=" in line)
+    pairs = (
+        line.split("=", 1) for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if "=" in line
+    )
     return {
         name.strip().removeprefix("export ").strip(): value.strip().strip("'\"")
         for name, value in pairs

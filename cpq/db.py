@@ -189,6 +189,7 @@ class Database:
             with self._writer.connect() as connection:
                 with connection.begin():
                     yield connection
+                    connection.info["commit_warnings"].clear()
                 _refuse_doubtful_commit(connection)
         else:
             with self._gate.held(deadline), self._writer.begin() as connection:
@@ -243,6 +244,15 @@ def is_transient(error: BaseException) -> bool:
     return error.connection_invalidated or "connection" in str(error.orig).lower()
 
 
+def is_taken(error: sa.exc.DBAPIError) -> bool:
+    """True when a rival has just stored something under the same key."""
+    return getattr(error.orig, "sqlstate", None) == "23505" or "UNIQUE constraint failed" in str(error.orig)
+
+
+def is_too_slow(error: sa.exc.DBAPIError) -> bool:
+    return getattr(error.orig, "sqlstate", None) == "57014"
+
+
 def is_missing_table(error: sa.exc.DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) == "42P01" or "no such table" in str(error.orig)
 
@@ -275,6 +285,7 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
         module=sqlite_driver,
         pool_size=8,
         max_overflow=64,
+        pool_timeout=5,
         connect_args={"timeout": 30, "check_same_thread": False},
     )
     pragmas = [
@@ -309,7 +320,8 @@ def _postgres_engine(settings: Settings) -> Engine:
         isolation_level="READ COMMITTED",
         pool_pre_ping=True,
         pool_size=10,
-        max_overflow=40,
+        max_overflow=60,
+        pool_timeout=5,
         connect_args={
             "connect_timeout": 3,
             "keepalives_idle": 1,

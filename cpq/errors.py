@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import StrEnum
 
@@ -37,7 +37,7 @@ _MEANINGS = {
     Code.FORBIDDEN: "The caller's role does not allow this.",
     Code.RATE_LIMITED: "Too many calls; wait `retry_after_seconds`.",
     Code.TIMEOUT: "The call took too long and was rolled back; nothing changed.",
-    Code.UNAVAILABLE: "A part the call needs is busy or down; nothing changed, try again.",
+    Code.UNAVAILABLE: "A part the call needs is busy or down; try again, a write with the same `idempotency_key`.",
     Code.INTERNAL_ERROR: "A fault of ours; `trace_id` finds it in the log.",
 }
 
@@ -65,8 +65,3 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
 def bad_field(field: str, message: str, **details: object) -> CpqError:
     """A refused argument; `field` is its JSON pointer."""
     return CpqError(Code.VALIDATION_ERROR, message, field=field, **details)
-
-
-def problem(code: Code, message: str, **details: object) -> Mapping[str, object]:
-    """One entry of `details.problems`, for calls that report everything wrong at once."""
-    return {"code": code.value, "message": message, **{k: v for k, v in details.items() if v is not None}}

@@ -32,6 +32,10 @@ def _move(settings: Settings, move: Callable[[Config], None]) -> None:
     engine = migration_engine(settings)
     try:
         with engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+                connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(5821)")
             config = alembic_config()
             config.attributes["connection"] = connection
             move(config)

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import anyio
 import anyio.to_thread
+import sqlalchemy as sa
 from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -22,11 +24,11 @@ from cpq import __version__, access
 from cpq.access import LOCAL_AGENT, Permission, Principal
 from cpq.app import App, Call, Command
 from cpq.config import Settings
-from cpq.errors import Code, CpqError
+from cpq.errors import Code, CpqError, bad_field
 from cpq.metrics import HTTP_REJECTED, exposition
 from cpq.schema import SCHEMA_VERSION
 from mcp_facade.envelope import failure
-from mcp_facade.intake import HEAL_BYTES_MAX, heal
+from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 from mcp_facade.registry import RateLimiter
 
 if TYPE_CHECKING:
@@ -45,12 +47,16 @@ def build(app: App, endpoint: HttpEndpoint) -> ASGIApp:
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.lifespan():
             yield
+        # Here and not at the end of the process: a signal may end it as soon as the server has stopped.
+        await anyio.to_thread.run_sync(app.flush_audit)
+
+    checks = anyio.CapacityLimiter(4)
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})
 
     async def readyz(_: Request) -> Response:
-        parts = await anyio.to_thread.run_sync(readiness, app)
+        parts = await anyio.to_thread.run_sync(readiness, app, limiter=checks)
         is_ready = all(part == "ok" for part in parts.values())
         return JSONResponse({"status": "ok" if is_ready else "unready", "parts": parts}, 200 if is_ready else 503)
 
@@ -89,8 +95,11 @@ def readiness(app: App) -> dict[str, str]:
 def allowed_hosts(settings: Settings) -> list[str]:
     """Host headers that are answered: loopback and the bind address on our port, and those the operator lists."""
     own = {*LOOPBACK, settings.host} - {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
-    listed = [host.strip() for host in settings.allowed_hosts.split(",") if host.strip()]
-    return [*sorted(f"{_bracketed(host)}:{settings.port}" for host in own), *listed]
+    listed = [host.strip().lower() for host in settings.allowed_hosts.split(",") if host.strip()]
+    with_port = sorted(f"{_bracketed(host)}:{settings.port}" for host in own)
+    # Clients leave the port out where it is the usual one.
+    bare = sorted(map(_bracketed, own)) if settings.port in (80, 443) else []
+    return [*with_port, *bare, *listed]
 
 
 def allowed_origins(settings: Settings) -> list[str]:
@@ -111,16 +120,20 @@ class _Door:
             return
         headers = Headers(scope=scope)
         origin = headers.get("origin")
-        if headers.get("host") not in self._hosts:
+        if headers.get("host", "").lower() not in self._hosts:
             reason, status = "host", 421
-        elif origin is not None and origin not in self._origins:
+        elif origin is not None and origin.lower() not in self._origins:
             reason, status = "origin", 403
         else:
             await self._application(scope, receive, _hardened(send))
             return
         HTTP_REJECTED.labels(reason=reason).inc()
         log.warning("request refused", extra={"reason": reason, "value": headers.get(reason, "")[:100]})
-        error = CpqError(Code.FORBIDDEN, f"This {reason.capitalize()} is not served here.", hint="MCP_ALLOWED_HOSTS")
+        error = CpqError(
+            Code.FORBIDDEN,
+            f"This {reason.capitalize()} is not served here.",
+            hint="The operator lists the names that clients may use in MCP_ALLOWED_HOSTS.",
+        )
         await JSONResponse(failure(error).body, status)(scope, receive, send)
 
 
@@ -132,11 +145,19 @@ class _Bearer:
         self._app = app
         self._shared = _digest(app.settings.auth_token) if app.settings.auth_token else None
         self._strangers = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
+        # Apart from those of the tools, so that busy tools do not keep callers from the door.
+        self._threads = anyio.CapacityLimiter(8)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         presented = token.strip() if scheme.lower() == "bearer" else ""
-        principal = await anyio.to_thread.run_sync(self._identify, presented)
+        try:
+            principal = await anyio.to_thread.run_sync(self._identify, presented, limiter=self._threads)
+        except sa.exc.SQLAlchemyError as error:
+            log.warning("caller not identified: the database does not answer", extra={"reason": type(error).__name__})
+            down = CpqError(Code.UNAVAILABLE, "The database does not answer.", hint="Try again.", retry_after_seconds=5)
+            await JSONResponse(failure(down).body, 503, {"Retry-After": "5"})(scope, receive, send)
+            return
         if principal is not None:
             await self._application({**scope, "cpq.principal": principal}, receive, send)
             return
@@ -148,7 +169,8 @@ class _Bearer:
         if presented:
             with self._app.database.reading() as connection:
                 return access.verify_token(connection, presented, self._app.effects.now())
-        return None if _has_callers(self._app) else LOCAL_AGENT
+        is_private = self._app.settings.host in LOOPBACK and not _has_callers(self._app)
+        return LOCAL_AGENT if is_private else None
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         HTTP_REJECTED.labels(reason="token").inc()
@@ -164,7 +186,12 @@ class _Bearer:
             )
         except CpqError as limited:
             error, status = limited, 429
-        headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if status == 401 else {"Retry-After": "1"}
+        wait = str(error.details.get("retry_after_seconds", 1)).partition(".")[0]
+        headers = (
+            {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+            if status == 401
+            else {"Retry-After": str(int(wait) + 1)}
+        )
         await JSONResponse(failure(error).body, status, headers)(scope, receive, send)
 
 
@@ -178,18 +205,32 @@ class _Readable:
         if scope["method"] != "POST":
             await self._application(scope, receive, send)
             return
-        first = await receive()
-        body = first.get("body", b"")
-        if first["type"] == "http.request" and not first.get("more_body") and len(body) <= HEAL_BYTES_MAX:
-            try:
-                from_json(body)  # The parser the SDK uses.
-            except ValueError:
-                first = {**first, "body": await anyio.to_thread.run_sync(heal, body)}
-        await self._application(_with_length(scope, first), _again(first, receive), send)
+        body = bytearray()
+        is_more = True
+        while is_more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # The client has left.
+            body += message.get("body", b"")
+            is_more = bool(message.get("more_body"))
+            if len(body) > MESSAGE_BYTES_MAX:
+                error = bad_field("", "The request is larger than 4 MiB.", maximum=MESSAGE_BYTES_MAX)
+                await JSONResponse(failure(error).body, 413)(scope, receive, send)
+                return
+        readable = await self._readable(bytes(body))
+        await self._application(_with_length(scope, readable), _again(readable, receive), send)
+
+    async def _readable(self, body: bytes) -> bytes:
+        try:
+            from_json(body)  # The parser the SDK uses.
+        except ValueError:
+            if len(body) <= HEAL_BYTES_MAX:
+                return await anyio.to_thread.run_sync(heal, body)
+        return body
 
 
-def _again(first: Message, receive: Receive) -> Receive:
-    waiting = [first]
+def _again(body: bytes, receive: Receive) -> Receive:
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
         return waiting.pop() if waiting else await receive()
@@ -197,12 +238,10 @@ def _again(first: Message, receive: Receive) -> Receive:
     return replay
 
 
-def _with_length(scope: Scope, first: Message) -> Scope:
-    if first.get("more_body"):
-        return scope
-    length = str(len(first.get("body", b""))).encode()
-    headers = [(k, length if k == b"content-length" else v) for k, v in scope["headers"]]
-    return {**scope, "headers": headers}
+def _with_length(scope: Scope, body: bytes) -> Scope:
+    length = (b"content-length", str(len(body)).encode())
+    others = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"transfer-encoding")]
+    return {**scope, "headers": [*others, length]}
 
 
 def _hardened(send: Send) -> Send:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 HEAL_BYTES_MAX = 1024 * 1024
 DEPTH_MAX = 64
 NUMBER_LENGTH_MAX = 400

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import threading
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from cpq.access import Permission
-from cpq.app import Answer, App, Call, Command
+from cpq.app import OUTCOME_OK, Answer, App, Call, Command, Outcome
 from cpq.config import TOOLSETS
 from cpq.db import Tx
 from cpq.effects import Effects
@@ -54,12 +55,14 @@ class Job:
     app: App
     call: Call
     command: Command
+    writes: list[Outcome] = field(default_factory=list)
 
     def read(self, work: Callable[[Tx], Answer]) -> Answer:
-        return self.app.read(self.call, self.command, work)
+        return self.app.look(self.call, work)
 
     def write(self, work: Callable[[Tx], Answer]) -> Answer:
-        return self.app.write(self.call, self.command, work).answer
+        self.writes.append(self.app.write(self.call, self.command, work))
+        return self.writes[-1].answer
 
     def progress(self, done: int, total: int, message: str) -> None:
         """Tell the client how far it is, and stop here if the client has left."""
@@ -101,7 +104,7 @@ def tool(
             run=function,
             arguments=model,
             input_schema=_untitled(model.model_json_schema(schema_generator=_WireSchema)),
-            output_schema=with_error_arm(_untitled(output)),
+            output_schema=with_error_arm(_with_replayed(_untitled(output)) if writes else _untitled(output)),
         )
 
     return make
@@ -142,10 +145,16 @@ class Registry:
         )
         return reply
 
+    def refuse(self, call: Call, name: str, error: CpqError) -> Reply:
+        """The envelope for a call that is not even begun; it is on record all the same."""
+        known = self.tools.get(name)
+        self._app.note(call, Command(known.name if known else "unknown", Permission.READ), error.code.value)
+        return failure(error)
+
     def _run(self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]) -> Reply:
         tool, command, given = self._admit(call, tool, name, arguments)
         if tool.is_job:
-            return success(tool.run(Job(self._app, call, command), **given))
+            return success(self._run_job(Job(self._app, call, command), tool, given))
         if not tool.writes:
             return success(self._app.read(call, command, lambda tx: tool.run(tx, **given)))
         outcome = self._app.write(call, command, lambda tx: tool.run(tx, **given))
@@ -153,22 +162,37 @@ class Registry:
             REPLAYS.labels(operation=tool.name).inc()
         return success({**outcome.answer, "replayed": outcome.replayed})
 
+    def _run_job(self, job: Job, tool: Tool, given: dict[str, Any]) -> Answer:
+        """However often it reads, a job is one call and leaves one entry; one that wrote left it with the change."""
+        outcome = Code.INTERNAL_ERROR.value
+        try:
+            answer: Answer = tool.run(job, **given)
+            outcome = OUTCOME_OK
+            return answer
+        except CpqError as error:
+            outcome = error.code.value
+            raise
+        finally:
+            if not job.writes:
+                self._app.note(job.call, job.command, outcome)
+
     def _admit(
         self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]
     ) -> tuple[Tool, Command, dict[str, Any]]:
         """Everything that can be refused before the engine is asked; a refusal is on record like every call."""
-        command = Command(tool.name if tool else "unknown", Permission.READ)
+        label, needs = (tool.name, tool.needs) if tool else ("unknown", Permission.READ)
+        command = Command(label, needs)
         refusal: Code | None = Code.INTERNAL_ERROR
         try:
             require_shallow(arguments)
-            command = _command(tool, arguments)
+            command = Command(label, needs, arguments)
             self._limiter.take(call.principal.caller)
             if tool is None:
                 raise self._unknown(name)
             self._app.allow(call, command)
             given = _validate(tool, arguments)
             refusal = None
-            return tool, replace(command, subject=given[tool.subject] if tool.subject else None), given
+            return tool, _command(tool, given), given
         except CpqError as error:
             refusal = error.code
             raise
@@ -206,7 +230,7 @@ class RateLimiter:
             left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
             self._buckets[caller] = (left - 1 if left >= 1 else left, now)
         if left < 1:
-            wait = max(0.1, round((1 - left) * 60 / self._per_minute, 1))
+            wait = max(0.1, math.ceil((1 - left) * 600 / self._per_minute) / 10)
             raise CpqError(
                 Code.RATE_LIMITED,
                 f"More than {self._per_minute} calls in a minute.",
@@ -222,16 +246,10 @@ class _WireSchema(GenerateJsonSchema):
         return {"type": "number"}
 
 
-def _command(tool: Tool | None, arguments: Mapping[str, Any]) -> Command:
-    if tool is None:
-        return Command("unknown", Permission.READ, arguments)
-    key = arguments.get(KEY) if tool.writes else None
-    return Command(
-        tool.name,
-        tool.needs,
-        {name: value for name, value in arguments.items() if name != KEY},
-        key if isinstance(key, str) else None,
-    )
+def _command(tool: Tool, given: Mapping[str, Any]) -> Command:
+    """What the engine is asked, made of checked arguments: blanks around an id or a key do not make another request."""
+    arguments = {name: value for name, value in given.items() if name != KEY}
+    return Command(tool.name, tool.needs, arguments, given.get(KEY), given[tool.subject] if tool.subject else None)
 
 
 def _validate(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,6 +260,11 @@ def _validate(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return dict(tool.arguments.model_validate(given))
     except ValidationError as error:
         raise invalid_arguments(error, tool.input_schema) from None
+
+
+def _with_replayed(schema: dict[str, Any]) -> dict[str, Any]:
+    replayed = {"type": "boolean", "description": "True when the answer is that of an earlier call with the same key."}
+    return {**schema, "properties": {**schema.get("properties", {}), "replayed": replayed}}
 
 
 def _untitled(schema: Any) -> Any:

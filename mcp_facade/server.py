@@ -6,7 +6,11 @@ import asyncio
 import json
 import logging
 import os
+import re
 import signal
+import stat
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,6 +27,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -36,13 +41,17 @@ from cpq.app import App, Call
 from cpq.errors import Code, CpqError
 from mcp_facade import prompts
 from mcp_facade.envelope import Reply, failure
-from mcp_facade.intake import HEAL_BYTES_MAX, heal
+from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 from mcp_facade.registry import Registry, Tool
 
 log = logging.getLogger("cpq.server")
 
 PROGRESS_INTERVAL_SECONDS = 0.1
-MESSAGE_BYTES_MAX = 4 * 1024 * 1024
+RUNNING_MAX = 48
+"""Calls at work at once, given up or not; fewer than the database has connections."""
+
+ENDING_SECONDS_MAX = 30.0
+"""How long a server whose client has hung up goes on with what it was asked."""
 
 
 class Facade(MCPServer[None]):
@@ -62,8 +71,12 @@ class Facade(MCPServer[None]):
         self.app = app
         self.registry = Registry(app, tools)
         self._local_principal = principal
-        self._add_product_resource()
-        self._add_prompt()
+        self._running = threading.BoundedSemaphore(RUNNING_MAX)
+        self._limiter: anyio.CapacityLimiter | None = None
+        if "catalog_get" in self.registry.tools:
+            self._add_product_resource()
+        if any(name in self.registry.tools for name, _ in prompts.STEPS):
+            self._add_prompt()
 
     async def list_tools(self) -> list[types.Tool]:
         return [_describe(tool) for tool in self.registry.tools.values()] + await super().list_tools()
@@ -114,11 +127,17 @@ class Facade(MCPServer[None]):
         done: list[Reply] = []
 
         def work() -> None:
-            done.append(self.registry.call(call, name, arguments))
+            try:
+                done.append(self.registry.call(call, name, arguments))
+            finally:
+                self._running.release()
 
+        # Taken here and given back by the thread itself, so that work nobody waits for any more still counts.
+        if not self._running.acquire(blocking=False):
+            return self.registry.refuse(call, name, _too_busy())
         try:
             with anyio.move_on_after(self.app.settings.tool_timeout_seconds):
-                await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+                await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads())
         except BaseException:
             call.cancel()  # The client has left; what is not yet committed will not be.
             raise
@@ -126,6 +145,11 @@ class Facade(MCPServer[None]):
             while not done:  # Already committing: the answer is a moment away, and it is the true one.
                 await anyio.sleep(0.005)
         return done[0] if done else _late(call, self.app.settings.tool_timeout_seconds)
+
+    def _threads(self) -> anyio.CapacityLimiter:
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(RUNNING_MAX * 2)
+        return self._limiter
 
     def _principal(self) -> Principal:
         token = get_access_token()
@@ -177,14 +201,35 @@ class _Identified:
 
 
 async def _tolerate_arguments(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
-    """Let `arguments` of a wrong type reach the registry, which answers with the envelope; the SDK would not."""
-    arguments = (ctx.params or {}).get("arguments")
-    if ctx.method == "tools/call" and arguments is not None and not isinstance(arguments, Mapping):
-        with suppress(ValueError, RecursionError):  # Some clients send the object as its JSON text.
-            arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-        given = arguments if isinstance(arguments, dict) else {"arguments": arguments}
-        ctx = replace(ctx, params={**(ctx.params or {}), "arguments": given})
-    return await call_next(ctx)
+    """Let a name or arguments of a wrong type reach the registry, which answers with the envelope; the SDK would not.
+
+    What stays a protocol error carries the envelope as its data.
+    """
+    if ctx.method == "tools/call":
+        params = dict(ctx.params or {})
+        params["name"] = params["name"] if isinstance(params.get("name"), str) else ""
+        params["arguments"] = _as_object(params.get("arguments"))
+        ctx = replace(ctx, params=params)
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        data = error.data if isinstance(error.data, dict) else {}
+        raise MCPError(error.code, error.message, _protocol_error(error.message) | data) from error
+    except ValidationError as error:
+        message = "The request's parameters have the wrong shape."
+        raise MCPError(types.INVALID_PARAMS, message, _protocol_error(message)) from error
+
+
+def _protocol_error(message: str) -> dict[str, Any]:
+    return failure(CpqError(Code.VALIDATION_ERROR, message)).body
+
+
+def _as_object(arguments: Any) -> dict[str, Any]:
+    if arguments is None:
+        return {}
+    with suppress(ValueError, RecursionError):  # Some clients send the object as its JSON text.
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    return dict(arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
 
 
 def _describe(tool: Tool) -> types.Tool:
@@ -211,12 +256,18 @@ def _progress_reporter(context: Context[None, Any] | None) -> Callable[[int, int
     last = {"at": 0.0, "done": -1}
 
     def report(done: int, total: int, message: str) -> None:
-        now = anyio.from_thread.run_sync(anyio.current_time)
+        now = time.monotonic()
         if done > last["done"] and (now - last["at"] >= PROGRESS_INTERVAL_SECONDS or done >= total):
             last.update(at=now, done=done)
             anyio.from_thread.run(context.report_progress, done, total, message)
 
     return report
+
+
+def _too_busy() -> CpqError:
+    return CpqError(
+        Code.UNAVAILABLE, f"{RUNNING_MAX} calls are at work already.", hint="Try again.", retry_after_seconds=2
+    )
 
 
 def _late(call: Call, seconds: float) -> Reply:
@@ -233,25 +284,38 @@ def _late(call: Call, seconds: float) -> Reply:
 async def _serve_stdio(server: Any) -> None:
     """JSON lines on asyncio pipes: half the work per call of the SDK's own transport, which hops through threads.
 
-    While serving, fd 0 is /dev/null and fd 1 is stderr, so that a stray print cannot corrupt the wire.
+    Files and terminals cannot be read that way, so they get the SDK's transport.
     """
+    if not all(_is_pipe(descriptor) for descriptor in (0, 1)):
+        async with stdio_server() as (from_client, to_client):
+            await server.run(from_client, to_client, server.create_initialization_options())
+        return
     async with _stdio_pipes() as (reader, writer):
         to_server, server_in = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         server_out, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+        unanswered: set[Any] = set()
 
         async def read() -> None:
             async with to_server:
                 while line := await _next_line(reader):
                     try:
-                        await to_server.send(SessionMessage(await _parse(line)))
+                        message = await _parse(line)
                     except ValidationError:
-                        writer.write(_UNREADABLE)
+                        writer.write(_unreadable(line))
+                        continue
+                    if isinstance(message, types.JSONRPCRequest):
+                        unanswered.add(message.id)
+                    await to_server.send(SessionMessage(message))
+                with anyio.move_on_after(ENDING_SECONDS_MAX):
+                    while unanswered:  # The client has said all it wants; it still gets what it asked for.
+                        await anyio.sleep(0.01)
 
         async def write() -> None:
             async with from_server:
                 async for item in from_server:
                     writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                     await writer.drain()
+                    unanswered.discard(getattr(item.message, "id", None))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
@@ -263,6 +327,7 @@ async def _serve_stdio(server: Any) -> None:
 
 @asynccontextmanager
 async def _stdio_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """While serving, fd 0 is /dev/null and fd 1 is stderr, so that a stray print cannot corrupt the wire."""
     loop = asyncio.get_running_loop()
     in_fd, out_fd = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -274,16 +339,32 @@ async def _stdio_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.St
     transport, protocol = await loop.connect_write_pipe(
         asyncio.streams.FlowControlMixin, os.fdopen(out_fd, "wb", buffering=0)
     )
+    transport.set_write_buffer_limits(0)  # `drain` then waits until the client has taken the whole answer.
     yield reader, asyncio.StreamWriter(transport, protocol, None, loop)
     transport.close()
 
 
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
 async def _next_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or nothing at the end of input. A line that is too long is dropped and answered as unreadable."""
-    try:
-        return await reader.readline()
-    except ValueError:
-        return b"{}\n"
+    """The next line, or nothing at the end of input. Of a line that is too long nothing is read as a message."""
+    is_too_long = False
+    while True:
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as end:
+            line = end.partial
+        except asyncio.LimitOverrunError as over:
+            await reader.readexactly(over.consumed)
+            is_too_long = True
+            continue
+        if is_too_long:
+            return b"too long\n"
+        if not line.isspace():
+            return line
 
 
 async def _parse(line: bytes) -> Any:
@@ -302,17 +383,16 @@ async def _stop_on_signal(scope: anyio.CancelScope) -> None:
             scope.cancel()
 
 
-_UNREADABLE = (
-    json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": None,
-            "error": {
-                "code": types.PARSE_ERROR,
-                "message": "Parse error",
-                "data": failure(CpqError(Code.VALIDATION_ERROR, "The line is not a JSON-RPC message.")).body,
-            },
-        }
-    ).encode()
-    + b"\n"
-)
+_ID = re.compile(rb'"id"\s*:\s*("[^"\\]{0,200}"|-?[0-9]{1,18})')
+
+
+def _unreadable(line: bytes) -> bytes:
+    """The answer to a line that is no message; under its id where one can be made out, so that nobody waits for it."""
+    found = _ID.search(line[:10_000])
+    error = {
+        "code": types.PARSE_ERROR,
+        "message": "Parse error",
+        "data": failure(CpqError(Code.VALIDATION_ERROR, "The line is not a JSON-RPC message.")).body,
+    }
+    answer = {"jsonrpc": "2.0", "id": json.loads(found[1]) if found else None, "error": error}
+    return json.dumps(answer).encode() + b"\n"

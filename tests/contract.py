@@ -55,7 +55,7 @@ def proofs() -> dict[str, list[str]]:
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (match := _NUMBER.match(node.name)):
-                found[f"Q-{match[1]}"].append(f"{path.relative_to(TESTS)}::{node.name}")
+                found.setdefault(f"Q-{match[1]}", []).append(f"{path.relative_to(TESTS)}::{node.name}")
     return found
 
 

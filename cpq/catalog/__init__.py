@@ -16,6 +16,8 @@ from cpq.schema import category, price, product, product_relation
 from cpq.search.ranking import QUERY_LENGTH_MAX
 from cpq.views import CatalogPage, ListPrice, ProductDetail, ProductSummary, RelatedProduct, Spec, pagination
 
+KNOWN_CATEGORIES_MAX = 100
+
 __all__ = ["ImportReport", "get", "import_rows", "read_rows", "search"]
 
 
@@ -125,6 +127,10 @@ _PRICES = (
 )
 
 
+_SUMMARY_NAMES = [str(column.name) for column in _SUMMARY]
+_PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns]
+
+
 def _summaries(tx: Tx, ids: list[str]) -> list[ProductSummary]:
     query = sa.select(*_SUMMARY).where(product.c.tenant_id == tx.tenant_id, product.c.id.in_(ids))
     by_id = {row.id: _summary(row) for row in tx.connection.execute(query)}
@@ -150,15 +156,17 @@ def _in_byte_order(tx: Tx, column: sa.Column[str]) -> sa.ColumnElement[str]:
 
 
 def _summary(row: AnyRow) -> ProductSummary:
-    summary: ProductSummary = dict(row._mapping)  # type: ignore[assignment] # The query names exactly these columns.
+    # Plain names: those of the row's own mapping are a subclass of `str` that is slow to serialise.
+    summary: ProductSummary = dict(zip(_SUMMARY_NAMES, row, strict=True))  # type: ignore[assignment] # Exactly these.
     return summary
 
 
 def _empty_hint(tx: Tx, category_id: str, active_only: bool) -> str:
-    known = tx.connection.scalars(
-        sa.select(category.c.id).where(category.c.tenant_id == tx.tenant_id).order_by(category.c.id).limit(200)
-    ).all()
-    if category_id and category_id not in known:
+    mine = sa.select(category.c.id).where(category.c.tenant_id == tx.tenant_id)
+    if category_id and tx.connection.scalar(mine.where(category.c.id == category_id)) is None:
+        known = tx.connection.scalars(
+            mine.order_by(_in_byte_order(tx, category.c.id)).limit(KNOWN_CATEGORIES_MAX)
+        ).all()
         near = nearest(category_id, known)
         return f"No category has this id. {'Did you mean ' + near[0] + '? ' if near else ''}Known: {', '.join(known)}."
     inactive = " Set active_only to false to see discontinued products." if active_only else ""
@@ -177,7 +185,10 @@ def _spec(value: Decimal | str, definition: dict[str, Any] | None) -> Spec:
 
 def _list_prices(tx: Tx, product_id: str) -> list[ListPrice]:
     rows = tx.connection.execute(_PRICES, {"tenant": tx.tenant_id, "id": product_id, "today": tx.now.date()})
-    prices: list[ListPrice] = [dict(row._mapping) for row in rows]  # type: ignore[misc] # The query names the fields.
+    prices: list[ListPrice] = [
+        dict(zip(_PRICE_NAMES, row, strict=True))  # type: ignore[misc] # Exactly these columns.
+        for row in rows
+    ]
     for listed in prices:
         listed["tiers"] = [{"up_to": tier.get("up_to"), **tier} for tier in listed["tiers"]]
     return prices

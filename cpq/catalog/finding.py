@@ -24,7 +24,7 @@ from cpq.search.ranking import (
     shortened,
 )
 
-DICTIONARY_WORDS_MAX = 50_000
+DICTIONARY_WORDS_MAX = 200_000
 """How many words one import may add to the dictionary for typing errors."""
 
 
@@ -75,7 +75,8 @@ def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
 
 def learn(tx: Tx, vocabulary: set[str]) -> None:
     """Add words to the dictionary from which typing errors are corrected."""
-    candidates = sorted(filter(may_be_misspelt, vocabulary))[:DICTIONARY_WORDS_MAX]
+    candidates = sorted(filter(may_be_misspelt, vocabulary))
+    room = DICTIONARY_WORDS_MAX
     for start in range(0, len(candidates), 1000):
         part = candidates[start : start + 1000]
         known = sa.select(catalog_word.c.word).where(
@@ -83,10 +84,11 @@ def learn(tx: Tx, vocabulary: set[str]) -> None:
             catalog_word.c.near == catalog_word.c.word,
             catalog_word.c.near.in_(part),
         )
-        fresh = set(part).difference(tx.connection.scalars(known))
+        fresh = sorted(set(part).difference(tx.connection.scalars(known)))[:room]
+        room -= len(fresh)
         rows = [
             {"tenant_id": tx.tenant_id, "near": spelling, "word": word}
-            for word in sorted(fresh)
+            for word in fresh
             for spelling in dict.fromkeys(shortened(word))
         ]
         insert_many(tx.connection, catalog_word, rows)

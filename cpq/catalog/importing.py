@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -51,15 +51,13 @@ class ImportReport:
     also_created: list[str] = field(default_factory=list)
 
 
-def import_rows(tx: Tx, rows: Iterable[SourceRow], check: Callable[[], None] = lambda: None) -> ImportReport:
-    """Import categories, products, price books, accounts and prices, in any mixture a file holds.
+def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
+    """Import categories, products, price books, accounts and prices; each stands before what refers to it.
 
     Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
-    `check` is called between batches and may raise to stop the import.
     """
     with _without_garbage_collection(), _Import(tx) as work:
         for section, batch in _batches(rows):
-            check()
             work.take(section, batch)
         work.finish()
     return work.report
@@ -77,7 +75,7 @@ class _Import(ExitStack):
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
         self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, category))}
         self._books = set(tx.connection.scalars(_mine(tx, price_book).with_only_columns(price_book.c.id)))
-        self._related: dict[str, int] = {}
+        self._related: dict[str, tuple[int, str]] = {}
         self._vocabulary: set[str] = set()
         self._ahead: deque[Future[PreparedBatch]] = deque()
         self._helper: Executor | None = None
@@ -123,7 +121,7 @@ class _Import(ExitStack):
         if self._helper is None:
             self._take_products(prepare_products(batch, self._categories, self.tx.tenant_id))
             return
-        self._ahead.append(self._helper.submit(prepare_products, batch, self._categories, self.tx.tenant_id))
+        self._ahead.append(self._helper.submit(prepare_products, batch, dict(self._categories), self.tx.tenant_id))
         if len(self._ahead) > AHEAD_MAX:
             self._take_products(self._ahead.popleft().result())
 
@@ -169,7 +167,9 @@ class _Import(ExitStack):
         accounts = self._known(account, (row.account_id for _, row in valid if row.account_id))
         rows = []
         for line, row in valid:
-            if row.product_id not in options:
+            if row.product_id not in options and row.product_id in self._seen["products"]:
+                pass  # It stands in this file, and is not stored because of an earlier problem.
+            elif row.product_id not in options:
                 self._refuse(Problem(line, "product_id", f"there is no product {row.product_id!r}"))
             elif unknown := sorted(row.surcharges.keys() - {option["name"] for option in options[row.product_id]}):
                 self._refuse(Problem(line, "surcharges", f"{unknown[0]!r} is not an option of {row.product_id}"))
@@ -187,11 +187,10 @@ class _Import(ExitStack):
         by_id = {
             part.values["id"]: part for part in batch.ready if self._is_new("products", part.line, part.values["id"])
         }
-        owners = self._sku_owners(by_id.values())
+        owners = {key: owner for key, owner in self._sku_owners(by_id.values()).items() if owner not in by_id}
         for id_, part in by_id.items():
             self._ensure_category(part.values["category_id"])
-            if part.relations:
-                self._related[id_] = part.line
+            self._related |= {relation["other_id"]: (part.line, id_) for relation in part.relations}
             if owners.setdefault(part.values["sku_key"], id_) != id_:
                 owner = owners[part.values["sku_key"]]
                 self._refuse(Problem(part.line, "sku", f"{part.values['sku']!r} belongs to product {owner!r}"))
@@ -232,6 +231,8 @@ class _Import(ExitStack):
         times = {"created_at": self.tx.now, "updated_at": self.tx.now} if dated else {}
         new = [{"tenant_id": self.tx.tenant_id, **row, **times} for row in rows if row["id"] not in known]
         changed = [row for row in rows if row["id"] in known and known[row["id"]] != row["content_hash"]]
+        if changed and table is product:
+            self._vacate_skus([row["id"] for row in changed])
         insert_many(self.tx.connection, table, new, written)
         if changed:
             times.pop("created_at", None)
@@ -240,6 +241,12 @@ class _Import(ExitStack):
         self.report.updated[section] += len(changed)
         self.report.unchanged[section] += len(rows) - len(new) - len(changed)
         return [row["id"] for row in (*new, *changed)]
+
+    def _vacate_skus(self, ids: list[str]) -> None:
+        """Products may hand their SKUs to each other, so all that change first let go of theirs."""
+        nobody = sa.literal("\x01") + product.c.id  # No SKU holds a control character.
+        mine = _among(self.tx, product, product.c.id, ids)
+        self.tx.connection.execute(sa.update(product).where(mine).values(sku_key=nobody))
 
     def _update(self, table: sa.Table, rows: list[dict[str, Any]], written: Sequence[str]) -> None:
         key = (table.c.tenant_id == self.tx.tenant_id) & (table.c.id == sa.bindparam("the_id"))
@@ -271,19 +278,15 @@ class _Import(ExitStack):
 
     def _check_relations(self) -> None:
         """A relationship may name a product that comes later in the file, so its target is looked for at the end."""
-        if self._problems or not self._related:
-            return
-        target = product.alias()
-        found = sa.exists().where(
-            target.c.tenant_id == product_relation.c.tenant_id, target.c.id == product_relation.c.other_id
-        )
-        query = sa.select(product_relation.c.product_id, product_relation.c.other_id).where(
-            product_relation.c.tenant_id == self.tx.tenant_id, ~found
-        )
-        for product_id, other_id in self.tx.connection.execute(query):
-            line = self._related.get(product_id, 0)
-            reason = f"{product_id} names {other_id!r}, which does not exist"
-            self._refuse(Problem(line, "relationships", reason))
+        targets = [id_ for id_ in self._related if id_ not in self._seen["products"]]
+        for start in range(0, len(targets), BATCH):
+            part = targets[start : start + BATCH]
+            known = self._known(product, part)
+            for other_id in part:
+                if other_id not in known:
+                    line, product_id = self._related[other_id]
+                    reason = f"{product_id} names {other_id!r}, which does not exist"
+                    self._refuse(Problem(line, "relationships", reason))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from cpq.catalog.rows import (
     SpecDefinition,
 )
 from cpq.errors import nearest
-from cpq.search.ranking import Indexed, compact, scope_code
+from cpq.search.ranking import Indexed, scope_code
 from cpq.text import canonical_json
 
 
@@ -132,7 +132,7 @@ def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, bat
             attributes[name] = _typed_attribute(declared.attributes.get(name), value)
         except ValueError as error:
             batch.problems.append(Problem(line, f"attributes.{name}", str(error)))
-    searched = _searched(row, specs)
+    searched = _searched(row, specs, attributes)
     batch.vocabulary.update(searched.words)
     relations = [
         {"kind": r.kind.value, "other_id": r.product_id, "quantity": r.quantity, "position": position}
@@ -151,7 +151,7 @@ def _product_columns(
     values = {
         "id": row.id,
         "sku": row.sku,
-        "sku_key": compact(row.sku),
+        "sku_key": row.sku.casefold(),
         "name": row.name,
         "description": row.description,
         "product_type": row.product_type.value,
@@ -207,8 +207,8 @@ def _number(value: object) -> Decimal:
         raise ValueError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
 
 
-def _searched(row: ProductRow, specs: Mapping[str, Decimal | str]) -> Indexed:
-    facts = [value for value in row.attributes.values() if isinstance(value, str)] if row.attributes else ()
+def _searched(row: ProductRow, specs: Mapping[str, Decimal | str], attributes: Mapping[str, Any]) -> Indexed:
+    facts = [value for value in attributes.values() if isinstance(value, str)] if attributes else ()
     words = [value for value in specs.values() if isinstance(value, str)] if specs else ()
     model = str(row.attributes.get("model", ""))
     return Indexed(

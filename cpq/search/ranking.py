@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import unicodedata
@@ -40,7 +41,8 @@ def compact(text: str) -> str:
 @lru_cache(maxsize=10_000)
 def scope_code(tenant_id: str, category_id: str | None = None) -> str:
     """Eight characters that stand before every term, so that one tenant's or one category's terms lie together."""
-    return hashlib.blake2b(f"{tenant_id}\n{category_id or ''}".encode(), digest_size=4).hexdigest()
+    digest = hashlib.blake2b(f"{tenant_id}\n{category_id or ''}".encode(), digest_size=5).digest()
+    return base64.b32encode(digest).decode().lower()
 
 
 class Indexed:

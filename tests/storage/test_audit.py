@@ -123,3 +123,41 @@ def test_the_head_tells_how_long_the_chain_was(app: App):
     with app.database.reading() as connection:
         head = connection.execute(sa.select(audit_head)).one()
     assert (head.seq, head.hash) == (report.sealed, report.head)
+
+
+def test_a_lost_acknowledgement_does_not_stop_the_record(app: App, monkeypatch: pytest.MonkeyPatch):
+    """The entries are stored, the answer is lost, and the same entries come again."""
+    real = app._recorder._write
+    lost: list[int] = []
+
+    def losing(tenant_id: str, batch: list[audit.Entry]) -> None:
+        real(tenant_id, batch)
+        if batch and not lost:
+            lost.append(1)
+            raise sa.exc.OperationalError("COMMIT", {}, Exception("the connection is closed"))
+
+    monkeypatch.setattr(app._recorder, "_write", losing)
+    start = len(trail(app))
+    for number in range(3):
+        Tools(app)("catalog_search", query=f"number {number}")
+        app.flush_audit()
+    assert lost
+    assert len(trail(app)) == start + 3
+    assert verify(app).broken_at is None
+
+
+def test_a_chain_without_its_head_is_not_taken_for_whole(app: App):
+    Tools(app)("catalog_search", query="pro plan")
+    tamper(app, sa.delete(audit_head))
+    with app.database.reading() as connection:
+        assert "head" in (audit.verify(connection, "main").reason or "")
+
+
+def test_a_head_that_was_kept_elsewhere_must_still_be_in_the_chain(app: App):
+    Tools(app)("catalog_search", query="pro plan")
+    report = verify(app)
+    with app.database.reading() as connection:
+        kept = (report.sealed, report.head)
+        assert audit.verify(connection, "main", expect=kept).broken_at is None
+        assert audit.verify(connection, "main", expect=(report.sealed, "0" * 64)).broken_at == report.sealed
+        assert audit.verify(connection, "main", expect=(report.sealed + 9, "0" * 64)).broken_at == report.sealed + 9

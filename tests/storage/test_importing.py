@@ -35,7 +35,7 @@ def test_every_bad_row_is_named_with_line_field_and_reason_and_nothing_is_import
         make.product_row(specs={"capacity_gal": "many"}),
         make.product_row(id="prod_twice"),
         make.product_row(id="prod_twice"),
-        make.product_row(sku="plan pro 001"),
+        make.product_row(sku="plan-pro-001"),
         make.product_row(attributes={"warranty_years": "1.5"}),
     )
     found = {(problem["line"], problem["field"]): problem["message"] for problem in problems}
@@ -171,3 +171,37 @@ def test_categories_are_known_by_small_letters_however_they_are_written(app: App
 def test_a_number_spec_that_no_column_can_hold_is_refused_with_its_line(app: App):
     for value in ("1.12345678", "1e400", "123456789012345678", "1_000"):
         assert refused(app, "products", make.product_row(specs={"capacity_gal": value}))[0]["line"] == 1
+
+
+def test_skus_that_differ_only_in_punctuation_are_different(app: App):
+    rows = [make.product_row(sku=sku) for sku in ("PUMP-1.5", "PUMP-15", "++", "--")]
+    assert make.import_dicts(app, "products", *rows).created["products"] == 4
+    assert refused(app, "products", make.product_row(sku="pump-15"))[0]["field"] == "sku"
+
+
+def test_products_may_hand_their_skus_to_each_other(app: App):
+    one, two = make.product_row(sku="HAND-1"), make.product_row(sku="HAND-2")
+    make.import_dicts(app, "products", one, two)
+    swapped = [{**one, "sku": "HAND-2"}, {**two, "sku": "HAND-1"}]
+    assert make.import_dicts(app, "products", *swapped).updated["products"] == 2
+    freed = [{**one, "sku": "HAND-3"}, make.product_row(sku="HAND-2")]
+    report = make.import_dicts(app, "products", *freed)
+    assert (report.updated["products"], report.created["products"]) == (1, 1)
+
+
+def test_one_bad_row_does_not_hide_or_invent_other_problems(app: App):
+    dangling = make.product_row(relationships=[{"kind": "requires", "product_id": "prod_nowhere"}])
+    bad = make.product_row(product_type="gadget")
+    problems = refused(app, "products", bad, dangling, make.product_row())
+    assert [(problem["line"], problem["field"]) for problem in problems] == [(1, "product_type"), (2, "relationships")]
+
+
+def test_a_product_that_moves_to_another_category_is_found_there_and_not_where_it_was(app: App):
+    row = make.product_row(id="prod_mover", name="Wanderer", category="old_place")
+    make.import_dicts(app, "products", row)
+    make.import_dicts(app, "products", {**row, "category": "new_place", "active": False})
+    tools = Tools(app)
+    arguments = {"query": "wanderer", "active_only": False}
+    assert tools("catalog_search", category="old_place", **arguments)["items"] == []
+    assert len(tools("catalog_search", category="new_place", **arguments)["items"]) == 1
+    assert tools("catalog_search", query="wanderer")["items"] == []

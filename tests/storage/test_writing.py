@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from cpq import access
+from cpq import access, audit
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app import App, Call, Command, open_app
 from cpq.config import Settings, read_settings
@@ -153,7 +153,12 @@ def test_a_lost_acknowledgement_of_the_commit_does_not_do_the_work_twice(app: Ap
     outcome = app.write(app.new_call(OPERATOR), command(), book)
     assert lost
     assert outcome.answer["book_id"]
+    assert not outcome.replayed, "the caller asked once"
     assert books(app) == before + 1
+    app.flush_audit()
+    with app.database.reading() as connection:
+        entries = [entry.operation for entry in audit.entries(connection, "main", newest=1000)]
+    assert entries.count("book_create") == 1
 
 
 class _LosesFirstAnswer:
@@ -169,6 +174,30 @@ class _LosesFirstAnswer:
             self._lost.append(1)
             raise sa.exc.OperationalError("COMMIT", {}, _LostError("the connection is closed"))
         return result
+
+
+def test_a_call_whose_change_is_kept_can_no_longer_be_cancelled(app: App):
+    call = app.new_call(OPERATOR)
+    app.write(call, command(), book)
+    assert not call.cancel(), "a TIMEOUT would say that nothing changed"
+
+
+def test_one_call_may_write_more_than_once(app: App):
+    call, before = app.new_call(OPERATOR), books(app)
+    answers = [app.write(call, command(), book).answer["book_id"] for _ in range(2)]
+    assert len(set(answers)) == 2
+    assert books(app) == before + 2
+
+
+def test_a_rival_that_was_first_is_a_conflict_and_not_a_fault(app: App):
+    def takes_a_known_id(tx: Tx) -> dict:
+        values = {"tenant_id": tx.tenant_id, "id": "list", "name": "x", "is_default": False, "content_hash": ""}
+        tx.connection.execute(sa.insert(price_book).values(values))
+        return {}
+
+    with pytest.raises(CpqError) as refused:
+        app.write(app.new_call(OPERATOR), command(), takes_a_known_id)
+    assert refused.value.code is Code.CONFLICT
 
 
 def test_a_call_that_is_cancelled_before_its_commit_changes_nothing(app: App):
@@ -187,10 +216,9 @@ def test_a_call_that_is_cancelled_before_its_commit_changes_nothing(app: App):
 
 
 def test_a_call_that_is_committing_can_no_longer_be_cancelled():
-    call = Call()
+    call = Call(LOCAL_AGENT, "tr-1")
     call.enter_commit()
     assert not call.cancel()
-    call.leave_commit()
     call.check()
 
 
@@ -250,15 +278,59 @@ def test_a_made_up_token_opens_nothing(app: App, presented: str):
 
 
 def test_postgres_a_commit_that_the_standby_did_not_confirm_is_reported(cluster, postgres_template: str):
-    """A cancelled wait for a synchronous standby answers COMMIT with success and the warning 01000."""
+    """A cancelled wait for a synchronous standby answers COMMIT with success and the warning 01000.
+
+    A deferred trigger stands in for the standby: its warning comes at COMMIT. One that came earlier says nothing.
+    """
     app = open_app(read_settings({}, database_url=cluster.url(make.copy_of(cluster, postgres_template))))
 
-    def warned(tx: Tx) -> dict:
-        tx.connection.execute(sa.text("DO $$ BEGIN RAISE WARNING 'not replicated' USING ERRCODE = '01000'; END $$"))
+    warn = "RAISE WARNING 'not replicated' USING ERRCODE = '01000';"
+
+    def warned_early(tx: Tx) -> dict:
+        tx.connection.execute(sa.text(f"DO $$ BEGIN {warn} END $$"))
         return book(tx)
 
+    def warned(tx: Tx) -> dict:
+        tx.connection.execute(
+            sa.text(
+                f"CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {warn} RETURN NULL; END $$;"
+                "CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON price_book DEFERRABLE INITIALLY DEFERRED "
+                "FOR EACH ROW EXECUTE FUNCTION warn()"
+            )
+        )
+        return book(tx)
+
+    app.write(app.new_call(OPERATOR), command("k0"), warned_early)
     with pytest.raises(CpqError) as refused:
         app.write(app.new_call(OPERATOR), command("k1"), warned)
     assert refused.value.code is Code.UNAVAILABLE
     assert app.write(app.new_call(OPERATOR), command("k1"), book).replayed
     app.close()
+
+
+def test_a_role_ends_with_its_token(app: App):
+    made = []
+
+    def create(role: str):
+        def work(tx: Tx) -> dict:
+            made.append(access.create_token(tx, name="dana", role=role))
+            return {}
+
+        app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), work)
+
+    create("sales_rep")
+    create("admin")
+    with app.database.reading() as connection:
+        first = access.verify_token(connection, made[0][1], app.effects.now())
+    assert first
+    assert first.roles == {Role.SALES_REP}
+
+
+@pytest.mark.parametrize("name", ["mcp", "operator", "anonymous"])
+def test_the_names_of_built_in_callers_cannot_be_taken(app: App, name: str):
+    with pytest.raises(CpqError, match="built-in"):
+        app.write(
+            app.new_call(OPERATOR),
+            Command("token_create", Permission.ADMINISTER),
+            lambda tx: {"id": access.create_token(tx, name=name, role="agent")[0].id},
+        )

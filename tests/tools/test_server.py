@@ -438,3 +438,122 @@ def test_the_server_does_not_start_on_an_unknown_toolset(home: dict[str, str]):
     assert run.returncode == 1
     assert "dealz" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+async def test_a_public_server_stays_shut_when_its_last_token_is_revoked(store: Settings):
+    token = new_token(store, "robo", "agent")
+    with http_server(store.model_copy(update={"host": "0.0.0.0"})) as url:
+        app = open_app(store)
+
+        def revoke(tx) -> dict:
+            access.revoke_token(tx, token.split("_")[1])
+            return {}
+
+        app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
+        app.close()
+        async with httpx2.AsyncClient() as client:
+            for headers in ({}, {"Authorization": f"Bearer {token}"}):
+                assert (await client.post(f"{url}/mcp", json={}, headers=headers)).status_code == 401
+
+
+async def test_a_session_belongs_to_the_principal_that_opened_it(store: Settings):
+    tokens = [new_token(store, name, "agent") for name in ("ann", "bob")]
+    with http_server(store) as url:
+        headers = {"Accept": "application/json, text/event-stream"}
+        async with httpx2.AsyncClient(headers=headers) as client:
+            client_info = {"name": "raw", "version": "1"}
+            start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info}
+            message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}
+            ann, bob = ({"Authorization": f"Bearer {token}"} for token in tokens)
+            opened = await client.post(f"{url}/mcp", json=message, headers=ann)
+            session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            assert (await client.post(f"{url}/mcp", json=ping, headers={**session, **bob})).status_code == 404
+            assert (await client.post(f"{url}/mcp", json=ping, headers={**session, **ann})).status_code == 200
+
+
+async def test_a_body_that_comes_in_pieces_is_healed_and_a_huge_one_refused(sqlite_app: App):
+    async def pieces(body: bytes):
+        for start in range(0, len(body), 1000):
+            yield body[start : start + 1000]
+
+    with http_server(sqlite_app.settings) as url:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        params = {"name": "catalog_get", "arguments": {"product_id": "HERE"}, "_meta": meta}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers |= {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "catalog_get"}
+        async with httpx2.AsyncClient(headers=headers) as client:
+            hostile = json.dumps(message).replace("HERE", "x" * 1990 + "\\ud800").encode()
+            answer = await client.post(f"{url}/mcp", content=pieces(hostile))
+            assert '"VALIDATION_ERROR"' in answer.text
+            refused = await client.post(f"{url}/mcp", content=pieces(b" " * 5_000_000))
+            assert (refused.status_code, refused.json()["error"]["code"]) == (413, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize("params", [{}, {"name": None, "arguments": {}}, {"name": 7}])
+def test_q01_a_call_without_a_name_gets_the_envelope(home: dict[str, str], params: dict):
+    with raw_stdio(home) as (send, receive):
+        send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode())
+        assert receive()["result"]["structuredContent"]["error"]["code"] == "NOT_FOUND"
+        send(b'{"jsonrpc":"2.0","id":2,"method":"no/such/method"}')
+        assert receive()["error"]["data"]["error"]["code"] == "VALIDATION_ERROR"
+
+
+def test_a_line_that_is_too_long_is_refused_as_a_whole_and_the_next_one_answered(home: dict[str, str]):
+    with raw_stdio(home) as (send, receive):
+        send(b'{"x":"' + b"y" * 4_300_000 + call_message(b'{"product_id":"prod_pro_v2"}', 666))
+        assert receive()["error"]["code"] == -32700
+        send(b"")
+        send(call_message(b'{"product_id":"prod_pro_v2"}', 8))
+        assert receive()["id"] == 8
+
+
+def test_everything_asked_before_the_end_of_input_is_answered(home: dict[str, str], tmp_path: Path):
+    client = {"name": "raw", "version": "1"}
+    start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    lines = [json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}).encode()]
+    lines += [b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
+    lines += [call_message(b'{"product_id":"prod_pro_v2"}', number) for number in range(1, 31)]
+    command = [sys.executable, "-m", "mcp_facade"]
+    piped = subprocess.run(command, input=b"\n".join(lines), capture_output=True, env=home, check=True, timeout=60)
+    answers = [json.loads(line) for line in piped.stdout.splitlines()]
+    assert sorted(answer["id"] for answer in answers) == list(range(31))
+    assert all("result" in answer for answer in answers)
+    (tmp_path / "input").write_bytes(b"\n".join(lines[:1]) + b"\n")
+    with (tmp_path / "input").open("rb") as file:
+        ran = subprocess.run(command, stdin=file, capture_output=True, env=home, check=False, timeout=60)
+    assert ran.returncode == 0
+    assert json.loads(ran.stdout.splitlines()[0])["id"] == 0
+
+
+async def test_more_calls_than_the_server_can_hold_are_told_to_come_back(facade: Facade, era: Any):
+    held = 0
+    while facade._running.acquire(blocking=False):
+        held += 1
+    async with Client(facade, mode=era) as client:
+        busy = await client.call_tool("catalog_search", {"query": "air"})
+        assert busy.structured_content["error"]["code"] == "UNAVAILABLE"
+        for _ in range(held):
+            facade._running.release()
+        assert not (await client.call_tool("catalog_search", {"query": "air"})).is_error
+
+
+@tool(title="Look twice", toolset="insight", needs=Permission.READ)
+def look_twice(job: Job) -> Slept:
+    """A job that reads several times and is still one call."""
+    for _ in range(2):
+        job.read(lambda tx: {"now": tx.now})
+    return {"steps": 2}
+
+
+def test_q12_a_job_is_one_call_however_often_it_reads(app: App):
+    tools = Tools(app, (*ALL_TOOLS, look_twice))
+    tools("look_twice")
+    app.flush_audit()
+    with app.database.reading() as connection:
+        operations = list(connection.exec_driver_sql("SELECT operation FROM audit_entry").scalars())
+    assert operations.count("look_twice") == 1
