@@ -19,6 +19,8 @@ _SEARCH = {
             "CREATE VIRTUAL TABLE catalog_index USING fts5("
             "terms, content='', contentless_delete=1, detail=none, tokenize='ascii')"
         ),
+        # Fewer, larger merges: less work for a large import, for a few more segments to look into.
+        "INSERT INTO catalog_index (catalog_index, rank) VALUES ('automerge', 16)",
         (
             "CREATE TABLE search_key ("
             "row INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, product_id TEXT NOT NULL, "
