@@ -107,9 +107,23 @@ def allocate(amount: Decimal, weights: Sequence[Decimal], currency: str) -> list
     units = int(amount.scaleb(digits, _EXACT))
     if Decimal(units).scaleb(-digits, _EXACT) != amount:
         raise ValueError(f"{amount} is not a whole number of minor units of {currency}")
-    shares = _largest_remainder(abs(units), _whole_weights(weights))
+    shares = split_units(abs(units), _whole_weights(weights))
     sign = -1 if units < 0 else 1
     return [Decimal(sign * share).scaleb(-digits, _EXACT) for share in shares]
+
+
+def split_units(units: int, weights: Sequence[int]) -> list[int]:
+    """`allocate` for whole units and weights, none of them negative."""
+    total = sum(weights)
+    if total == 0:
+        weights, total = [1] * len(weights), len(weights)
+    shares = [units * weight // total for weight in weights]
+    if left := units - sum(shares):
+        remainders = [units * weight % total for weight in weights]
+        # Sorted in reverse, equals keep their order.
+        for index in sorted(range(len(weights)), key=remainders.__getitem__, reverse=True)[:left]:
+            shares[index] += 1
+    return shares
 
 
 def to_micro(amount: Decimal) -> int:
@@ -141,18 +155,6 @@ def significant_digits(number: Decimal) -> int:
 def _whole_weights(weights: Sequence[Decimal]) -> list[int]:
     scale = max(0, *(-int(weight.as_tuple().exponent) for weight in weights))
     return [int(weight.scaleb(scale, _EXACT)) for weight in weights]
-
-
-def _largest_remainder(units: int, weights: Sequence[int]) -> list[int]:
-    total = sum(weights)
-    if total == 0:
-        weights, total = [1] * len(weights), len(weights)
-    shares = [units * weight // total for weight in weights]
-    remainders = [units * weight % total for weight in weights]
-    by_remainder = sorted(range(len(weights)), key=lambda index: (-remainders[index], index))
-    for index in by_remainder[: units - sum(shares)]:
-        shares[index] += 1
-    return shares
 
 
 _CODES_BY_DIGITS = {

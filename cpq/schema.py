@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0001"
+SCHEMA_VERSION = "0002"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -181,6 +181,110 @@ price = _table(
     sa.CheckConstraint("valid_from IS NULL OR valid_to IS NULL OR valid_from <= valid_to", name="valid_in_order"),
     Index(None, "tenant_id", "product_id", "currency"),
 )
+
+QUOTE_STATUSES = ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled")
+
+quote = _table(
+    "quote",
+    _text("id"),
+    _text("account_id"),
+    _text("deal_id", nullable=True),
+    _text("currency"),
+    _whole("version"),
+    _whole("edit"),
+    _text("status"),
+    _whole("total"),
+    Column("valid_until", Day, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    _text("created_by"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    _belongs_to("account", "account_id"),
+    _one_of("status", *QUOTE_STATUSES),
+    Index(None, "tenant_id", "created_at"),
+    Index(None, "tenant_id", "account_id", "created_at"),
+    Index(None, "tenant_id", "status", "created_at"),
+)
+"""The root: one row a quote, changed by every command. Status, total and validity are those of its current version."""
+
+quote_version = _table(
+    "quote_version",
+    _text("quote_id"),
+    _whole("version"),
+    _text("status"),
+    _text("reason", nullable=True),
+    Column("term_months", sa.Integer, nullable=True),
+    Column("start_date", Day, nullable=True),
+    Column("end_date", Day, nullable=True),
+    _text("payment_terms"),
+    _text("notes", nullable=True),
+    _text("option_set", nullable=True),
+    _whole("requested_discount"),
+    _whole("subtotal"),
+    _whole("discount_total"),
+    _whole("tax_total"),
+    _whole("total"),
+    _text("tax_note", nullable=True),
+    Column("priced_at", Timestamp, nullable=True),
+    _text("fingerprint"),
+    Column("hashes", Json, nullable=False),
+    Column("valid_until", Day, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    _text("created_by"),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
+    _belongs_to("quote", "quote_id"),
+    _one_of("status", *QUOTE_STATUSES, "rejected", "superseded"),
+    sa.CheckConstraint("subtotal - discount_total + tax_total = total", name="adds_up"),
+    sa.CheckConstraint("version > 0", name="version_positive"),
+)
+
+quote_line = _table(
+    "quote_line",
+    _text("quote_id"),
+    _whole("version"),
+    _whole("number"),
+    _text("product_id"),
+    _text("product_name"),
+    _whole("quantity"),
+    _whole("discount_pct"),
+    Column("attributes", Json, nullable=False),
+    _text("notes", nullable=True),
+    _text("option_set", nullable=True),
+    Column("ramp", Json, nullable=False),
+    _text("billing_period"),
+    _text("tax_category"),
+    _whole("list_amount"),
+    _whole("regular"),
+    _whole("net"),
+    _whole("cost", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+        ondelete="CASCADE",
+    ),
+    sa.CheckConstraint("quantity > 0", name="quantity_positive"),
+    sa.CheckConstraint("discount_pct BETWEEN 0 AND 100000000", name="discount_pct_in_range"),
+    sa.CheckConstraint("net BETWEEN 0 AND regular", name="net_in_range"),
+)
+"""Amounts and percentages are whole millionths, as the pricer reckons them."""
+
+quote_pricing = _table(
+    "quote_pricing",
+    _text("quote_id"),
+    _whole("version"),
+    _text("option_set"),
+    Column("request", Json, nullable=False),
+    Column("result", Json, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "version", "option_set"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+        ondelete="CASCADE",
+    ),
+)
+"""What the price was reckoned from and what came out, step by step: enough to reckon it again anywhere."""
 
 principal = _table(
     "principal",

@@ -1,0 +1,164 @@
+"""PURE. Everything a price depends on, gathered beforehand: what is asked is all that is needed to ask it again.
+
+Amounts are whole millionths of the currency's unit and percentages whole millionths of a percent, as the database
+keeps them: exact, small and quick. Days are ISO dates, which sort as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+ONE_HUNDRED_PERCENT = 100_000_000
+"""In millionths of a percent."""
+
+PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
+PART_PERIODS = ("whole_months", "actual_days", "thirty_360", "months_and_days", "whole_months_up")
+TAX_ROUNDINGS = ("group", "line", "document")
+
+
+class Tier(NamedTuple):
+    """Units above the tier before it, up to and including `up_to`; the last tier is open."""
+
+    up_to: int | None
+    unit_price: int
+    flat_fee: int = 0
+
+
+class PriceRow(NamedTuple):
+    """One price of one product: of a price book, or agreed with an account."""
+
+    id: str
+    unit_price: int
+    price_book_id: str | None = None
+    account_id: str | None = None
+    billing_period: str = "one_time"
+    tier_mode: str = "none"
+    tiers: tuple[Tier, ...] = ()
+    quantity_scope: str = "line"
+    package_size: int | None = None
+    free_quantity: int = 0
+    priority: int = 0
+    valid_from: str | None = None
+    valid_to: str | None = None
+    cost: int | None = None
+    tax_category: str = "standard"
+    tax_included: bool = False
+    surcharges: Mapping[str, Mapping[str, int]] = {}
+    """Per unit, by option and by the chosen value as text."""
+
+
+class Component(NamedTuple):
+    product_id: str
+    quantity: int
+
+
+class Product(NamedTuple):
+    """A product's candidate prices, and for a bundle that is priced by its components, what they are."""
+
+    rows: tuple[PriceRow, ...]
+    components: tuple[Component, ...] = ()
+    bundle_discount: int = 0
+
+
+class Segment(NamedTuple):
+    """A stretch of a ramp with a quantity, a price or an uplift of its own."""
+
+    months: int
+    quantity: int | None = None
+    unit_price: int | None = None
+    uplift: int = 0
+
+
+class Adjustment(NamedTuple):
+    """What a pricing rule does to a line; `base` says of what. The value is a percentage, or an amount off."""
+
+    rule_id: str
+    kind: str
+    value: int
+    base: str
+    stacking: str = "sequential"
+
+
+class Line(NamedTuple):
+    id: str
+    product_id: str
+    quantity: int
+    discount: int = 0
+    choices: Mapping[str, str] = {}
+    ramp: tuple[Segment, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+
+
+class Request(NamedTuple):
+    """A quote to be priced, whole: no look into a clock, a setting or a table is needed."""
+
+    currency: str
+    as_of: str
+    lines: tuple[Line, ...]
+    products: Mapping[str, Product]
+    price_books: tuple[str, ...]
+    """In the order they are looked into: the account's, its region's, the default one."""
+    tax_rates: Mapping[str, int]
+    """By tax category, for the account's zone."""
+    tax_status: str = "taxable"
+    tax_note: str | None = None
+    term_months: int | None = None
+    starts_on: str | None = None
+    ends_on: str | None = None
+    """The last day, for a term that is not a number of months."""
+    requested_discount: int = 0
+    rounding: str = "half_up"
+    tax_rounding: str = "group"
+    part_periods: str = "whole_months"
+
+
+def dump(request: Request) -> dict[str, Any]:
+    """The request as JSON values, without what is at its default."""
+    plain = _sparse(request)
+    plain["lines"] = [
+        {
+            **_sparse(line),
+            "ramp": [_sparse(segment) for segment in line.ramp],
+            "adjustments": [_sparse(adjustment) for adjustment in line.adjustments],
+        }
+        if line.ramp or line.adjustments
+        else _sparse(line)
+        for line in request.lines
+    ]
+    plain["products"] = {
+        id_: {**_sparse(product), "rows": [_sparse(row) for row in product.rows]}
+        for id_, product in request.products.items()
+    }
+    return plain
+
+
+def load(plain: Mapping[str, Any]) -> Request:
+    """The request that `dump` wrote."""
+    lines = tuple(_load_line(line) for line in plain["lines"])
+    products = {id_: _load_product(product) for id_, product in plain["products"].items()}
+    books = tuple(plain["price_books"])
+    return Request(**{**plain, "lines": lines, "products": products, "price_books": books})
+
+
+def _sparse(value: Any) -> dict[str, Any]:
+    defaults = value._field_defaults
+    return {
+        name: part
+        for name, part in zip(value._fields, value, strict=True)
+        if name not in defaults or part != defaults[name]
+    }
+
+
+def _load_line(plain: Mapping[str, Any]) -> Line:
+    ramp = tuple(Segment(**segment) for segment in plain.get("ramp", ()))
+    adjustments = tuple(Adjustment(**adjustment) for adjustment in plain.get("adjustments", ()))
+    return Line(**{**plain, "ramp": ramp, "adjustments": adjustments})
+
+
+def _load_product(plain: Mapping[str, Any]) -> Product:
+    rows = tuple(
+        PriceRow(**{**row, "tiers": tuple(Tier(*tier) for tier in row.get("tiers", ()))}) for row in plain["rows"]
+    )
+    components = tuple(Component(*component) for component in plain.get("components", ()))
+    return Product(rows, components, plain.get("bundle_discount", 0))

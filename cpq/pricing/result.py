@@ -1,0 +1,94 @@
+"""PURE. What a price is made of: the totals, the lines, and for each line the steps that led to its amount."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """What one stage of the waterfall did to a line: the amount after it, what decided, and by how much."""
+
+    stage: str
+    amount: int
+    source: str = ""
+    value: int | None = None
+    part: str = ""
+    """The component of a bundle or the segment of a ramp, where the step is about that alone."""
+
+
+class PricedLine(NamedTuple):
+    """A line's amounts, without tax. `discount` is discretionary: line and quote discount together, in percent."""
+
+    id: str
+    product_id: str
+    quantity: int
+    list_amount: int
+    regular: int
+    net: int
+    discount: int
+    discount_off_list: int
+    cost: int | None
+    margin: int | None
+    billing_period: str
+    tax_category: str
+    steps: tuple[Step, ...]
+
+    @property
+    def discount_amount(self) -> int:
+        return self.regular - self.net
+
+    @property
+    def base_unit_price(self) -> int:
+        return unit_price(self.regular, self.quantity)
+
+    @property
+    def unit_price(self) -> int:
+        return unit_price(self.net, self.quantity)
+
+
+class TaxGroup(NamedTuple):
+    category: str
+    rate: int
+    base: int
+    tax: int
+
+
+class PricedQuote(NamedTuple):
+    """subtotal - discount_total + tax_total = total, and the lines add up to it, always."""
+
+    currency: str
+    lines: tuple[PricedLine, ...]
+    subtotal: int
+    discount_total: int
+    tax_total: int
+    total: int
+    tax_groups: tuple[TaxGroup, ...]
+    tax_note: str | None
+    discount: int
+    discount_off_list: int
+    cost: int | None
+    margin: int | None
+
+    @property
+    def net(self) -> int:
+        return self.subtotal - self.discount_total
+
+
+def unit_price(amount: int, quantity: int) -> int:
+    """For display: the amount of one unit, to six decimals, or fewer when it would have more than 15 digits."""
+    micro = (2 * amount + quantity) // (2 * quantity)
+    surplus: int = 10 ** max(0, len(str(micro)) - 15)
+    return (2 * micro + surplus) // (2 * surplus) * surplus
+
+
+def dump(priced: PricedQuote) -> dict[str, Any]:
+    """As JSON values; what is hashed and stored."""
+    return {**priced._asdict(), "lines": [line._asdict() for line in priced.lines]}
+
+
+def load(plain: dict[str, Any]) -> PricedQuote:
+    lines = tuple(
+        PricedLine(**{**line, "steps": tuple(Step(*step) for step in line["steps"])}) for line in plain["lines"]
+    )
+    groups = tuple(TaxGroup(*group) for group in plain["tax_groups"])
+    return PricedQuote(**{**plain, "lines": lines, "tax_groups": groups})

@@ -1,0 +1,78 @@
+"""PURE. Tax by category: rounded per group, per line, or once for the document; or already inside the price."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+
+from cpq.money import MINOR_DIGITS, UNIT_PRICE_DIGITS, split_units
+from cpq.pricing.request import ONE_HUNDRED_PERCENT
+from cpq.pricing.result import TaxGroup
+
+
+class MinorUnit:
+    """Rounds to a currency's minor unit, in a named way. Called where the rules say so, nowhere else."""
+
+    def __init__(self, currency: str, rounding: str) -> None:
+        self.size: int = 10 ** (UNIT_PRICE_DIGITS - MINOR_DIGITS[currency])
+        self._is_half_up = rounding == "half_up"
+
+    def round(self, numerator: int, denominator: int) -> int:
+        """The nearest whole number of minor units to a fraction, in millionths."""
+        whole = denominator * self.size
+        if self._is_half_up:
+            return (2 * numerator + whole) // (2 * whole) * self.size
+        quotient, rest = divmod(numerator, whole)
+        return (quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))) * self.size
+
+
+class TaxTable:
+    """Collects what is taxed, and says the tax once all of it is there."""
+
+    def __init__(self, rates: Mapping[str, int], mode: str, minor_unit: MinorUnit) -> None:
+        self._rates = rates
+        self._mode = mode
+        self._minor_unit = minor_unit
+        self._bases: defaultdict[str, int] = defaultdict(int)
+        self._taxes: defaultdict[str, int] = defaultdict(int)
+        self._grouped: defaultdict[str, int] = defaultdict(int)
+        self._unrounded: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+
+    def add(self, category: str, base: int, numerator: int, denominator: int) -> None:
+        """An amount without tax: rounded, and as the exact fraction it was rounded from."""
+        self._bases[category] += base
+        if self._mode == "group":
+            self._grouped[category] += base
+        elif self._mode == "line":
+            self._taxes[category] += self._minor_unit.round(base * self._rates[category], ONE_HUNDRED_PERCENT)
+        else:
+            self._unrounded[category][denominator] += numerator
+
+    def add_inside(self, category: str, base: int, tax: int) -> None:
+        """An amount from which its tax was taken out."""
+        self._bases[category] += base
+        self._taxes[category] += tax
+
+    def groups(self) -> tuple[TaxGroup, ...]:
+        rates = self._rates
+        for category, base in self._grouped.items():
+            self._taxes[category] += self._minor_unit.round(base * rates[category], ONE_HUNDRED_PERCENT)
+        if self._unrounded:
+            self._round_once()
+        return tuple(
+            TaxGroup(category, rates[category], base, self._taxes[category])
+            for category, base in sorted(self._bases.items())
+        )
+
+    def _round_once(self) -> None:
+        """One rounding for the whole document; the groups share it by what each would owe."""
+        owed = {
+            category: sum((Fraction(n, d) for d, n in amounts.items()), Fraction(0)) * self._rates[category]
+            for category, amounts in sorted(self._unrounded.items())
+        }
+        whole = sum(owed.values(), Fraction(0)) / ONE_HUNDRED_PERCENT
+        tax = self._minor_unit.round(whole.numerator, whole.denominator)
+        size = self._minor_unit.size
+        for category, share in zip(owed, split_units(tax // size, [int(a) for a in owed.values()]), strict=True):
+            self._taxes[category] += share * size

@@ -1,0 +1,77 @@
+"""PURE. How many billing periods a term is: whole months exactly, parts of a period by a named mode."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import date, timedelta
+from fractions import Fraction
+
+
+def add_months(day: date, months: int) -> date:
+    """The same day so many months on, or the last one of a shorter month."""
+    index = day.year * 12 + day.month - 1 + months
+    year, month = index // 12, index % 12 + 1
+    return date(year, month, min(day.day, monthrange(year, month)[1]))
+
+
+def last_day(start: date, months: int) -> date:
+    """The day before the anniversary: 12 months from 1 March end on the last day of February."""
+    return add_months(start, months) - timedelta(days=1)
+
+
+def whole_months(start: date, end: date) -> int:
+    """How many anniversaries of `start` have come by `end`, which is the day after the last."""
+    months = (end.year - start.year) * 12 + end.month - start.month
+    return months if add_months(start, months) <= end else months - 1
+
+
+def periods(anchor: date, start: date, end: date, period_months: int) -> list[tuple[date, date]]:
+    """The whole periods that tile `start` to `end` (exclusive), counted from `anchor`, which does not come later.
+
+    They touch without gap or overlap, because each is reckoned from the anchor and not from the one before it.
+    """
+    first = whole_months(anchor, start) // period_months
+    tiles = []
+    while (begin := add_months(anchor, first * period_months)) < end:
+        first += 1
+        tiles.append((begin, add_months(anchor, first * period_months)))
+    return tiles
+
+
+def factor(mode: str, start: date, end: date, period_months: int) -> Fraction:
+    """How many periods lie between `start` and `end` (exclusive). Whole ones count 1 in every mode."""
+    if mode == "whole_months" or mode == "whole_months_up":
+        months = whole_months(start, end)
+        is_whole = add_months(start, months) == end
+        if mode == "whole_months" and not is_whole:
+            raise ValueError("the term is not a whole number of months")
+        return Fraction(months if is_whole else months + 1, period_months)
+    return sum(
+        (part(mode, period, max(start, period[0]), min(end, period[1])) for period in
+         periods(start, start, end, period_months)),
+        Fraction(0),
+    )  # fmt: skip
+
+
+def part(mode: str, period: tuple[date, date], start: date, end: date) -> Fraction:
+    """The share of one period that `start` to `end` (exclusive) is; the denominator is always the whole period."""
+    if (start, end) == period:
+        return Fraction(1)
+    if mode == "thirty_360":
+        return Fraction(_days_360(start, end), _days_360(*period))
+    if mode == "months_and_days":
+        months = whole_months(start, end)
+        rest, whole = add_months(start, months), add_months(start, months + 1)
+        length = whole_months(*period)
+        return (months + Fraction((end - rest).days, (whole - rest).days)) / length
+    return Fraction((end - start).days, (period[1] - period[0]).days)
+
+
+def _days_360(start: date, end: date) -> int:
+    """Days when every month has thirty; the 31st counts as the 30th, and so does the end of February."""
+    return (end.year - start.year) * 360 + (end.month - start.month) * 30 + _day_360(end) - _day_360(start)
+
+
+def _day_360(day: date) -> int:
+    is_last = day.day == monthrange(day.year, day.month)[1]
+    return 30 if is_last else day.day
