@@ -1,4 +1,4 @@
-"""PURE. Whether the chosen options of a line hold.
+"""PURE. Whether the chosen options of a line hold, and whether the products of a quote go together.
 
 The check of options is exact for a full configuration and needs no solver. It never changes a value that was given, its
 answer does not depend on the order of the choices, and checking a completed configuration again gives the same answer.
@@ -12,12 +12,18 @@ from typing import Any
 from cpq.configuring.compiling import compile_model
 from cpq.configuring.model import Checked, Model
 from cpq.configuring.options import Problem
+from cpq.configuring.relations import CheckedRelations, ProductRelation, QuotedProduct, Related, check_relations
 
 __all__ = [
     "Checked",
+    "CheckedRelations",
     "Model",
     "Problem",
+    "ProductRelation",
+    "QuotedProduct",
+    "Related",
     "check",
+    "check_relations",
     "compile_model",
 ]
 
