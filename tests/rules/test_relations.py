@@ -1,15 +1,19 @@
 """Whether the products of one quote go together: requires, excludes, recommends, and what a bundle brings with it."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.catalog.files import read_rows
+from cpq.catalog.preparing import prepare_products
 from cpq.catalog.rows import Relation
 from cpq.configuring import CheckedRelations, ProductRelation, QuotedProduct, Related, check_relations
 
+SAMPLE = Path(__file__).parents[2] / "cpq" / "sample" / "catalog.yaml"
 REQUIRES, EXCLUDES, RECOMMENDS = Relation.REQUIRES, Relation.EXCLUDES, Relation.RECOMMENDS
 COMPONENT, SUBSTITUTE = Relation.COMPONENT, Relation.SUBSTITUTE
 
@@ -114,6 +118,16 @@ def test_problems_and_advice_are_bounded_and_the_count_is_true():
 def test_bundles_within_bundles_within_bundles_come_to_an_end():
     rows = [(f"p{n}", COMPONENT, f"p{other}", 1_000_000) for n in range(20) for other in range(20)]
     assert check_relations([QuotedProduct("p0", 1_000_000)], relations(rows)).problems == ()
+
+
+def test_every_sample_bundle_goes_together_by_itself():
+    rows = [row for row in read_rows(SAMPLE, "products") if row.section == "products"]
+    stored = [(part.values["id"], one) for part in prepare_products(rows, {}, "main").ready for one in part.relations]
+    declared = [ProductRelation(id_, Relation(one["kind"]), one["other_id"], one["quantity"]) for id_, one in stored]
+    bundles = sorted({relation.product_id for relation in declared if relation.kind is COMPONENT})
+    assert bundles
+    for bundle in bundles:
+        assert check_relations([QuotedProduct(bundle)], declared).problems == ()
 
 
 ids = st.sampled_from("abcde")
