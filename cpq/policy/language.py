@@ -90,7 +90,9 @@ def names_in(text: str) -> list[tuple[str, int]]:
 
 def canonical(text: str) -> str:
     """The expression with one blank between its words: what is hashed, whatever the layout."""
-    return " ".join(token.text.replace("_", "") if token.kind == "number" else token.text for token in tokenize(text))
+    words = [token.text.replace("_", "") if token.kind == "number" else token.text for token in tokenize(text)]
+    glued = [word if index == 0 or "." in (word, words[index - 1]) else f" {word}" for index, word in enumerate(words)]
+    return "".join(glued)
 
 
 class Token(NamedTuple):
