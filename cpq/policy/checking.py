@@ -1,0 +1,188 @@
+"""PURE. What only shows when rules are seen together: gaps, overlaps, dead rules, contradictions, falling authority."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+from cpq.policy.document import Document, Path, Problem
+from cpq.policy.model import Ladder, Outcome, PricingRule, Roles, Rule
+from cpq.policy.nodes import Node, facts_in
+from cpq.policy.regions import Range, Region, Words, implies, is_never, key, limits, region
+from cpq.policy.shapes import LadderShape, Severity
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Placed(Generic[Item]):
+    """A rule and where it is written."""
+
+    item: Item
+    document: Document
+    path: Path
+
+    def problem(self, message: str, *inside: str | int) -> Problem:
+        return self.document.problem((*self.path, *inside), message)
+
+    @property
+    def place(self) -> str:
+        found = self.problem("")
+        return f"{found.file}, line {found.line}"
+
+
+def problems(
+    rules: Sequence[Placed[Rule]],
+    ladders: Sequence[Placed[Ladder]],
+    pricing: Sequence[Placed[PricingRule]],
+    roles: Roles,
+) -> Iterator[Problem]:
+    """Everything that is wrong between the rules of a set."""
+    yield from _repeated_ids(rules, ladders, pricing)
+    regions = [(placed, region(placed.item.when.node)) for placed in rules]
+    yield from _dead_rules(rules, pricing)
+    yield from _behind_a_block(regions)
+    yield from _guard_contradictions(regions, roles)
+    yield from _pricing_contradictions(pricing)
+    for ladder in ladders:
+        yield from _dead_steps(ladder)
+        yield from _falling_authority(ladder, roles)
+
+
+def ladder_problems(document: Document, path: Path, ladder: LadderShape) -> Iterator[Problem]:
+    """Steps share their bounds, so what can go wrong is their order, and bounds written twice and differently."""
+    steps = ladder.steps
+    is_falling = steps[0].under is not None
+    begins, ends = ("under", "down_to") if is_falling else ("above", "up_to")
+    for number, step in enumerate(steps):
+        if (step.under is not None) != is_falling:
+            yield document.problem((*path, "steps", number), "all steps of a ladder have above, or all have under")
+            return
+    for number, (step, following) in enumerate(pairwise(steps)):
+        start, end, begin = getattr(step, begins), getattr(step, ends), getattr(following, begins)
+        sign = -1 if is_falling else 1
+        at = (*path, "steps", number + 1, begins)
+        if sign * (begin - start) <= 0:
+            yield document.problem(at, f"the steps overlap: {begins} {begin} comes after {begins} {start}")
+        elif end is not None and sign * (begin - end) > 0:
+            yield document.problem(at, f"a gap: nothing speaks between {end} and {begin}")
+        elif end is not None and sign * (begin - end) < 0:
+            yield document.problem(at, f"the steps overlap between {begin} and {end}")
+    last = getattr(steps[-1], ends)
+    if last is not None:
+        message = f"a gap: nothing speaks {begins} {last}; the last step has no {ends}"
+        yield document.problem((*path, "steps", len(steps) - 1, ends), message)
+
+
+def _repeated_ids(
+    rules: Sequence[Placed[Rule]], ladders: Sequence[Placed[Ladder]], pricing: Sequence[Placed[PricingRule]]
+) -> Iterator[Problem]:
+    named = [(placed.item.id, placed.document, (*placed.path, "id")) for placed in rules]
+    named += [(placed.item.adjustment.rule_id, placed.document, (*placed.path, "id")) for placed in pricing]
+    for placed in ladders:
+        named.append((placed.item.id, placed.document, (*placed.path, "id")))
+        for number, step in enumerate(placed.item.steps):
+            named.append((step.id, placed.document, (*placed.path, "steps", number, "id")))
+    seen: dict[str, Problem] = {}
+    for id_, document, path in named:
+        here = document.problem(path, f"the id {id_} is taken")
+        if id_ in seen:
+            yield here._replace(message=f"the id {id_} is taken by {seen[id_].file}, line {seen[id_].line}")
+        seen.setdefault(id_, here)
+
+
+def _dead_rules(rules: Sequence[Placed[Rule]], pricing: Sequence[Placed[PricingRule]]) -> Iterator[Problem]:
+    conditions = [(placed.item.when, placed.document, placed.path) for placed in rules]
+    conditions += [(placed.item.when, placed.document, placed.path) for placed in pricing]
+    for when, document, path in conditions:
+        if is_never(when.node):
+            yield document.problem((*path, "when"), "unreachable: this condition can never be true")
+
+
+def _behind_a_block(regions: Sequence[tuple[Placed[Rule], Region]]) -> Iterator[Problem]:
+    """A rule that asks for approval only where another one blocks is never of use."""
+    blocks: dict[Node, list[tuple[Range | Words, Placed[Rule]]]] = defaultdict(list)
+    for placed, found in regions:
+        for box in found if placed.item.outcome.severity is Severity.BLOCK else ():
+            for node, domain in box.items() if len(box) == 1 else ():
+                if not any(domain.is_within(wider) for wider, _ in blocks[node]):  # type: ignore[arg-type] # One fact, one kind.
+                    blocks[node].append((domain, placed))
+    for placed, found in regions:
+        if placed.item.outcome.severity is Severity.BLOCK or not found:
+            continue
+        walls = [(node, wall) for node in found[0] for wall in blocks.get(node, ())]
+        for node, (domain, blocker) in walls:
+            if implies(found, ({node: domain},)):
+                message = f"unreachable: every quote it speaks of is blocked by {blocker.item.id} ({blocker.place})"
+                yield placed.problem(message, "when")
+                break
+
+
+def _guard_contradictions(regions: Sequence[tuple[Placed[Rule], Region]], roles: Roles) -> Iterator[Problem]:
+    same: dict[object, list[Placed[Rule]]] = defaultdict(list)
+    for placed, found in regions:
+        for earlier in same[key(found)] if found else ():
+            first, second = earlier.item.outcome, placed.item.outcome
+            if (first.severity, first.role) == (second.severity, second.role):
+                yield placed.problem(f"says the same as {earlier.item.id} ({earlier.place})", "when")
+            elif _contradicts(first, second, roles):
+                message = f"contradicts {earlier.item.id} ({earlier.place}): the same condition, another outcome"
+                yield placed.problem(message, "then")
+        same[key(found)].append(placed)
+
+
+def _contradicts(first: Outcome, second: Outcome, roles: Roles) -> bool:
+    """Two chains may be asked for the same reason; two roles of one chain, or two severities, may not."""
+    if first.severity is not second.severity:
+        return True
+    return _chain(first, roles) == _chain(second, roles)
+
+
+def _pricing_contradictions(pricing: Sequence[Placed[PricingRule]]) -> Iterator[Problem]:
+    same: dict[object, list[Placed[PricingRule]]] = defaultdict(list)
+    for placed in pricing:
+        rule = placed.item.adjustment
+        demanded = key(region(placed.item.when.node))
+        for earlier in same[demanded, rule.kind]:
+            other = earlier.item.adjustment
+            word = "says the same as" if other[3:] == rule[3:] else "contradicts"
+            yield placed.problem(f"{word} {other.rule_id} ({earlier.place}): the same condition, twice", "when")
+        same[demanded, rule.kind].append(placed)
+
+
+def _dead_steps(placed: Placed[Ladder]) -> Iterator[Problem]:
+    ladder = placed.item
+    if not facts_in(ladder.over.node):
+        yield placed.problem("a ladder stands on a fact", "over")
+    if ladder.where is not None and is_never(ladder.where.node):
+        yield placed.problem("unreachable: this condition can never be true", "where")
+    for number, step in enumerate(ladder.steps):
+        beyond = Range(high=step.bound) if ladder.is_falling else Range(low=step.bound)
+        if beyond.meet(limits(ladder.over.node)).is_empty:
+            yield placed.problem(f"unreachable: {ladder.over.text} never gets there", "steps", number)
+
+
+def _falling_authority(placed: Placed[Ladder], roles: Roles) -> Iterator[Problem]:
+    """Further up, never less: severity and authority rise, and nobody who was asked is left out."""
+    ranks = list(Severity)
+    for number, (lower, higher) in enumerate(pairwise(step.outcome for step in placed.item.steps), 1):
+        if ranks.index(higher.severity) < ranks.index(lower.severity):
+            yield placed.problem(f"contradicts the step before it: {higher.severity} is milder", "steps", number)
+        elif higher.severity is Severity.APPROVAL_REQUIRED is lower.severity:
+            if _chain(lower, roles) != _chain(higher, roles):
+                message = f"contradicts the step before it: {lower.role} would not be asked any more"
+                yield placed.problem(f"{message}; use a second ladder", "steps", number)
+            elif lower.role in roles.commercial and _rank(higher, roles) < _rank(lower, roles):
+                message = f"contradicts the step before it: {higher.role} has less authority than {lower.role}"
+                yield placed.problem(message, "steps", number)
+
+
+def _chain(outcome: Outcome, roles: Roles) -> str | None:
+    return "commercial" if outcome.role in roles.commercial else outcome.role
+
+
+def _rank(outcome: Outcome, roles: Roles) -> int:
+    return roles.commercial.index(outcome.role or "")

@@ -1,0 +1,222 @@
+"""PURE. Asks a policy set about a priced quote: which rules speak, who has to approve, and on which facts it rests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
+
+from cpq.money import plain
+from cpq.policy.compiling import Trend
+from cpq.policy.facts import WORKING, FactsEnvironment, LineFacts, QuoteFacts
+from cpq.policy.model import Ladder, Order, Outcome, PolicySet, Rule, Step
+from cpq.policy.nodes import Value
+from cpq.policy.shapes import Severity
+
+SHOWN_DECIMALS = 4
+
+
+class Safe(StrEnum):
+    """Where a fact may move without anybody having to look again."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    SAME = "same"
+
+
+FactValue = Value | frozenset[str] | tuple[tuple[str, Value | None], ...] | None
+"""A fact's value; of a fact of the lines, each line's id with its value; None is unknown."""
+
+
+@dataclass(frozen=True)
+class FactRead:
+    """A fact that a violation rests on. A ladder over lines rests on the worst line's value alone."""
+
+    name: str
+    value: FactValue
+    safe: Safe
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule, or a step of a ladder, that speaks. `line_ids` are the lines to blame, none when it is the quote."""
+
+    policy_id: str
+    policy_name: str
+    severity: Severity
+    description: str
+    threshold: Decimal | None
+    actual: Decimal | None
+    required_approver_role: str | None
+    facts_read: tuple[FactRead, ...]
+    line_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the policies say. The chains are asked in parallel, the roles of one chain in turn."""
+
+    violations: tuple[Violation, ...]
+    chains: tuple[tuple[str, ...], ...]
+    policy_hash: str
+
+    @property
+    def required_roles(self) -> tuple[str, ...]:
+        return tuple(role for chain in self.chains for role in chain)
+
+    @property
+    def approval_required(self) -> bool:
+        return bool(self.chains)
+
+    @property
+    def is_blocked(self) -> bool:
+        return any(violation.severity is Severity.BLOCK for violation in self.violations)
+
+
+def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
+    """Every violation in a stable order, and who has to approve. It never raises: a fault blocks the quote."""
+    environment = policies.environment(facts)
+    found: list[tuple[Order, Violation]] = []
+    for rule in policies.rules:
+        try:
+            if rule.when.run(environment, None) is not False:
+                found.append((rule.order, _rule_violation(rule, environment)))
+        except ArithmeticError:
+            found.append((rule.order, _fault(rule.id, rule.name)))
+    for ladder in policies.ladders:
+        try:
+            violation = _climb(ladder, environment)
+        except ArithmeticError:
+            violation = _fault(ladder.id, ladder.id.replace("_", " "))
+        if violation is not None:
+            found.append((ladder.order, violation))
+    found.sort(key=lambda pair: pair[0])
+    violations = tuple(violation for _, violation in found)
+    wanted = frozenset(violation.required_approver_role for violation in violations) - {None}
+    return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)  # type: ignore[arg-type] # None is gone.
+
+
+def is_no_worse(before: FactRead, after: FactRead) -> bool:
+    """Whether an approval that rested on `before` still stands on `after`: unchanged, or moved the safe way."""
+    if before.name != after.name:
+        return False
+    if isinstance(before.value, tuple) and isinstance(after.value, tuple):
+        old, new = dict(before.value), dict(after.value)
+        return old.keys() == new.keys() and all(_moved_safely(old[id_], new[id_], before.safe) for id_ in old)
+    return _moved_safely(before.value, after.value, before.safe)
+
+
+def _moved_safely(before: object, after: object, safe: Safe) -> bool:
+    if before == after and type(before) is type(after):
+        return True
+    if safe is Safe.SAME or before is None or after is None:
+        return False
+    if isinstance(before, bool | Decimal) and isinstance(after, bool | Decimal):
+        return after <= before if safe is Safe.LOWER else after >= before
+    return False
+
+
+def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
+    actual = rule.actual.run(environment, None) if rule.actual else None
+    lines = [
+        line.line_id
+        for line in environment.lines
+        if any(culprit(environment, line) is not False for culprit in rule.culprits)
+    ]
+    reads = tuple(_fact_read(name, trend, environment) for name, trend in sorted(rule.when.reads.items()))
+    sentence = rule.outcome.message or (
+        f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
+    )
+    return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines)
+
+
+def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
+    if ladder.is_of_lines:
+        return _climb_lines(ladder, environment)
+    if ladder.where is not None and ladder.where.run(environment, None) is False:
+        return None
+    value: Decimal | None = ladder.over.run(environment, None)
+    step = ladder.steps[-1] if value is None else ladder.reached(value)
+    return None if step is None else _step_violation(ladder, step, value, environment, [])
+
+
+def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
+    """The worst line decides; a line of which it is unknown whether, or how far, counts as the worst."""
+    chosen = [
+        line for line in environment.lines if ladder.where is None or ladder.where.run(environment, line) is not False
+    ]
+    values: list[tuple[Decimal | None, LineFacts]] = [(ladder.over.run(environment, line), line) for line in chosen]
+    known = [value for value, _ in values if value is not None]
+    worst: Decimal | None = None
+    if len(known) == len(values):
+        if not known:
+            return None
+        worst = min(known) if ladder.is_falling else max(known)
+    step = ladder.steps[-1] if worst is None else ladder.reached(worst)
+    if step is None:
+        return None
+    lines = [line.line_id for value, line in values if value is None or _is_past(ladder, value, step.bound)]
+    return _step_violation(ladder, step, worst, environment, lines)
+
+
+def _is_past(ladder: Ladder, value: Decimal, bound: Decimal) -> bool:
+    return value < bound if ladder.is_falling else value > bound
+
+
+def _step_violation(
+    ladder: Ladder, step: Step, value: Decimal | None, environment: FactsEnvironment, lines: list[str]
+) -> Violation:
+    safe = Safe.HIGHER if ladder.is_falling else Safe.LOWER
+    reads = [FactRead(ladder.over.text, value, safe)]
+    if ladder.where is not None:
+        reads += [_fact_read(name, Trend.EITHER, environment) for name in sorted(ladder.where.reads)]
+    word = "under" if ladder.is_falling else "above"
+    sentence = step.outcome.message or f"{step.name}: {{actual}} is {word} {{threshold}}"
+    return _violation(step, step.outcome, sentence, step.bound, value, tuple(reads), lines)
+
+
+def _violation(
+    speaker: Rule | Step,
+    outcome: Outcome,
+    sentence: str,
+    threshold: Decimal | None,
+    actual: Decimal | None,
+    reads: tuple[FactRead, ...],
+    lines: list[str],
+) -> Violation:
+    return Violation(
+        policy_id=speaker.id,
+        policy_name=speaker.name,
+        severity=outcome.severity,
+        description=sentence.replace("{actual}", _shown(actual)).replace("{threshold}", _shown(threshold)),
+        threshold=None if threshold is None else plain(threshold),
+        actual=None if actual is None else plain(actual),
+        required_approver_role=outcome.role,
+        facts_read=reads,
+        line_ids=tuple(sorted(lines)),
+    )
+
+
+def _fault(id_: str, name: str) -> Violation:
+    description = f"{name} cannot be worked out for this quote, so the quote is blocked"
+    return Violation(id_, name, Severity.BLOCK, description, None, None, None, (), ())
+
+
+def _fact_read(name: str, trend: Trend, environment: FactsEnvironment) -> FactRead:
+    safe = {Trend.RISES: Safe.LOWER, Trend.FALLS: Safe.HIGHER, Trend.EITHER: Safe.SAME}[trend]
+    if not name.startswith("line."):
+        value: FactValue = environment[name]  # type: ignore[assignment] # As the fact is declared.
+        return FactRead(name, value, safe)
+    word = name.removeprefix("line.attributes.")
+    if word != name:
+        each = [(line.line_id, line.attributes.get(word)) for line in environment.lines]
+    else:
+        each = [(line.line_id, getattr(line, name.removeprefix("line."))) for line in environment.lines]
+    return FactRead(name, tuple(sorted(each, key=lambda pair: pair[0])), safe)  # type: ignore[arg-type] # As declared.
+
+
+def _shown(number: Decimal | None) -> str:
+    """For people: at most a few decimals, and `unknown` for what is."""
+    if number is None:
+        return "unknown"
+    return str(plain(number.quantize(Decimal(1).scaleb(-SHOWN_DECIMALS), ROUND_HALF_UP, WORKING)))

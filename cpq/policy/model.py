@@ -1,0 +1,196 @@
+"""PURE. A loaded policy set: rules, ladders, pricing rules, roles, terms and tax, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from cpq.errors import Code, CpqError, nearest
+from cpq.money import Rounding
+from cpq.policy.compiling import Run, Trend
+from cpq.policy.facts import FactsEnvironment, LineInputs, QuoteInputs
+from cpq.policy.nodes import Node
+from cpq.policy.shapes import PartPeriods, Severity, TaxRounding
+
+AdjustmentKind = Literal["markup", "percentage", "amount"]
+
+ADJUSTMENT_ORDER: tuple[AdjustmentKind, ...] = ("markup", "percentage", "amount")
+
+
+class Order(NamedTuple):
+    """Who speaks first: stage, then priority, then specificity (how many facts are read), then id."""
+
+    stage: int
+    minus_priority: int
+    minus_specificity: int
+    id: str
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its canonical text, its tree, its closure, and how it follows each fact it reads."""
+
+    text: str
+    node: Node
+    run: Run
+    reads: Mapping[str, Trend]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    severity: Severity
+    role: str | None
+    message: str | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Fires when its condition holds or is unknown. `culprits` are the conditions by which it blames single lines."""
+
+    id: str
+    name: str
+    order: Order
+    when: Expression
+    outcome: Outcome
+    threshold: Decimal | None
+    actual: Expression | None
+    culprits: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Begins above `bound`, in a falling ladder under it, and reaches to the next step."""
+
+    id: str
+    name: str
+    bound: Decimal
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Steps over one number; the farthest step that is reached speaks. Of the lines' numbers the worst counts."""
+
+    id: str
+    order: Order
+    over: Expression
+    where: Expression | None
+    is_falling: bool
+    is_of_lines: bool
+    steps: tuple[Step, ...]
+
+    def reached(self, value: Decimal) -> Step | None:
+        found = None
+        for step in self.steps:
+            if (value < step.bound) if self.is_falling else (value > step.bound):
+                found = step
+            else:
+                break
+        return found
+
+
+class Adjustment(NamedTuple):
+    """What a pricing rule does to a line. `value` is signed: percent, or an amount in the quote's currency."""
+
+    rule_id: str
+    name: str
+    kind: AdjustmentKind
+    value: Decimal
+    base: str
+    stacking: str
+
+
+@dataclass(frozen=True)
+class PricingRule:
+    order: Order
+    when: Expression
+    adjustment: Adjustment
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The commercial chain, lowest authority first, and the roles asked beside it."""
+
+    commercial: tuple[str, ...]
+    orthogonal: tuple[str, ...]
+    asks_each: bool
+
+    def chains(self, wanted: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+        """One chain per tuple: its roles are asked in turn, the chains in parallel; in a stable order."""
+        commercial = tuple(role for role in self.commercial if role in wanted)
+        first = commercial if self.asks_each else commercial[-1:]
+        return tuple(chain for chain in (first, *((role,) for role in self.orthogonal if role in wanted)) if chain)
+
+
+@dataclass(frozen=True)
+class Terms:
+    validity_days: int
+    rounding: Rounding
+    tax_rounding: TaxRounding
+    part_periods: PartPeriods
+    standard_payment_terms: tuple[str, ...]
+    approval_expiry_hours: int
+    currency: str
+    rates: Mapping[str, Decimal]
+
+
+@dataclass(frozen=True)
+class PolicySet:
+    """Everything the policy files say. It never changes; a changed file makes a new set with another hash."""
+
+    rules: tuple[Rule, ...]
+    ladders: tuple[Ladder, ...]
+    pricing: tuple[PricingRule, ...]
+    roles: Roles
+    terms: Terms
+    tax: Mapping[str, Mapping[str, Decimal]]
+    content_hash: str
+
+    def environment(self, facts: QuoteInputs) -> FactsEnvironment:
+        return FactsEnvironment(facts, self.terms.rates, frozenset(self.terms.standard_payment_terms))
+
+    def adjustments(self, quote: QuoteInputs, line: LineInputs) -> tuple[Adjustment, ...]:
+        """What the pricing rules do to a line: markups, percentages, amounts, each in the order they apply.
+
+        A rule applies only when its condition is true: an unknown changes no price.
+        """
+        environment = self.environment(quote)
+        found = []
+        for rule in self.pricing:
+            try:
+                applies = rule.when.run(environment, line)
+            except ArithmeticError:
+                raise CpqError(
+                    Code.POLICY_BLOCKED,
+                    f"The pricing rule {rule.adjustment.rule_id} cannot be worked out for this line.",
+                    policy_id=rule.adjustment.rule_id,
+                    line_id=line.line_id or None,
+                ) from None
+            if applies:
+                found.append(rule.adjustment)
+        return tuple(found)
+
+    def tax_rate(self, zone: str, category: str) -> Decimal:
+        """The rate in percent; a zone or category without one is an error, never 0."""
+        rates = self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*")
+        if rates is None:
+            known = sorted(self.tax)
+            raise CpqError(
+                Code.CONFIGURATION_INVALID,
+                f"There is no tax rate for the zone {zone!r}; tax.yaml has none.",
+                zone=zone,
+                known=known,
+                nearest=nearest(zone, known),
+            )
+        if category not in rates:
+            raise CpqError(
+                Code.CONFIGURATION_INVALID,
+                f"There is no tax rate for the category {category!r} in the zone {zone}; tax.yaml has none.",
+                zone=zone,
+                category=category,
+                known=sorted(rates),
+                nearest=nearest(category, rates),
+            )
+        return rates[category]

@@ -1,0 +1,268 @@
+"""PURE. What each policy file may say, field by field: the loader checks by it, the editors' schema comes from it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+
+from cpq.money import MINOR_DIGITS, Rounding
+from cpq.text import clean_line
+
+RULES_MAX = 5000
+STEPS_MAX = 50
+BOUND_MAX = 10**15
+
+
+class Severity(StrEnum):
+    WARNING = "warning"
+    APPROVAL_REQUIRED = "approval_required"
+    BLOCK = "block"
+
+
+class TaxRounding(StrEnum):
+    """Where tax is rounded: per category and rate, per line, or once for the document."""
+
+    GROUP = "group"
+    LINE = "line"
+    DOCUMENT = "document"
+
+
+class PartPeriods(StrEnum):
+    """How a part of a billing period is charged."""
+
+    WHOLE_MONTHS = "whole_months"
+    WHOLE_MONTHS_UP = "whole_months_up"
+    ACTUAL_DAYS = "actual_days"
+    THIRTY_360 = "thirty_360"
+    MONTHS_AND_DAYS = "months_and_days"
+
+
+def _formula(value: object) -> object:
+    """`when: true` and `over: 5` are read by YAML as values, and are expressions all the same."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, Decimal) else value
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool | float):
+        raise ValueError("is not an exact number")
+    return value
+
+
+def _finite(value: Decimal) -> Decimal:
+    if not value.is_finite() or value.copy_abs() > BOUND_MAX or int(value.as_tuple().exponent) < -12:
+        raise ValueError("is a number with at most 12 decimals, not beyond a quadrillion")
+    return value
+
+
+def _currency(code: str) -> str:
+    if code not in MINOR_DIGITS:
+        raise ValueError("is not an ISO 4217 currency code")
+    return code
+
+
+Name = Annotated[str, Field(max_length=100), AfterValidator(clean_line)]
+Message = Annotated[str, Field(max_length=500), AfterValidator(clean_line)]
+Id = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]*$")]
+Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
+Zone = Annotated[str, Field(max_length=64, pattern=r"^[A-Z]{2}(-[A-Z0-9]{1,8})?$|^[A-Z]{2}-\*$")]
+Formula = Annotated[str, BeforeValidator(_formula), Field(max_length=2000, examples=["discount > 20"])]
+Number = Annotated[Decimal, BeforeValidator(_number), AfterValidator(_finite)]
+Rate = Annotated[Number, Field(ge=0, le=100)]
+Priority = Annotated[int, Field(ge=-1000, le=1000, description="larger numbers speak first")]
+Currency = Annotated[str, AfterValidator(_currency)]
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OutcomeShape(Shape):
+    """What follows when the condition holds, or cannot be known."""
+
+    severity: Severity = Field(description="warning, approval_required (then a role), or block")
+    role: Id | None = Field(None, description="who has to approve; one of the roles of approvals.yaml")
+    message: Message | None = Field(None, description="may hold {actual} and {threshold}")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.severity is Severity.APPROVAL_REQUIRED) != (self.role is not None):
+            raise ValueError("a role goes with approval_required, and only with it")
+        left = (self.message or "").replace("{actual}", "").replace("{threshold}", "")
+        if "{" in left or "}" in left:
+            raise ValueError("a message may hold {actual} and {threshold}, and no other braces")
+        return self
+
+
+class RuleShape(Shape):
+    """A condition over the priced quote, and its outcome."""
+
+    id: Id
+    name: Name | None = Field(None, description="the id in words, when left out")
+    when: Formula = Field(description="fires when true, and when it cannot be known")
+    then: OutcomeShape
+    priority: Priority = 0
+    threshold: Number | None = Field(None, description="shown with the violation; read from the condition if left out")
+    actual: Formula | None = Field(None, description="the number shown beside the threshold")
+
+
+class StepShape(Shape):
+    """One step: above a bound (or under it), up to the next step."""
+
+    id: Id
+    name: Name | None = Field(None, description="the id in words, when left out")
+    above: Number | None = Field(None, description="the step begins above this; exactly this is still the step before")
+    up_to: Number | None = Field(None, description="must meet the next step's `above`; may be left out")
+    under: Number | None = Field(None, description="in a falling ladder: the step begins under this")
+    down_to: Number | None = Field(None, description="must meet the next step's `under`; may be left out")
+    then: OutcomeShape
+
+    @model_validator(mode="after")
+    def _one_direction(self) -> Self:
+        if (self.above is None) == (self.under is None):
+            raise ValueError("a step has either above or under")
+        if (self.up_to is not None and self.above is None) or (self.down_to is not None and self.under is None):
+            raise ValueError("up_to goes with above, and down_to with under")
+        return self
+
+
+class LadderShape(Shape):
+    """Steps over one number. The highest step that is reached speaks, and no other."""
+
+    id: Id
+    over: Formula = Field(description="a number; over a fact of the lines the worst line counts")
+    where: Formula | None = Field(None, description="only quotes, or lines, of which this holds")
+    priority: Priority = 0
+    steps: tuple[StepShape, ...] = Field(min_length=1, max_length=STEPS_MAX)
+
+
+class GuardsShape(Shape):
+    """Named conditions, rules and ladders."""
+
+    define: dict[Id, Formula] = Field(default_factory=dict, description="conditions with a name, for use in others")
+    rules: tuple[RuleShape, ...] = Field((), max_length=RULES_MAX)
+    ladders: tuple[LadderShape, ...] = Field((), max_length=RULES_MAX)
+
+
+class RolesShape(Shape):
+    commercial: tuple[Id, ...] = Field(min_length=1, max_length=20, description="lowest authority first")
+    orthogonal: tuple[Id, ...] = Field((), max_length=20, description="asked beside the commercial chain, in parallel")
+    ask: Literal["highest", "each"] = Field(
+        "highest", description="of the commercial roles: the highest alone, or each in turn"
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        roles = (*self.commercial, *self.orthogonal)
+        if len(set(roles)) < len(roles):
+            raise ValueError("a role is named twice")
+        return self
+
+
+class DiscountsShape(GuardsShape):
+    """discounts.yaml: how far a discount may go, and whose approval it needs."""
+
+
+class ApprovalsShape(GuardsShape):
+    """approvals.yaml: the roles, and what else needs their approval."""
+
+    roles: RolesShape
+
+
+class AdjustmentShape(Shape):
+    """Exactly one of markup, percentage and amount; a negative number makes the price smaller."""
+
+    markup: Annotated[Number, Field(ge=0, le=10_000)] | None = Field(None, description="percent added, first of all")
+    percentage: Annotated[Number, Field(ge=-100, le=10_000)] | None = Field(None, description="percent, signed")
+    amount: Number | None = Field(None, description="in the quote's currency, signed; last of all")
+    base: Literal["list", "running", "unit", "line"] | None = Field(
+        None, description="percent of `list` or `running` price (default); amount per `unit` (default) or `line`"
+    )
+    stacking: Literal["sequential", "best_of"] = Field(
+        "sequential", description="applied one after the other, or only the best of all marked so"
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if sum(part is not None for part in (self.markup, self.percentage, self.amount)) != 1:
+            raise ValueError("exactly one of markup, percentage, amount")
+        bases = ("unit", "line") if self.amount is not None else ("list", "running")
+        if self.base is not None and self.base not in bases:
+            raise ValueError(f"the base is {' or '.join(bases)}")
+        return self
+
+
+class PricingRuleShape(Shape):
+    """A condition over what is known before pricing; `line` is the line being priced."""
+
+    id: Id
+    name: Name | None = Field(None, description="the id in words, when left out")
+    when: Formula = Field(description="applies when true; a price is never changed by a guess")
+    then: AdjustmentShape
+    priority: Priority = 0
+
+
+class PricingShape(Shape):
+    """pricing.yaml: rules that change a price before any discount."""
+
+    define: dict[Id, Formula] = Field(default_factory=dict, description="conditions with a name, for use in others")
+    rules: tuple[PricingRuleShape, ...] = Field((), max_length=RULES_MAX)
+
+
+class AttributeShape(Shape):
+    """An attribute of products that conditions may read as line.attributes.…"""
+
+    type: Literal["text", "number", "boolean"]
+    absent: StrictBool | Number | str | None = Field(None, description="its value where a product says nothing")
+
+    @model_validator(mode="after")
+    def _same_kind(self) -> Self:
+        kinds = {"text": str, "number": Decimal, "boolean": bool}
+        if self.absent is not None and type(self.absent) is not kinds[self.type]:
+            raise ValueError(f"absent is a {self.type}")
+        return self
+
+
+class TermsShape(GuardsShape):
+    """terms.yaml: how long a quote holds, how it is rounded, what counts as standard, and what money is worth."""
+
+    validity_days: int = Field(ge=1, le=3650)
+    rounding: Rounding = Rounding.HALF_UP
+    tax_rounding: TaxRounding = TaxRounding.GROUP
+    part_periods: PartPeriods = PartPeriods.WHOLE_MONTHS
+    standard_payment_terms: tuple[Word, ...] = Field(min_length=1, max_length=100)
+    approval_expiry_hours: int = Field(ge=1, le=8760)
+    currency: Currency = Field(description="in which the …_value facts are expressed")
+    rates: dict[Currency, Annotated[Number, Field(gt=0)]] = Field(
+        default_factory=dict, description="what one unit of a currency is worth in the policy's currency"
+    )
+    attributes: dict[Id, AttributeShape] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _own_rate(self) -> Self:
+        if self.rates.get(self.currency, 1) != 1:
+            raise ValueError(f"the rate of {self.currency}, the policy's own currency, is 1")
+        return self
+
+
+class TaxShape(Shape):
+    """tax.yaml: the rate of every zone and tax category, in percent."""
+
+    categories: tuple[Word, ...] = Field(min_length=1, max_length=100)
+    zones: dict[Zone, Rate | dict[Word, Rate]] = Field(
+        min_length=1, max_length=2000, description="`US-OH`, or `US-*` for the states not named; one rate, or one each"
+    )
+
+
+FILES: dict[str, type[Shape]] = {
+    "discounts.yaml": DiscountsShape,
+    "approvals.yaml": ApprovalsShape,
+    "terms.yaml": TermsShape,
+    "pricing.yaml": PricingShape,
+    "tax.yaml": TaxShape,
+}
+"""Every policy file, in the order of its stage."""

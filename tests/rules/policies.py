@@ -1,0 +1,67 @@
+"""Scopes, facts and folders that the policy tests share."""
+
+from decimal import Decimal
+
+from hypothesis import strategies as st
+
+from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
+from cpq.policy.language import Declared, Scope
+from cpq.policy.nodes import Kind
+
+ATTRIBUTES = {
+    "export_controlled": Declared(Kind.BOOLEAN, absent=False),
+    "hp": Declared(Kind.NUMBER),
+    "model": Declared(Kind.TEXT),
+}
+AFTER = Scope(
+    {name: Declared(fact.kind) for name, fact in QUOTE_FACTS.items()},
+    {name: Declared(fact.kind) for name, fact in LINE_FACTS.items()},
+    ATTRIBUTES,
+)
+BEFORE = Scope(
+    {name: Declared(fact.kind) for name, fact in QUOTE_FACTS.items() if fact.is_before_pricing},
+    {name: Declared(fact.kind) for name, fact in LINE_FACTS.items() if fact.is_before_pricing},
+    ATTRIBUTES,
+    has_line=True,
+    has_lines=False,
+)
+
+amounts = st.decimals(0, 10**9, places=2)
+percents = st.decimals(0, 100, places=2) | st.sampled_from([Decimal(5), Decimal(20), Decimal(30), Decimal("5.01")])
+margins = st.none() | st.decimals(-200, 100, places=2)
+words = st.sampled_from(["saas", "compressors", "smb", "emea", ""])
+lines = st.builds(
+    LineFacts,
+    category=words,
+    quantity=st.integers(1, 1000).map(Decimal),
+    regular=amounts,
+    net=amounts,
+    discount=percents,
+    margin=margins,
+    cost=st.none() | amounts,
+    attributes=st.dictionaries(
+        st.sampled_from(list(ATTRIBUTES)),
+        st.booleans() | st.text(max_size=3) | st.decimals(0, 99, places=1),
+        max_size=3,
+    ),
+)
+quotes = st.builds(
+    QuoteFacts,
+    currency=st.sampled_from(["USD", "EUR", "JPY", "XPF"]),
+    term_months=st.none() | st.integers(1, 120).map(Decimal),
+    payment_terms=st.sampled_from(["net_30", "net_90", ""]),
+    segment=words,
+    region=words,
+    country=st.sampled_from(["US", "DE"]),
+    gross=amounts,
+    net=amounts,
+    total=amounts,
+    discount=percents,
+    discount_off_list=percents,
+    margin=margins,
+    lines=st.lists(lines, max_size=5).map(
+        lambda found: tuple(
+            LineFacts(**{**vars(line), "line_id": f"Q-1-ql-{number}"}) for number, line in enumerate(found, 1)
+        )
+    ),
+)
