@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from cpq import audit
 from cpq.access import LOCAL_AGENT, Permission, Principal
-from cpq.config import Settings
+from cpq.config import Settings, shipped
 from cpq.db import (
     WRITE_DEADLINE_SECONDS,
     AnyRow,
@@ -31,6 +31,7 @@ from cpq.db import (
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError
 from cpq.metrics import RETRIES
+from cpq.policy.keeping import PolicyKeeper
 from cpq.schema import SCHEMA_VERSION, idempotency
 from cpq.text import fingerprint, to_wire
 
@@ -110,6 +111,7 @@ class App:
     def __init__(self, settings: Settings, effects: Effects | None = None) -> None:
         self.settings = settings
         self.effects = effects or Effects()
+        self.policies = PolicyKeeper(settings.policies_dir or shipped("policies"), self.effects)
         try:
             self.database = Database(settings, self.effects)
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
@@ -274,7 +276,15 @@ class App:
         return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _tx(self, call: Call, connection: Connection) -> Tx:
-        return Tx(connection, call.principal.tenant_id, self.effects.now(), call.principal.caller, self.effects)
+        return Tx(
+            connection,
+            call.principal.tenant_id,
+            self.effects.now(),
+            call.principal.caller,
+            self.effects,
+            self.settings,
+            self.policies.current(),
+        )
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:
         return audit.Entry(

@@ -42,6 +42,9 @@ class Settings(BaseModel):
     key_retention_days: int = Field(
         30, ge=1, title="CPQ_KEY_RETENTION_DAYS", description="how long an idempotency key is remembered"
     )
+    quote_lines_max: int = Field(
+        500, ge=1, le=10_000, title="CPQ_QUOTE_LINES_MAX", description="lines of a quote through a tool"
+    )
     transport: Literal["stdio", "streamable-http"] = Field(
         "stdio", title="MCP_TRANSPORT", description="`stdio` or `streamable-http`"
     )

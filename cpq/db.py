@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,6 +17,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Dialect, Engine
 from sqlalchemy.types import TypeDecorator
 
@@ -24,6 +26,7 @@ from cpq.effects import Effects
 from cpq.errors import Code, CpqError
 from cpq.metrics import WRITE_WAIT_SECONDS
 from cpq.money import from_micro, to_micro
+from cpq.policy.model import PolicySet
 from cpq.text import canonical_json, read_json
 
 try:
@@ -115,6 +118,8 @@ class Json(TypeDecorator[Any]):
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         if value == "{}":
             return {}
+        if value == "[]":
+            return []
         return None if value is None else read_json(value)
 
 
@@ -149,6 +154,8 @@ class Tx:
     now: datetime
     caller: str
     effects: Effects
+    settings: Settings
+    policies: PolicySet
 
     def new_id(self, prefix: str) -> str:
         return self.effects.new_id(prefix)
@@ -198,6 +205,14 @@ class Database:
     def close(self) -> None:
         self._reader.dispose()
         self._writer.dispose()
+
+
+def among(connection: Connection, column: sa.Column[str], values: Collection[str]) -> sa.ColumnElement[bool]:
+    """One parameter however many values there are, so that the statement is prepared once."""
+    if connection.dialect.name == "sqlite":
+        listed = sa.func.json_each(json.dumps(list(values))).table_valued("value")
+        return column.in_(sa.select(listed.c.value))
+    return column == sa.any_(sa.cast(list(values), ARRAY(sa.Text)))
 
 
 def insert_many(

@@ -17,6 +17,7 @@ UNIT_PRICE_DIGITS = 6
 
 _EXACT = Context(prec=60)
 _MICRO = Decimal(10) ** -UNIT_PRICE_DIGITS
+_MICROS = 10**UNIT_PRICE_DIGITS
 
 
 class Rounding(StrEnum):
@@ -139,7 +140,10 @@ def to_micro(amount: Decimal) -> int:
 
 def from_micro(micro: int) -> Decimal:
     """The amount without trailing zeros: 10000000 is 10."""
-    return plain(Decimal(micro).scaleb(-UNIT_PRICE_DIGITS, _EXACT))
+    whole, rest = divmod(micro, _MICROS)
+    if rest == 0:
+        return Decimal(whole)
+    return _EXACT.normalize(Decimal(micro).scaleb(-UNIT_PRICE_DIGITS, _EXACT))
 
 
 def plain(number: Decimal) -> Decimal:

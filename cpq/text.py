@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -79,6 +79,11 @@ def read_json(text: str) -> Any:
 def fingerprint(value: object) -> str:
     """SHA-256 of the canonical JSON of `value`, in hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def digest(texts: Iterable[str]) -> str:
+    """SHA-256 of texts that are canonical already, in hex."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def to_wire(value: Any) -> Any:

@@ -8,6 +8,8 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
+from cpq.money import from_micro
+
 
 class Pagination(TypedDict):
     total: int
@@ -83,3 +85,196 @@ class ProductDetail(TypedDict):
 
 def pagination(total: int, page: int, per_page: int) -> Pagination:
     return {"total": total, "page": page, "per_page": per_page, "has_more": page * per_page < total}
+
+
+Amount = Decimal | int
+"""Exact: a whole number where it is one."""
+
+
+class CreatedLine(TypedDict):
+    line_id: str
+    product_id: str
+    product_name: str
+    quantity: int
+    unit_price: Amount
+    discount_pct: Amount
+    subtotal: Amount
+
+
+class CreatedQuote(TypedDict):
+    quote_id: str
+    version: int
+    edit: int
+    status: str
+    account_id: str
+    currency: str
+    idempotency_key: str | None
+    line_items: list[CreatedLine]
+    created_at: datetime
+    warnings: list[str]
+    outcome: str
+    message: str
+
+
+class QuoteHeader(TypedDict):
+    id: str
+    version: int
+    edit: int
+    account_id: str
+    account_name: str
+    deal_id: str | None
+    status: str
+    currency: str
+    term_months: int | None
+    start_date: date | None
+    end_date: date | None
+    valid_until: date
+    payment_terms: str
+    notes: str | None
+    option_set: str | None
+    tax_note: str | None
+    created_at: datetime
+    created_by: str
+
+
+class QuoteLine(CreatedLine):
+    discount_amount: Amount
+    line_total: Amount
+    billing_period: str
+    attributes: dict[str, Any]
+    notes: str | None
+    option_set: str | None
+    ramp: NotRequired[list[RampSegment]]
+
+
+class RampSegment(TypedDict):
+    months: int
+    quantity: int | None
+    uplift_pct: Amount
+
+
+class Totals(TypedDict):
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+    priced_at: datetime | None
+
+
+class QuoteDetail(TypedDict):
+    quote: QuoteHeader
+    line_items: list[QuoteLine]
+    pricing: NotRequired[Totals]
+
+
+class LinePrice(TypedDict):
+    line_id: str
+    product_id: str
+    product_name: str
+    quantity: int
+    base_unit_price: Amount
+    unit_price: Amount
+    subtotal_before_discount: Amount
+    discount_pct: Amount
+    discount_amount: Amount
+    line_total: Amount
+
+
+class PolicyViolation(TypedDict):
+    policy_id: str
+    policy_name: str
+    severity: str
+    description: str
+    threshold: Amount | None
+    actual: Amount | None
+    required_approver_role: str | None
+
+
+class OptionSetTotals(TypedDict):
+    option_set: str
+    is_selected: bool
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+
+
+class PricedQuoteView(TypedDict):
+    quote_id: str
+    version: int
+    edit: int
+    status: str
+    pricing: Totals
+    line_pricing: list[LinePrice]
+    approval_required: bool
+    policy_violations: list[PolicyViolation]
+    stored: bool
+    outcome: str
+    fingerprint: str
+    option_sets: NotRequired[list[OptionSetTotals]]
+
+
+class QuoteSummary(TypedDict):
+    id: str
+    version: int
+    account_id: str
+    account_name: str
+    status: str
+    currency: str
+    total: Amount
+    valid_until: date
+    created_at: datetime
+
+
+class QuotePage(TypedDict):
+    items: list[QuoteSummary]
+    pagination: Pagination
+
+
+class QuoteMoved(TypedDict):
+    """What every other change of a quote answers."""
+
+    quote_id: str
+    version: int
+    edit: int
+    status: str
+    total: Amount
+    currency: str
+    valid_until: date
+    outcome: str
+    message: str
+    warnings: NotRequired[list[str]]
+
+
+class AccountSummary(TypedDict):
+    id: str
+    name: str
+    segment: str
+    region: str
+    country: str
+    currency: str
+    active: bool
+
+
+class AccountPage(TypedDict):
+    items: list[AccountSummary]
+    pagination: Pagination
+
+
+class AccountDetail(AccountSummary):
+    tax_zone: str
+    tax_status: str
+    tax_note: str | None
+    locale: str
+    time_zone: str
+    price_book: str
+    contact: str | None
+    address: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+def amount(micro: int) -> Amount:
+    """Whole millionths as a number: 10000000 is 10."""
+    whole, rest = divmod(micro, 1_000_000)
+    return from_micro(micro) if rest else whole

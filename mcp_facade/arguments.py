@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from cpq.catalog.rows import QUANTITY_MAX
 from cpq.errors import CpqError, bad_field
+from cpq.money import MINOR_DIGITS, significant_digits, to_micro
+from cpq.pricing.request import Segment
+from cpq.quotes import DraftLine
 from cpq.search.ranking import QUERY_LENGTH_MAX
-from cpq.text import clean, clean_identifier
+from cpq.text import clean, clean_identifier, read_json
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 100
@@ -19,6 +24,11 @@ PAGE_MAX = 1_000_000_000
 DEPTH_MAX = 32
 WHOLE_MAX = 2**53
 NUMBER_BITS_MAX = 4096
+LINES_MAX = 10_000
+MONTHS_MAX = 1200
+PERCENT_MAX = 100
+ATTRIBUTE_MAX = 10**12
+YEARS = (1900, 2200)
 
 
 def _identifier(value: object) -> object:
@@ -51,6 +61,69 @@ def _flag(value: object) -> object:
     return value
 
 
+def _listed(value: object) -> object:
+    """A list; also one that arrives as JSON text."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            return read_json(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _percentage(value: object) -> object:
+    """An exact percentage, read from its decimal text, in whole millionths of a percent."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError("is not a number")
+    text = str(value).strip()
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("is not a number")
+    number = Decimal(text)
+    if not number.is_finite() or not 0 <= number <= PERCENT_MAX:
+        raise ValueError(f"is a percentage from 0 to {PERCENT_MAX}")
+    try:
+        return to_micro(number)
+    except ValueError:
+        raise ValueError("has more than 6 decimals") from None
+
+
+def _currency(value: object) -> object:
+    if isinstance(value, str) and (code := value.strip().upper()) in MINOR_DIGITS:
+        return code
+    raise ValueError("is not an ISO 4217 currency code such as USD")
+
+
+def _day(value: object) -> object:
+    if not isinstance(value, str) or not _ISO_DAY.fullmatch(value.strip()):
+        raise ValueError("is not a date such as 2026-01-31")
+    try:
+        day = date.fromisoformat(value.strip())
+    except ValueError:
+        raise ValueError("is not a day of the calendar") from None
+    if not YEARS[0] <= day.year <= YEARS[1]:
+        raise ValueError(f"is a day from {YEARS[0]} to {YEARS[1]}")
+    return day
+
+
+def _scalar(value: object) -> object:
+    """An attribute's value: text, a number or a yes-or-no, exact and storable."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        value = Decimal(str(value))
+    if isinstance(value, Decimal | int) and not isinstance(value, bool):
+        number = Decimal(value)
+        if not number.is_finite() or number.copy_abs() > ATTRIBUTE_MAX or significant_digits(number) > 15:
+            raise ValueError("is a number of at most 15 digits")
+        to_micro(number)
+        return number
+    if not isinstance(value, bool):
+        raise ValueError("is a text, a number, true or false")
+    return value
+
+
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
 
 # Bounds stand before the reader, so that they appear in the JSON schema under their own names.
@@ -63,6 +136,74 @@ Limit = Annotated[
     BeforeValidator(_whole),
 ]
 Page = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Which page, counted from 1."), BeforeValidator(_whole)]
+Percentage = Annotated[
+    int,
+    BeforeValidator(_percentage),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": PERCENT_MAX}),
+]
+"""On the wire a number from 0 to 100; inside, whole millionths of a percent."""
+
+Currency = Annotated[str, Field(min_length=3, max_length=3), BeforeValidator(_currency)]
+Day = Annotated[date, BeforeValidator(_day)]
+Quantity = Annotated[int, Field(ge=1, le=QUANTITY_MAX), BeforeValidator(_whole)]
+Months = Annotated[int, Field(ge=1, le=MONTHS_MAX), BeforeValidator(_whole)]
+Version = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
+Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
+Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
+Key = Annotated[
+    Annotated[str, Field(min_length=1, max_length=255)] | None,
+    BeforeValidator(_identifier),
+    Field(description="Any text of your own. The same key and request again gives the same answer and does nothing."),
+]
+Attributes = Annotated[
+    dict[Word, Annotated[Annotated[str, Field(max_length=1000)] | bool | Decimal, BeforeValidator(_scalar)]],
+    Field(max_length=100),
+]
+Listed = BeforeValidator(_listed)
+"""For lists: understands one that was sent as JSON text."""
+
+
+class RampStep(BaseModel):
+    """A stretch of a ramp: so many months with a quantity of their own, or a higher price."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    months: Months
+    quantity: Annotated[Quantity | None, Field(description="The line's own quantity when left out.")] = None
+    uplift_pct: Annotated[Percentage, Field(description="How much the price rises for this stretch.")] = 0
+
+
+class LineItem(BaseModel):
+    """One line of a quote."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    product_id: Annotated[Identifier, Field(description="From catalog_search.")]
+    quantity: Annotated[Quantity, Field(description="How many.")]
+    discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
+    attributes: Annotated[Attributes, Field(description="Options of a configurable product; else free notes.")] = {}
+    notes: Notes | None = None
+    option_set: Annotated[
+        Word | None, Field(description="Names an alternative; lines without it belong to all of them.")
+    ] = None
+    ramp: Annotated[
+        list[RampStep], Field(max_length=60, description="Stretches that add up to term_months, for a recurring price.")
+    ] = []
+
+    def as_draft(self, number: int) -> DraftLine:
+        ramp = tuple(Segment(step.months, step.quantity, None, step.uplift_pct) for step in self.ramp)
+        return DraftLine(
+            number,
+            self.product_id,
+            self.quantity,
+            self.discount_pct,
+            self.attributes,
+            self.notes,
+            self.option_set,
+            ramp,
+        )
+
+
 Ignored = Any
 """Accepted whatever it is, and not looked at."""
 

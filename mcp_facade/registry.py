@@ -21,7 +21,7 @@ from cpq.db import Tx
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError, nearest
 from cpq.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
-from mcp_facade.arguments import require_shallow
+from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
 
 log = logging.getLogger("cpq.tools")
@@ -42,6 +42,7 @@ class Tool:
     is_destructive: bool
     subject: str | None
     is_job: bool
+    takes_key: bool
     run: Callable[..., Any]
     arguments: type[BaseModel]
     input_schema: dict[str, Any]
@@ -81,7 +82,8 @@ def tool(
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function whose first parameter is a `Tx` (one transaction) or a `Job` (long work).
 
-    `subject` names the argument that says which quote or product the call is about.
+    `subject` names the argument that says which quote or product the call is about. A tool that writes takes an
+    `idempotency_key`, whether or not its function wants to see it.
     """
     assert toolset in TOOLSETS, toolset
 
@@ -89,6 +91,9 @@ def tool(
         hints = typing.get_type_hints(function, include_extras=True)
         first, *rest = inspect.signature(function).parameters.values()
         fields: dict[str, Any] = {p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in rest}
+        takes_key = KEY in fields
+        if writes:
+            fields.setdefault(KEY, (Key, None))
         model = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
         output = TypeAdapter(hints["return"]).json_schema(mode="serialization", schema_generator=_WireSchema)
         return Tool(
@@ -101,6 +106,7 @@ def tool(
             is_destructive=is_destructive,
             subject=subject,
             is_job=hints[first.name] is Job,
+            takes_key=takes_key,
             run=function,
             arguments=model,
             input_schema=_untitled(model.model_json_schema(schema_generator=_WireSchema)),
@@ -126,7 +132,7 @@ class Registry:
         try:
             reply = self._run(call, tool, name, arguments)
         except CpqError as error:
-            reply = failure(error)
+            reply = failure(self._without_absent_tools(error))
         except Exception:
             log.exception("tool crashed", extra={"tool": label, "trace_id": call.trace_id})
             reply = internal_failure(call.trace_id)
@@ -160,6 +166,7 @@ class Registry:
         outcome = self._app.write(call, command, lambda tx: tool.run(tx, **given))
         if outcome.replayed:
             REPLAYS.labels(operation=tool.name).inc()
+            outcome.answer["outcome"] = "replayed"
         return success({**outcome.answer, "replayed": outcome.replayed})
 
     def _run_job(self, job: Job, tool: Tool, given: dict[str, Any]) -> Answer:
@@ -191,14 +198,24 @@ class Registry:
                 raise self._unknown(name)
             self._app.allow(call, command)
             given = _validate(tool, arguments)
+            command = _command(tool, given)
+            if not tool.takes_key:
+                given.pop(KEY, None)
             refusal = None
-            return tool, _command(tool, given), given
+            return tool, command, given
         except CpqError as error:
             refusal = error.code
             raise
         finally:
             if refusal is not None:
                 self._app.note(call, command, refusal.value)
+
+    def _without_absent_tools(self, error: CpqError) -> CpqError:
+        """A next call can be sent as it is, so it never names a tool that is switched off."""
+        for part in (error.details, *error.details.get("problems", ())):  # type: ignore[misc] # A list of objects.
+            if "next_call" in part and part["next_call"]["tool"] not in self.tools:
+                del part["next_call"]
+        return error
 
     def _unknown(self, name: str) -> CpqError:
         known = sorted(self.tools)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import multiprocessing
 import signal
 from collections import Counter, deque
@@ -15,7 +14,6 @@ from decimal import Decimal
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from cpq.catalog import finding
 from cpq.catalog.preparing import (
@@ -32,7 +30,7 @@ from cpq.catalog.preparing import (
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
-from cpq.db import AnyRow, JsonText, Tx, insert_many
+from cpq.db import AnyRow, JsonText, Tx, among, insert_many
 from cpq.errors import Code, CpqError, nearest
 from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
 
@@ -332,8 +330,4 @@ def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
 
 
 def _among(tx: Tx, table: sa.Table, column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
-    """One parameter however many values there are, so that the statement is prepared once."""
-    if tx.connection.dialect.name == "sqlite":
-        listed = sa.func.json_each(json.dumps(values)).table_valued("value")
-        return (table.c.tenant_id == tx.tenant_id) & column.in_(sa.select(listed.c.value))
-    return (table.c.tenant_id == tx.tenant_id) & (column == sa.any_(sa.cast(list(values), ARRAY(sa.Text))))
+    return (table.c.tenant_id == tx.tenant_id) & among(tx.connection, column, values)

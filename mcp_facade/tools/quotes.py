@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
-from cpq import catalog
+from cpq import catalog, quotes
 from cpq.access import Permission
 from cpq.db import Tx
-from cpq.views import CatalogPage, ProductDetail
-from mcp_facade.arguments import LIMIT_DEFAULT, Flag, Identifier, Ignored, Limit, Page, SearchText, capped
+from cpq.schema import QUOTE_STATUSES
+from cpq.views import CatalogPage, CreatedQuote, PricedQuoteView, ProductDetail, QuoteDetail, QuotePage
+from mcp_facade.arguments import (
+    LIMIT_DEFAULT,
+    LINES_MAX,
+    Currency,
+    Day,
+    Flag,
+    Identifier,
+    Ignored,
+    Key,
+    Limit,
+    LineItem,
+    Listed,
+    Months,
+    Notes,
+    Page,
+    Percentage,
+    SearchText,
+    Version,
+    Word,
+    capped,
+)
 from mcp_facade.registry import tool
 
 
@@ -64,4 +85,100 @@ def catalog_get(
     return catalog.get(tx, product_id, include_relationships=include_relationships)
 
 
-TOOLS = (catalog_search, catalog_get)
+@tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True)
+def quote_create(
+    tx: Tx,
+    *,
+    account_id: Annotated[Identifier, Field(description="The customer, for example `acct_acme_001`.")],
+    line_items: Annotated[
+        list[LineItem], Field(min_length=1, max_length=LINES_MAX, description="What is quoted, in order."), Listed
+    ],
+    deal_id: Annotated[Identifier | None, Field(description="Your own reference to the opportunity.")] = None,
+    currency: Annotated[Currency, Field(description="ISO 4217, for example `EUR`.")] = "USD",
+    term_months: Annotated[
+        Months | None, Field(description="How long recurring prices run. Without it each counts one billing period.")
+    ] = None,
+    start_date: Annotated[Day | None, Field(description="First day of the term, `2026-03-01`.")] = None,
+    end_date: Annotated[
+        Day | None, Field(description="Last day of the term, instead of term_months; needs start_date.")
+    ] = None,
+    notes: Annotated[Notes | None, Field(description="For the customer, on the quote.")] = None,
+    payment_terms: Annotated[
+        Word | None, Field(description="For example `net_30`, the standard; others may need an approval.")
+    ] = None,
+    idempotency_key: Key = None,
+) -> CreatedQuote:
+    """Create a draft quote for an account, with one line for each product.
+
+    Product ids come from catalog_search. For a `configurable` product, `attributes` sets its options (catalog_get with
+    include_relationships lists them); what is left out takes its default. `unit_price` and `subtotal` of the answer
+    are before discounts. Every problem of the call is in `details.problems`, and nothing is stored then. `warnings`
+    say what the products still require of each other. Next: quote_price.
+    """
+    quotes.require_few_lines(len(line_items), tx.settings.quote_lines_max, "/line_items")
+    draft = quotes.Draft(
+        account_id=account_id,
+        currency=currency,
+        lines=tuple(line.as_draft(number) for number, line in enumerate(line_items, 1)),
+        deal_id=deal_id,
+        term_months=term_months,
+        start_date=start_date,
+        end_date=end_date,
+        payment_terms=payment_terms,
+        notes=notes,
+    )
+    return quotes.create(tx, draft, idempotency_key=idempotency_key)
+
+
+@tool(title="Get a quote", toolset="quotes", needs=Permission.READ, subject="quote_id")
+def quote_get(
+    tx: Tx,
+    *,
+    quote_id: Annotated[Identifier, Field(description="The `quote_id` that quote_create gave.")],
+    include_pricing: Annotated[Flag, Field(description="Also return the totals.")] = True,
+    version: Annotated[Version | None, Field(description="An earlier version; the current one when left out.")] = None,
+) -> QuoteDetail:
+    """Read a quote: its terms, dates, status, lines and totals, as they stand now.
+
+    `priced_at` is null until quote_price has priced the current version. `valid_until` holds through the end of that
+    day where the account is. `version` and `edit` are what the tools that change a quote want back.
+    """
+    return quotes.get(tx, quote_id, include_pricing=include_pricing, version=version)
+
+
+@tool(title="Price a quote", toolset="quotes", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_price(
+    tx: Tx,
+    *,
+    quote_id: Annotated[Identifier, Field(description="The quote to price.")],
+    requested_discount_pct: Annotated[
+        Percentage, Field(description="A discount on the whole quote, on top of those of its lines.")
+    ] = 0,
+) -> PricedQuoteView:
+    """Price a quote exactly and check it against the policies.
+
+    A draft keeps the result (`stored` is true). Any other quote is only evaluated and stays as it was: use quote_revise
+    to change it. A draft that was rejected gets a new version with this price. A breach of policy is no error: it is
+    listed in `policy_violations`, with the role that must approve; then call approval_request. Pricing twice changes
+    nothing.
+    """
+    return quotes.price(tx, quote_id, requested_discount=requested_discount_pct)
+
+
+@tool(title="List quotes", toolset="quotes", needs=Permission.READ)
+def quote_list(
+    tx: Tx,
+    *,
+    account_id: Annotated[Identifier | None, Field(description="Only quotes for this account.")] = None,
+    status: Annotated[
+        Annotated[Word, WithJsonSchema({"type": "string", "enum": list(QUOTE_STATUSES)})] | None,
+        Field(description="Only quotes in this state."),
+    ] = None,
+    limit: Limit = LIMIT_DEFAULT,
+    page: Page = 1,
+) -> QuotePage:
+    """List quotes, newest first. Filters combine; `pagination.total` is the true number of hits."""
+    return quotes.list_quotes(tx, account_id=account_id, status=status, limit=capped(limit), page=page)
+
+
+TOOLS = (catalog_search, catalog_get, quote_create, quote_get, quote_price, quote_list)

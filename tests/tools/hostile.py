@@ -14,6 +14,11 @@ KNOWN: dict[str, list[Any]] = {
     "category": ["saas", "compressors", "dryers", "nothing"],
     "product_id": ["prod_pro_v2", "prod_qmb30", "prod_bdl_qmb30", "prod_none"],
     "page": [1, 1, 2, 1000],
+    "account_id": ["acct_acme_001", "acct_rheinstahl_010", "acct_none"],
+    "currency": ["USD", "usd", "EUR", "CLF"],
+    "attributes": [{}, {}, {"billing": "annual"}],
+    "end_date": [None, None, None, "2027-01-31"],
+    "ramp": [[], [], [], [{"months": 12, "uplift_pct": 3}]],
 }
 """What arguments of these names are in a valid call, so that it finds something."""
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,10 +24,13 @@ from tests.make import Tools
 from tests.tools.hostile import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
 
 SEED = 20261116
-CALLS = 2_000
-CALLS_ON_POSTGRESQL = 300
-CALLS_TO_COMPARE = 300
+CALLS = 400
+CALLS_ON_POSTGRESQL = 100
+CALLS_TO_COMPARE = 100
 CALLS_OF_PROOF = 50_000
+ONE_BY_ONE_MAX = 1_500
+"""A tool with lists of lines has thousands of places for a hostile value; `proof` tries them all."""
+
 ERROR_LENGTH_MAX = 10_000
 REFUSED_AGAIN_MAX = 300
 OUR_FAULTS = {Code.INTERNAL_ERROR, Code.UNAVAILABLE, Code.TIMEOUT, Code.RATE_LIMITED}
@@ -65,6 +69,11 @@ def made_arguments(tool: Tool, seed: int = SEED) -> Iterator[dict[str, Any]]:
     maker = Maker(tool.input_schema, seed)
     while True:
         yield maker.arguments()
+
+
+def some_by_one(tool: Tool, most: int = ONE_BY_ONE_MAX, **options: Any) -> list[dict[str, Any]]:
+    every = list(one_by_one(tool.input_schema, **options))
+    return every if len(every) <= most else random.Random(SEED).sample(every, most)
 
 
 def shown(arguments: Mapping[str, Any]) -> str:
@@ -117,7 +126,7 @@ def call_with_each(tools: Tools, tool: Tool, calls: Iterable[dict[str, Any]]) ->
 @each_tool
 def test_q01_no_arguments_bring_anything_but_a_result_or_the_envelope(unlimited: Tools, tool: Tool):
     if unlimited.app.settings.is_sqlite:
-        call_with_each(unlimited, tool, chain(one_by_one(tool.input_schema), islice(made_arguments(tool), CALLS)))
+        call_with_each(unlimited, tool, chain(some_by_one(tool), islice(made_arguments(tool), CALLS)))
     else:
         call_with_each(unlimited, tool, islice(made_arguments(tool), CALLS_ON_POSTGRESQL))
 
@@ -129,10 +138,16 @@ def test_q01_very_many_arguments_bring_nothing_else_either(sqlite_unlimited: Too
     call_with_each(sqlite_unlimited, tool, islice(made_arguments(tool, seed), CALLS_OF_PROOF // 4))
 
 
+@pytest.mark.proof
+@each_tool
+def test_q01_no_hostile_value_in_any_place_does(sqlite_unlimited: Tools, tool: Tool):
+    call_with_each(sqlite_unlimited, tool, one_by_one(tool.input_schema))
+
+
 @each_tool
 def test_both_databases_answer_alike(sqlite_unlimited: Tools, cluster, postgres_template: str, tool: Tool):
     database = make.copy_of(cluster, postgres_template)
-    texts = one_by_one(tool.input_schema, values=(*SYNTAX, *SCRIPTS))
+    texts = some_by_one(tool, values=(*SYNTAX, *SCRIPTS), most=ONE_BY_ONE_MAX // 4)
     with opened(read_settings({}, database_url=cluster.url(database))) as postgres_unlimited:
         for arguments in chain(texts, islice(made_arguments(tool), CALLS_TO_COMPARE)):
             one = sqlite_unlimited.reply(tool.name, arguments)
@@ -154,7 +169,8 @@ def lasting(value: Any) -> Any:
 def test_what_the_schema_allows_is_understood(sqlite_unlimited: Tools, tool: Tool):
     maker = Maker(tool.input_schema, SEED)
     codes = {sqlite_unlimited.reply(tool.name, maker.valid_arguments()).code for _ in range(500)}
-    assert "OK" in codes
+    if tool.subject != "quote_id":  # There are no quotes to be found.
+        assert "OK" in codes
     assert codes <= {"OK", Code.NOT_FOUND}
 
 

@@ -1,0 +1,53 @@
+"""Accounts as a seller looks for them: by words of the name or id, and one in full."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from cpq.db import Tx
+from cpq.errors import Code, CpqError, next_call
+from cpq.schema import account
+from cpq.views import AccountDetail, AccountPage, pagination
+
+WORDS_MAX = 10
+
+_SUMMARY = ("id", "name", "segment", "region", "country", "currency", "active")
+_DETAIL = (*_SUMMARY, "tax_zone", "tax_status", "tax_note", "locale", "time_zone", "contact", "address")
+
+
+def search_accounts(tx: Tx, *, query: str | None, active_only: bool, limit: int, page: int) -> AccountPage:
+    """Accounts whose name or id has every word, by name; all of them without words."""
+    mine = [account.c.tenant_id == tx.tenant_id]
+    if active_only:
+        mine.append(account.c.active == sa.literal(True, account.c.active.type))
+    mine += [_has(word) for word in (query or "").split()[:WORDS_MAX]]
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(account).where(*mine)) or 0
+    chosen = sa.select(*(account.c[name] for name in _SUMMARY)).where(*mine).order_by(account.c.name, account.c.id)
+    rows = tx.connection.execute(chosen.limit(limit).offset((page - 1) * limit))
+    items = [dict(zip(_SUMMARY, row, strict=True)) for row in rows]
+    return {"items": items, "pagination": pagination(total, page, limit)}  # type: ignore[typeddict-item] # Exactly these.
+
+
+def get_account(tx: Tx, account_id: str) -> AccountDetail:
+    names = (*_DETAIL, "price_book_id", "created_at", "updated_at")
+    columns = [account.c[name] for name in names]
+    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == account_id)
+    row = tx.connection.execute(sa.select(*columns).where(mine)).one_or_none()
+    if row is None:
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"There is no account {account_id!r}.",
+            field="/account_id",
+            next_call=next_call("account_search", query=account_id.removeprefix("acct_")[:64]),
+        )
+    detail = dict(zip(names, row, strict=True))
+    detail["price_book"] = detail.pop("price_book_id")
+    return detail  # type: ignore[return-value] # Exactly these.
+
+
+def _has(word: str) -> sa.ColumnElement[bool]:
+    """Anywhere in the name or the id. SQLite folds only Latin letters, so the word is tried as it is written, too."""
+    lowered = [
+        sa.func.lower(column).contains(word.lower(), autoescape=True) for column in (account.c.name, account.c.id)
+    ]
+    return sa.or_(*lowered, account.c.name.contains(word, autoescape=True))

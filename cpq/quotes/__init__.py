@@ -1,0 +1,329 @@
+"""The quote: created, changed, priced, revised, sent, accepted. Each command gathers, decides, then records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpq import pricing
+from cpq.catalog import facts
+from cpq.db import AnyRow, Tx
+from cpq.errors import Code, CpqError, bad_field, next_call
+from cpq.pricing import request as pricing_request
+from cpq.quotes import storing, viewing
+from cpq.quotes.changing import Changes, changed_draft, require_few_lines
+from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
+from cpq.quotes.deciding import Verdict, decide
+from cpq.quotes.life import Move, after
+from cpq.quotes.storing import Quote
+from cpq.quotes.viewing import get, list_quotes
+from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved
+
+__all__ = [
+    "Changes",
+    "Draft",
+    "DraftLine",
+    "accept",
+    "cancel",
+    "clone",
+    "create",
+    "decline",
+    "get",
+    "list_quotes",
+    "price",
+    "require_few_lines",
+    "revise",
+    "send",
+    "update",
+]
+
+
+def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
+    """A new quote, version 1, a draft with list prices and line discounts; `price` makes them final."""
+    composed = compose(tx, draft)
+    quote_id = tx.new_id("Q-")
+    storing.add_quote(tx, quote_id, composed)
+    return viewing.created(tx, quote_id, composed, idempotency_key)
+
+
+def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
+    """Price a draft and store it; any other quote is only evaluated, because what was submitted stays as it was."""
+    found = storing.load(tx, quote_id, for_update=True)
+    if found.status != "draft":
+        return _evaluate(tx, found, requested_discount)
+    composed = compose(tx, found.as_draft(requested_discount=requested_discount))
+    verdict = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
+    if found.version.status == "rejected":
+        storing.add_version(tx, quote_id, found.root.version + 1, composed, priced_at=tx.now)
+    elif found.version.priced_at is not None and _is_same(found, composed):
+        return viewing.priced(found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
+    else:
+        storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=tx.now)
+    found = _settle(tx, found, composed)
+    return viewing.priced(found, composed, verdict, priced_at=tx.now, outcome="changed")
+
+
+def update(
+    tx: Tx, quote_id: str, changes: Changes, *, expected_version: int, expected_edit: int | None = None
+) -> QuoteMoved:
+    """Change lines, terms or notes of a draft. Its price is reckoned again and waits for the next `price`."""
+    found = _open(tx, quote_id, expected_version, expected_edit)
+    after(found.status, Move.EDIT, quote_id, found.root.version)
+    if found.version.status == "rejected":
+        raise CpqError(
+            Code.CONFLICT,
+            f"Version {found.root.version} was rejected and stays as it was; a revision opens the next one.",
+            field="/quote_id",
+            next_call=next_call("quote_revise", quote_id=quote_id, expected_version=found.root.version),
+        )
+    before = found.as_draft()
+    draft = changed_draft(before, changes, quote_id)
+    if changes.add_lines:
+        require_few_lines(len(draft.lines), tx.settings.quote_lines_max, "/add_lines")
+    if draft == before:
+        return viewing.moved(found, "Nothing to change.", outcome="no_change")
+    composed = compose(tx, draft)
+    storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=None)
+    found = _settle(tx, found, composed)
+    return viewing.moved(found, "Quote changed; price it again.", warnings=composed.advice)
+
+
+def revise(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
+    """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
+    found = _open(tx, quote_id, expected_version)
+    if found.version.status != "rejected":
+        after(found.status, Move.REVISE, quote_id, found.root.version)
+    composed = compose(tx, found.as_draft())
+    version = found.root.version + 1
+    storing.add_version(tx, quote_id, version, composed, priced_at=None)
+    found = _settle(tx, found, composed)
+    return viewing.moved(found, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
+
+
+def clone(tx: Tx, quote_id: str, *, account_id: str | None = None) -> CreatedQuote:
+    """A new draft with the same lines and terms, for the same or another account. Approvals do not come along."""
+    found = storing.load(tx, quote_id)
+    lines = [replace(line, number=number) for number, line in enumerate(found.as_draft().lines, 1)]
+    draft = found.as_draft(lines=tuple(lines), requested_discount=0)
+    return create(tx, replace(draft, account_id=account_id or draft.account_id))
+
+
+def cancel(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
+    """End the current version. Where an earlier one was sent, that one is current again; else the quote is over."""
+    found = _open(tx, quote_id, expected_version)
+    after(found.status, Move.CANCEL, quote_id, found.root.version)
+    storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=reason)
+    sent = _sent_version(tx, quote_id)
+    if sent is None:
+        storing.move(tx, found, status="cancelled")
+        return viewing.moved(storing.load(tx, quote_id), "Quote cancelled.")
+    earlier = storing.load(tx, quote_id, version=sent).version
+    storing.move(tx, found, **_of_version(earlier), status="sent")
+    return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, holds again.")
+
+
+def send(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
+    """Mark the current version as sent to the customer; the version sent before it is superseded.
+
+    A draft can be sent when it is priced, complete, and no policy asks for an approval; else it must be approved.
+    """
+    found = _open(tx, quote_id, expected_version)
+    status = after(found.status, Move.SEND, quote_id, found.root.version)
+    if found.status == "draft":
+        _require_sendable(tx, found)
+    earlier = _sent_version(tx, quote_id)
+    if earlier is not None:
+        reason = f"version {found.root.version} was sent"
+        storing.move_version(tx, quote_id, earlier, status="superseded", reason=reason)
+    storing.move_version(tx, quote_id, found.root.version, status=status)
+    storing.move(tx, found, status=status)
+    return viewing.moved(storing.load(tx, quote_id), "Quote sent.")
+
+
+def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
+    """The customer takes the sent version; of several option sets, one. The others are void."""
+    found = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
+    draft = found.as_draft()
+    chosen = _chosen_set(draft, option_set)
+    changes = {}
+    reason = None
+    if chosen is not None and chosen != found.version.option_set:
+        record = next(row for row in storing.pricings(tx, quote_id, found.version.version) if row.option_set == chosen)
+        changes = {name: record.result[name] for name in ("subtotal", "discount_total", "tax_total", "total")}
+    if len(draft.option_sets) > 1:
+        void = ", ".join(name for name in draft.option_sets if name != chosen)
+        reason = f"option set {chosen} was accepted; {void} void"
+    storing.move_version(
+        tx, quote_id, found.version.version, status="accepted", option_set=chosen, reason=reason, **changes
+    )
+    return _conclude(tx, found, "accepted", "Quote accepted.")
+
+
+def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
+    """The customer does not take the sent version."""
+    found = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
+    storing.move_version(tx, quote_id, found.version.version, status="declined", reason=reason)
+    return _conclude(tx, found, "declined", "Quote declined.")
+
+
+def _evaluate(tx: Tx, found: Quote, requested_discount: int) -> PricedQuoteView:
+    """What the stored lines would cost with this request, reckoned from what was gathered for them then."""
+    records = storing.pricings(tx, found.id, found.version.version)
+    records.sort(key=lambda row: row.option_set != (found.version.option_set or ""))
+    requests = [pricing_request.load(row.request) for row in records]
+    priced = [pricing.price(request._replace(requested_discount=requested_discount)) for request in requests]
+    draft = found.as_draft(requested_discount=requested_discount)
+    verdict = _verdict(tx, draft, priced)
+    return viewing.evaluated(found, [row.option_set for row in records], priced, verdict)
+
+
+def _verdict(tx: Tx, draft: Draft, priced: list[pricing.PricedQuote]) -> Verdict:
+    buyer = facts.account_facts(tx, draft.account_id)
+    assert buyer is not None, "a quote's account is never deleted"
+    ids = {line.product_id for line in draft.lines}
+    return decide(tx, draft, buyer, facts.product_facts(tx, ids, currency=draft.currency, buyer=buyer), priced)
+
+
+def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:
+    """The quote, locked, and still as the caller saw it."""
+    found = storing.load(tx, quote_id, for_update=True)
+    root = found.root
+    if root.version != expected_version or (expected_edit is not None and root.edit != expected_edit):
+        raise _stale(found, expected_version)
+    return found
+
+
+def _stale(found: Quote, expected_version: int) -> CpqError:
+    root = found.root
+    return CpqError(
+        Code.CONFLICT,
+        f"The quote has moved: it is at version {root.version}, edit {root.edit}, {found.status}.",
+        field="/expected_version" if root.version != expected_version else "/expected_edit",
+        expected_version=expected_version,
+        version=root.version,
+        edit=root.edit,
+        status=found.status,
+        next_call=next_call("quote_get", quote_id=found.id),
+    )
+
+
+def _is_same(found: Quote, composed: Composition) -> bool:
+    return bool(
+        found.version.hashes == dict(composed.hashes)
+        and found.version.valid_until == composed.valid_until
+        and found.version.requested_discount == composed.draft.requested_discount
+    )
+
+
+def _settle(tx: Tx, found: Quote, composed: Composition) -> Quote:
+    """Bring the root in line with the version that was just written, and read it again."""
+    is_new = found.version.status != "draft"
+    storing.move(
+        tx,
+        found,
+        version=found.root.version + is_new,
+        status="draft",
+        deal_id=composed.draft.deal_id,
+        total=composed.priced.total,
+        valid_until=composed.valid_until,
+        expires_at=composed.expires_at,
+    )
+    return storing.load(tx, found.id)
+
+
+def _of_version(version: AnyRow) -> dict[str, object]:
+    return {name: getattr(version, name) for name in ("version", "total", "valid_until", "expires_at")}
+
+
+def _sent_version(tx: Tx, quote_id: str) -> int | None:
+    """The version that the customer has in hand, if any."""
+    return next((number for number, status in storing.statuses(tx, quote_id).items() if status == "sent"), None)
+
+
+def _require_sendable(tx: Tx, found: Quote) -> None:
+    if found.version.status == "rejected" or found.version.priced_at is None or found.root.expires_at <= tx.now:
+        raise CpqError(
+            Code.CONFLICT,
+            "The quote has no current price.",
+            field="/quote_id",
+            next_call=next_call("quote_price", quote_id=found.id),
+        )
+    draft = found.as_draft()
+    priced = [storing.result_of(row) for row in storing.pricings(tx, found.id, found.root.version)]
+    verdict = _verdict(tx, draft, priced)
+    if verdict.blocking:
+        first = verdict.blocking[0]
+        raise CpqError(
+            Code.POLICY_BLOCKED,
+            f"{first.policy_name}: {first.description}",
+            policy_violations=[dict(violation) for violation in verdict.view()],
+            next_call=next_call("quote_price", quote_id=found.id),
+        )
+    if verdict.approval_required:
+        raise CpqError(
+            Code.CONFLICT,
+            "A policy asks for an approval of this version before it is sent.",
+            field="/quote_id",
+            policy_violations=[dict(violation) for violation in verdict.view()],
+            next_call=next_call("approval_request", quote_id=found.id, justification="Say why this deal deserves it."),
+        )
+    _require_complete(tx, found, draft)
+
+
+def _require_complete(tx: Tx, found: Quote, draft: Draft) -> None:
+    buyer = facts.account_facts(tx, draft.account_id)
+    assert buyer is not None
+    ids = {line.product_id for line in draft.lines}
+    products = facts.product_facts(tx, ids, currency=draft.currency, buyer=buyer)
+    for name in draft.option_sets or [""]:
+        lines = [line for line in draft.lines if line.option_set in (None, name)]
+        if missing := broken_relations(lines, products):
+            raise CpqError(
+                Code.CONFIGURATION_INVALID,
+                missing[0],
+                problems=[{"code": Code.CONFIGURATION_INVALID.value, "message": message} for message in missing],
+                next_call=next_call("quote_get", quote_id=found.id),
+            )
+
+
+def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
+    """The version the customer has in hand. It need not be the current one: a revision may be in the making."""
+    found = storing.load(tx, quote_id, for_update=True)
+    sent = _sent_version(tx, quote_id)
+    if sent is None:
+        after(found.status, move, quote_id, found.root.version)
+        raise _stale(found, expected_version)
+    found = storing.load(tx, quote_id, version=sent)
+    if found.version.expires_at <= tx.now:
+        after("expired", move, quote_id, found.root.version)
+    if sent != expected_version:
+        raise CpqError(
+            Code.CONFLICT,
+            f"Version {expected_version} is not what was sent last; version {sent} is.",
+            field="/expected_version",
+            version=sent,
+            next_call=next_call("quote_get", quote_id=quote_id),
+        )
+    return found
+
+
+def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
+    names = draft.option_sets
+    if option_set is None and len(names) <= 1:
+        return names[0] if names else None
+    if option_set not in names:
+        raise bad_field(
+            "/option_set",
+            "Say which option set the customer takes." if names else "The quote has no option sets.",
+            allowed=names,
+        )
+    return option_set
+
+
+def _conclude(tx: Tx, found: Quote, status: str, message: str) -> QuoteMoved:
+    """The customer has spoken: the version that was sent is the quote, and a revision in the making is dropped."""
+    sent = found.version.version
+    for number in range(sent + 1, found.root.version + 1):
+        storing.move_version(tx, found.id, number, status="cancelled", reason=f"version {sent} was {status}")
+    now = storing.load(tx, found.id, version=sent)
+    storing.move(tx, found, **_of_version(now.version), status=status)
+    return viewing.moved(storing.load(tx, found.id), message)

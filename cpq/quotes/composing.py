@@ -1,0 +1,441 @@
+"""From what is asked to what it costs: gathers the facts, checks them all at once, and prices every option set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from cpq import configuring, pricing
+from cpq.catalog import facts
+from cpq.catalog.facts import AccountFacts, ProductFacts
+from cpq.catalog.rows import Relation
+from cpq.db import JsonText, Tx
+from cpq.errors import Code, CpqError, next_call
+from cpq.money import to_micro
+from cpq.policy.facts import LineInputs, QuoteInputs
+from cpq.pricing import request as pricing_request
+from cpq.pricing import result as pricing_result
+from cpq.pricing import terms
+from cpq.pricing.request import Adjustment, Line, Request, Segment
+from cpq.pricing.result import PricedLine, PricedQuote
+from cpq.pricing.waterfall import choose
+from cpq.quotes.life import end_of_day, local_day
+from cpq.text import canonical_json, digest
+
+PROBLEMS_MAX = 50
+MODELS_MAX = 2_000
+CODE_ORDER = (
+    Code.VALIDATION_ERROR,
+    Code.NOT_FOUND,
+    Code.CONFLICT,
+    Code.CURRENCY_MISMATCH,
+    Code.CONFIGURATION_INVALID,
+)
+"""Of several problems the first in this order gives the answer its code."""
+
+
+@dataclass(frozen=True)
+class DraftLine:
+    """A line as it is asked for. Percentages are whole millionths of a percent."""
+
+    number: int
+    product_id: str
+    quantity: int
+    discount_pct: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    notes: str | None = None
+    option_set: str | None = None
+    ramp: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A quote as it is asked for, before anybody looked anything up."""
+
+    account_id: str
+    currency: str
+    lines: tuple[DraftLine, ...]
+    deal_id: str | None = None
+    term_months: int | None = None
+    start_date: date | None = None
+    end_date: date | None = None
+    """Given instead of `term_months`: the last day of a term that ends with another contract."""
+    payment_terms: str | None = None
+    notes: str | None = None
+    requested_discount: int = 0
+    option_set: str | None = None
+
+    @property
+    def option_sets(self) -> list[str]:
+        """The names of its alternatives, in the order they first appear; empty for an ordinary quote."""
+        return list(dict.fromkeys(line.option_set for line in self.lines if line.option_set))
+
+
+@dataclass(frozen=True)
+class PricedSet:
+    """One alternative, or the whole quote when it has none: what was asked of the pricer, and its answer."""
+
+    name: str
+    request: Request
+    priced: PricedQuote
+    request_json: JsonText
+    result_json: JsonText
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A draft with everything that follows from it."""
+
+    draft: Draft
+    buyer: AccountFacts
+    products: Mapping[str, ProductFacts]
+    sets: tuple[PricedSet, ...]
+    """The selected one first."""
+    payment_terms: str
+    end_date: date | None
+    valid_until: date
+    expires_at: datetime
+    hashes: Mapping[str, str]
+    advice: tuple[str, ...]
+
+    @property
+    def priced(self) -> PricedQuote:
+        return self.sets[0].priced
+
+    @property
+    def fingerprint(self) -> str:
+        return self.hashes["result"]
+
+    def priced_lines(self) -> dict[int, PricedLine]:
+        """Every line's price by its number: that of the selected set where the line is in it, else of its own set."""
+        found: dict[int, PricedLine] = {}
+        for one in self.sets:
+            for line in one.priced.lines:
+                found.setdefault(int(line.id), line)
+        return found
+
+
+def compose(tx: Tx, draft: Draft) -> Composition:
+    """Look everything up and price it; CpqError with every problem at once when it cannot be."""
+    buyer = facts.account_facts(tx, draft.account_id)
+    if buyer is None:
+        _refuse([_no_account(draft.account_id)])
+        raise AssertionError
+    product_ids = {line.product_id for line in draft.lines}
+    products = facts.product_facts(tx, product_ids, currency=draft.currency, buyer=buyer)
+    problems = [*_account_problems(buyer), *_term_problems(tx, draft)]
+    choices: dict[int, Mapping[str, str]] = {}
+    for index, line in enumerate(draft.lines):
+        problems += _line_problems(index, line, products.get(line.product_id), choices)
+    request = _request(tx, draft, buyer, products, choices)
+    problems += _unpriced(tx, draft, request)
+    _refuse(problems)
+    request = _with_adjustments(tx, draft, request, buyer, products)
+    sets = tuple(_price(name, request, draft) for name in _in_order(draft))
+    today = local_day(tx.now, buyer.time_zone)
+    valid_until = today + timedelta(days=tx.policies.terms.validity_days)
+    return Composition(
+        draft=draft,
+        buyer=buyer,
+        products=products,
+        sets=sets,
+        payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
+        end_date=_last_day(draft),
+        valid_until=valid_until,
+        expires_at=end_of_day(valid_until, buyer.time_zone),
+        hashes=_hashes(tx, buyer, products, sets),
+        advice=broken_relations(draft.lines, products),
+    )
+
+
+def broken_relations(lines: Iterable[DraftLine], products: Mapping[str, ProductFacts]) -> tuple[str, ...]:
+    """What the products of the quote require or exclude and do not find. A draft may lack it, a sent quote may not."""
+    relations = [
+        configuring.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
+        for product in products.values()
+        for r in product.relations
+    ]
+    if not relations:
+        return ()
+    quoted = [configuring.QuotedProduct(line.product_id, line.quantity) for line in lines]
+    return tuple(problem.message for problem in configuring.check_relations(quoted, relations).problems)
+
+
+def _in_order(draft: Draft) -> list[str]:
+    names = draft.option_sets or [""]
+    first = draft.option_set if draft.option_set in names else names[0]
+    return [first, *(name for name in names if name != first)]
+
+
+def _price(name: str, request: Request, draft: Draft) -> PricedSet:
+    if name:
+        inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
+        request = request._replace(lines=tuple(line for line in request.lines if line.id in inside))
+    priced = pricing.price(request)
+    return PricedSet(
+        name,
+        request,
+        priced,
+        JsonText(canonical_json(pricing_request.dump(request))),
+        JsonText(canonical_json(pricing_result.dump(priced))),
+    )
+
+
+def _request(
+    tx: Tx,
+    draft: Draft,
+    buyer: AccountFacts,
+    products: Mapping[str, ProductFacts],
+    choices: Mapping[int, Mapping[str, str]],
+) -> Request:
+    terms_ = tx.policies.terms
+    categories = {row.tax_category for product in products.values() for row in product.rows}
+    return Request(
+        currency=draft.currency,
+        as_of=local_day(tx.now, buyer.time_zone).isoformat(),
+        lines=tuple(
+            Line(str(line.number), line.product_id, line.quantity, line.discount_pct, choices.get(index, {}), line.ramp)
+            for index, line in enumerate(draft.lines)
+        ),
+        products={id_: product.for_pricing for id_, product in products.items()},
+        price_books=buyer.price_books,
+        tax_rates={
+            category: to_micro(tx.policies.tax_rate(buyer.tax_zone, category)) for category in sorted(categories)
+        },
+        tax_status=buyer.tax_status,
+        tax_note=buyer.tax_note,
+        term_months=draft.term_months,
+        starts_on=draft.start_date.isoformat() if draft.start_date else None,
+        ends_on=draft.end_date.isoformat() if draft.end_date else None,
+        requested_discount=draft.requested_discount,
+        rounding=terms_.rounding.value,
+        tax_rounding=terms_.tax_rounding.value,
+        part_periods=terms_.part_periods.value,
+    )
+
+
+def _with_adjustments(
+    tx: Tx, draft: Draft, request: Request, buyer: AccountFacts, products: Mapping[str, ProductFacts]
+) -> Request:
+    """What the pricing rules do to each line, decided from facts that are known before it has a price."""
+    if not tx.policies.pricing:
+        return request
+    quote = quote_inputs(tx, draft, buyer)
+    lines = []
+    for line, asked in zip(request.lines, draft.lines, strict=True):
+        inputs = LineInputs(**line_inputs(asked, products[asked.product_id], billing_period(request, asked.product_id)))
+        found = tx.policies.adjustments(quote, inputs)
+        adjustments = tuple(
+            # The rules write what comes off as a negative number, the pricer takes it as what comes off.
+            Adjustment(a.rule_id, a.kind, to_micro(a.value if a.kind == "markup" else -a.value), a.base, a.stacking)
+            for a in found
+        )
+        lines.append(line._replace(adjustments=adjustments) if adjustments else line)
+    return request._replace(lines=tuple(lines))
+
+
+def quote_inputs(tx: Tx, draft: Draft, buyer: AccountFacts) -> QuoteInputs:
+    return QuoteInputs(
+        currency=draft.currency,
+        term_months=None if draft.term_months is None else Decimal(draft.term_months),
+        payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
+        segment=buyer.segment,
+        region=buyer.region,
+        country=buyer.country,
+    )
+
+
+def line_inputs(line: DraftLine, product: ProductFacts, period: str) -> dict[str, Any]:
+    return {
+        "line_id": str(line.number),
+        "product_id": product.id,
+        "sku": product.sku,
+        "category": product.category,
+        "product_type": product.product_type,
+        "quantity": Decimal(line.quantity),
+        "billing_period": period,
+        "attributes": {**line.attributes, **product.attributes},  # What the catalogue says cannot be unsaid.
+    }
+
+
+def billing_period(request: Request, product_id: str) -> str:
+    listed, contracted = choose(request, product_id)
+    row = contracted or listed
+    assert row is not None
+    return row.billing_period
+
+
+def _account_problems(buyer: AccountFacts) -> list[CpqError]:
+    if buyer.active:
+        return []
+    return [CpqError(Code.CONFLICT, f"Account {buyer.id!r} is not active.", field="/account_id")]
+
+
+def _no_account(account_id: str) -> CpqError:
+    return CpqError(
+        Code.NOT_FOUND,
+        f"There is no account {account_id!r}.",
+        field="/account_id",
+        next_call=next_call("account_search", query=account_id[:64]),
+        hint="Account ids look like acct_acme_001; account_search (toolset deals) finds them by name.",
+    )
+
+
+def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
+    problems = [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"The months of a ramp add up to term_months ({draft.term_months or 'not given'}).",
+            field=f"/line_items/{index}/ramp",
+            expected=draft.term_months,
+            actual=sum(segment.months for segment in line.ramp),
+        )
+        for index, line in enumerate(draft.lines)
+        if line.ramp and sum(segment.months for segment in line.ramp) != draft.term_months
+    ]
+    return [*problems, *_end_problems(tx, draft)]
+
+
+def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
+    if draft.end_date is None:
+        return []
+    if draft.term_months is not None or draft.start_date is None or draft.end_date < draft.start_date:
+        return [
+            CpqError(
+                Code.VALIDATION_ERROR,
+                "end_date needs a start_date on or before it, and stands instead of term_months.",
+                field="/end_date",
+            )
+        ]
+    whole = terms.whole_months(draft.start_date, draft.end_date + timedelta(days=1))
+    if tx.policies.terms.part_periods != "whole_months" or terms.last_day(draft.start_date, whole) == draft.end_date:
+        return []
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            "The term is not a whole number of months, which is what terms.yaml asks for.",
+            field="/end_date",
+            allowed=[terms.last_day(draft.start_date, months).isoformat() for months in (whole, whole + 1) if months],
+        )
+    ]
+
+
+def _line_problems(
+    index: int, line: DraftLine, product: ProductFacts | None, choices: dict[int, Mapping[str, str]]
+) -> list[CpqError]:
+    at = f"/line_items/{index}"
+    if product is None:
+        return [
+            CpqError(
+                Code.NOT_FOUND,
+                f"There is no product {line.product_id!r}.",
+                field=f"{at}/product_id",
+                next_call=next_call("catalog_search", query=line.product_id[:64]),
+            )
+        ]
+    problems = []
+    if not product.active:
+        substitute = next((r.product_id for r in product.relations if r.kind == "substitute"), None)
+        call = next_call("catalog_get", product_id=substitute) if substitute else None
+        problems.append(
+            CpqError(
+                Code.CONFLICT,
+                f"{product.name} ({product.id}) is no longer sold.",
+                field=f"{at}/product_id",
+                next_call=call or next_call("catalog_search", category=product.category),
+            )
+        )
+    checked = _model(product).check(line.attributes)
+    problems += [
+        CpqError(
+            Code.CONFIGURATION_INVALID,
+            problem.message,
+            field=f"{at}/attributes" + (f"/{problem.option}" if problem.option else ""),
+            **{name: value for name, value in problem.details().items() if name not in ("message", "option")},
+            next_call=next_call("catalog_get", product_id=product.id, include_relationships=True),
+        )
+        for problem in checked.problems
+    ]
+    if product.options:
+        choices[index] = {name: as_text(value) for name, value in checked.choices.items()}
+    return problems
+
+
+def _model(product: ProductFacts) -> configuring.Model:
+    """A product's options and rules, compiled once for as long as they stay as they are."""
+    model = _MODELS.get(product.content_hash)
+    if model is None:
+        if len(_MODELS) >= MODELS_MAX:
+            _MODELS.clear()
+        model = _MODELS[product.content_hash] = configuring.compile_model(product.options, product.rules)
+    return model
+
+
+_MODELS: dict[str, configuring.Model] = {}
+
+
+def as_text(value: object) -> str:
+    """A choice as the price rows spell it: `208`, `true`, `water`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+
+
+def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
+    """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
+    lacking: dict[str, str] = {}
+    for id_, product in request.products.items():
+        for part in (id_, *(component.product_id for component in product.components)):
+            if part not in request.products or choose(request, part) == (None, None):
+                lacking.setdefault(id_, part)
+    if not lacking:
+        return []
+    known = facts.currencies_of(tx, set(lacking.values()))
+    return [
+        CpqError(
+            Code.CURRENCY_MISMATCH,
+            f"{lacking[line.product_id]} has no price in {draft.currency} that holds today for this account.",
+            field=f"/line_items/{index}/product_id",
+            currency=draft.currency,
+            allowed=known.get(lacking[line.product_id], []),
+            next_call=next_call("catalog_get", product_id=lacking[line.product_id]),
+        )
+        for index, line in enumerate(draft.lines)
+        if line.product_id in lacking
+    ]
+
+
+def _refuse(problems: Sequence[CpqError]) -> None:
+    """Raise one error that tells them all; nothing was stored yet."""
+    if not problems:
+        return
+    ordered = sorted(problems, key=lambda problem: CODE_ORDER.index(problem.code))
+    first = ordered[0]
+    more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
+    listed = [
+        {"code": problem.code.value, "message": problem.message, **problem.details}
+        for problem in ordered[:PROBLEMS_MAX]
+    ]
+    raise CpqError(first.code, first.message + more, **{**first.details, "problems": listed})
+
+
+def _last_day(draft: Draft) -> date | None:
+    if draft.start_date is None or draft.term_months is None:
+        return draft.end_date
+    return terms.last_day(draft.start_date, draft.term_months)
+
+
+def _hashes(
+    tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts], sets: Sequence[PricedSet]
+) -> dict[str, str]:
+    """Of everything the price rests on, and of the price itself."""
+    catalog = [buyer.content_hash, *(products[id_].content_hash for id_ in sorted(products))]
+    return {
+        "catalog": digest(catalog),
+        "policies": tx.policies.content_hash,
+        "request": digest(one.request_json for one in sets),
+        "result": digest(one.result_json for one in sets),
+    }

@@ -1,0 +1,211 @@
+"""The deals toolset: what happens to a quote between its draft and the customer's word. Agents read the docstrings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from cpq import catalog, quotes
+from cpq.access import Permission
+from cpq.db import Tx
+from cpq.quotes.changing import CLEARABLE
+from cpq.views import AccountDetail, AccountPage, CreatedQuote, QuoteMoved
+from mcp_facade.arguments import (
+    LIMIT_DEFAULT,
+    LINES_MAX,
+    Attributes,
+    Day,
+    Flag,
+    Identifier,
+    Limit,
+    LineItem,
+    Listed,
+    Months,
+    Notes,
+    Page,
+    Percentage,
+    Quantity,
+    SearchText,
+    Version,
+    Word,
+    capped,
+)
+from mcp_facade.registry import tool
+
+QuoteId = Annotated[Identifier, Field(description="The quote.")]
+ExpectedVersion = Annotated[
+    Version, Field(description="The `version` you last read; when the quote has moved on, nothing is done.")
+]
+Reason = Annotated[Annotated[Notes, Field(max_length=2000)] | None, Field(description="Why, in a sentence.")]
+
+
+class LineChange(BaseModel):
+    """What to set on one line; what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    line_id: Identifier
+    quantity: Quantity | None = None
+    discount_pct: Percentage | None = None
+    attributes: Attributes | None = None
+    notes: Notes | None = None
+
+
+@tool(title="Search accounts", toolset="deals", needs=Permission.READ)
+def account_search(
+    tx: Tx,
+    *,
+    query: Annotated[SearchText, Field(description="Words of the name or the id; all accounts when left out.")] = None,
+    active_only: Annotated[Flag, Field(description="Leave out accounts that are closed.")] = True,
+    limit: Limit = LIMIT_DEFAULT,
+    page: Page = 1,
+) -> AccountPage:
+    """Find the customer to quote for. Every word must be in the name or the id; ordered by name."""
+    return catalog.search_accounts(tx, query=query, active_only=active_only, limit=capped(limit), page=page)
+
+
+@tool(title="Get an account", toolset="deals", needs=Permission.READ, subject="account_id")
+def account_get(
+    tx: Tx, *, account_id: Annotated[Identifier, Field(description="The `id` of an account from account_search.")]
+) -> AccountDetail:
+    """Read one account: where it is, in which currency it buys, its price book, tax status, language and time zone."""
+    return catalog.get_account(tx, account_id)
+
+
+@tool(title="Change a draft", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_update(
+    tx: Tx,
+    *,
+    quote_id: QuoteId,
+    expected_version: ExpectedVersion,
+    expected_edit: Annotated[
+        Version | None, Field(description="The `edit` you last read: also refuses when the same draft was changed.")
+    ] = None,
+    add_lines: Annotated[list[LineItem], Field(max_length=LINES_MAX, description="New lines."), Listed] = [],  # noqa: B006
+    change_lines: Annotated[
+        list[LineChange], Field(max_length=LINES_MAX, description="Fields to set on lines."), Listed
+    ] = [],  # noqa: B006
+    remove_lines: Annotated[list[Identifier], Field(max_length=LINES_MAX, description="Line ids."), Listed] = [],  # noqa: B006
+    deal_id: Identifier | None = None,
+    term_months: Months | None = None,
+    start_date: Day | None = None,
+    end_date: Annotated[Day | None, Field(description="Last day of the term, instead of term_months.")] = None,
+    payment_terms: Word | None = None,
+    notes: Notes | None = None,
+    clear: Annotated[
+        list[Annotated[Word, WithJsonSchema({"type": "string", "enum": list(CLEARABLE)})]],
+        Field(max_length=len(CLEARABLE), description="Terms to empty."),
+        Listed,
+    ] = [],  # noqa: B006
+) -> QuoteMoved:
+    """Change the lines, terms or notes of a draft. What is left out stays; line ids stay with their lines.
+
+    The price is reckoned again and waits for the next quote_price. A quote that was submitted, approved or sent is not
+    changed: quote_revise opens its next version.
+    """
+    terms = {
+        "deal_id": deal_id,
+        "term_months": term_months,
+        "start_date": start_date,
+        "end_date": end_date,
+        "payment_terms": payment_terms,
+        "notes": notes,
+    }
+    changes = quotes.Changes(
+        terms={name: value for name, value in terms.items() if value is not None},
+        clear=clear,
+        add_lines=[line.as_draft(0) for line in add_lines],
+        change_lines=[(line.line_id, line.model_dump(exclude={"line_id"}, exclude_none=True)) for line in change_lines],
+        remove_lines=remove_lines,
+    )
+    return quotes.update(tx, quote_id, changes, expected_version=expected_version, expected_edit=expected_edit)
+
+
+@tool(title="Revise a quote", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_revise(tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion) -> QuoteMoved:
+    """Open the next version of a quote as a draft, with the same lines and terms at today's prices.
+
+    A version that was sent stays valid until the new one is sent; cancelling the new one leaves it as it was. Then
+    change it with quote_update and price it with quote_price.
+    """
+    return quotes.revise(tx, quote_id, expected_version=expected_version)
+
+
+@tool(title="Clone a quote", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_clone(
+    tx: Tx,
+    *,
+    quote_id: QuoteId,
+    account_id: Annotated[Identifier | None, Field(description="Another customer; the same when left out.")] = None,
+) -> CreatedQuote:
+    """Make a new draft with the lines and terms of a quote in any state, at today's prices.
+
+    Discounts of the lines come along; the discount on the whole quote and approvals do not.
+    """
+    return quotes.clone(tx, quote_id, account_id=account_id)
+
+
+@tool(
+    title="Cancel a quote",
+    toolset="deals",
+    needs=Permission.QUOTE,
+    writes=True,
+    is_destructive=True,
+    subject="quote_id",
+)
+def quote_cancel(tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, reason: Reason = None) -> QuoteMoved:
+    """Cancel the current version of a quote that is still open.
+
+    Where an earlier version was sent, that one holds again; otherwise the quote is over for good.
+    """
+    return quotes.cancel(tx, quote_id, expected_version=expected_version, reason=reason)
+
+
+@tool(title="Mark a quote as sent", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_send(tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion) -> QuoteMoved:
+    """Record that the current version went to the customer; a version sent before is superseded.
+
+    The version must be priced and complete. One that needs approval must be approved first: approval_request.
+    """
+    return quotes.send(tx, quote_id, expected_version=expected_version)
+
+
+@tool(title="Record acceptance", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_accept(
+    tx: Tx,
+    *,
+    quote_id: QuoteId,
+    expected_version: Annotated[Version, Field(description="The version that the customer accepted.")],
+    option_set: Annotated[Word | None, Field(description="Which alternative, when the quote has several.")] = None,
+) -> QuoteMoved:
+    """Record that the customer accepted the version that was sent to them, before its last valid day is over.
+
+    Of several option sets one is accepted and the others are void. A superseded version cannot be accepted.
+    """
+    return quotes.accept(tx, quote_id, expected_version=expected_version, option_set=option_set)
+
+
+@tool(title="Record a refusal", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_decline(
+    tx: Tx,
+    *,
+    quote_id: QuoteId,
+    expected_version: Annotated[Version, Field(description="The version that the customer declined.")],
+    reason: Reason = None,
+) -> QuoteMoved:
+    """Record that the customer declined the version that was sent to them. quote_revise can open another one."""
+    return quotes.decline(tx, quote_id, expected_version=expected_version, reason=reason)
+
+
+TOOLS = (
+    account_search,
+    account_get,
+    quote_update,
+    quote_revise,
+    quote_clone,
+    quote_cancel,
+    quote_send,
+    quote_accept,
+    quote_decline,
+)
