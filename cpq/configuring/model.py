@@ -149,19 +149,22 @@ def _inactive(name: str, conditions: tuple[Condition, ...]) -> Problem:
 
 def _check_notes(choices: Mapping[str, object]) -> Checked:
     """A product without options has no rules to keep: its attributes stay as they are, if they can be stored."""
-    problems = [problem for name in sorted(choices) if (problem := _note_problem(name, choices[name]))]
+    kept = dict(choices)
+    problems = []
     if len(choices) > NOTES_MAX:
         message = f"A line has at most {NOTES_MAX} attributes."
-        problems.insert(0, Problem(None, None, message, maximum=Decimal(NOTES_MAX)))
-    return Checked(dict(choices), tuple(problems[:PROBLEMS_MAX]), len(problems), ())
+        problems.append(Problem(None, None, message, maximum=Decimal(NOTES_MAX)))
+    for name in sorted(choices):
+        try:
+            kept[name] = _note(name, choices[name])
+        except ValueError as error:
+            problems.append(Problem(name[:NAME_LENGTH_MAX], None, f"{shown(name)} {error}."))
+    return Checked(kept, tuple(problems[:PROBLEMS_MAX]), len(problems), ())
 
 
-def _note_problem(name: str, value: object) -> Problem | None:
-    try:
-        if len(name) > NAME_LENGTH_MAX or clean_line(name) != name:
-            raise ValueError(f"is no name of up to {NAME_LENGTH_MAX} characters without blanks around it")
-        if value is not None:
-            scalar(value)
-    except ValueError as error:
-        return Problem(name[:NAME_LENGTH_MAX], None, f"{shown(name)} {error}.")
-    return None
+def _note(name: str, value: object) -> object:
+    """The value itself, but text in one Unicode form, and a binary float as the decimal it was written as."""
+    if len(name) > NAME_LENGTH_MAX or clean_line(name) != name:
+        raise ValueError(f"is no name of up to {NAME_LENGTH_MAX} characters without blanks around it")
+    typed = None if value is None else scalar(value)
+    return typed if isinstance(value, str | float) else value

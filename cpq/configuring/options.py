@@ -103,31 +103,30 @@ class Option:
 
     def _beyond(self, typed: Scalar) -> Problem | None:
         """What is wrong with a value that is not a listed one; those have been through this themselves."""
-        if self.row.type == "integer" and isinstance(typed, Decimal) and typed != typed.to_integral_value():
-            return self._refuse(
-                f"{self.name} is a whole number, not {shown(typed)}.", self._stepping(typed, Decimal(1))
-            )
         if self.values:
             listed = one_of(self.values)
             return self._refuse(f"{self.name} is {listed}, not {shown(typed)}.", self._like(typed))
+        if self.row.type == "integer" and isinstance(typed, Decimal) and typed != typed.to_integral_value():
+            around = self._stepping(typed, self.row.step or Decimal(1))
+            return self._refuse(f"{self.name} is a whole number, not {shown(typed)}.", around)
         return self._out_of_range(typed) if isinstance(typed, Decimal) else None
 
-    def _out_of_range(self, number: Decimal) -> Problem | None:
+    def _out_of_range(self, value: Decimal) -> Problem | None:
         low, high, step = self.row.min, self.row.max, self.row.step
-        if low is not None and number < low:
-            return self._refuse(f"{self.name} is at least {shown(low)}, not {shown(number)}.")
-        if high is not None and number > high:
-            return self._refuse(f"{self.name} is at most {shown(high)}, not {shown(number)}.")
-        if step is not None and EXACT.remainder(EXACT.subtract(number, low or Decimal(0)), step):
+        if low is not None and value < low:
+            return self._refuse(f"{self.name} is at least {shown(low)}, not {shown(value)}.")
+        if high is not None and value > high:
+            return self._refuse(f"{self.name} is at most {shown(high)}, not {shown(value)}.")
+        if step is not None and EXACT.remainder(EXACT.subtract(value, low or Decimal(0)), step):
             steps = f"steps of {shown(step)} from {shown(low or Decimal(0))}"
-            return self._refuse(f"{self.name} goes in {steps}, not {shown(number)}.", self._stepping(number, step))
+            return self._refuse(f"{self.name} goes in {steps}, not {shown(value)}.", self._stepping(value, step))
         return None
 
-    def _stepping(self, number: Decimal, step: Decimal) -> tuple[Scalar, ...]:
+    def _stepping(self, value: Decimal, step: Decimal) -> tuple[Scalar, ...]:
         """The two numbers on the step around this one, as far as they are in range."""
         base = self.row.min if self.row.min is not None and self.row.step is not None else Decimal(0)
-        below = EXACT.subtract(number, EXACT.remainder(EXACT.subtract(number, base), step))
-        below = EXACT.subtract(below, step) if below > number else below
+        below = EXACT.subtract(value, EXACT.remainder(EXACT.subtract(value, base), step))
+        below = EXACT.subtract(below, step) if below > value else below
         around = (plain(below), plain(EXACT.add(below, step)))
         low, high = self.row.min, self.row.max
         return tuple(n for n in around if (low is None or n >= low) and (high is None or n <= high))

@@ -105,23 +105,21 @@ class Table:
     """Only these combinations exist."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Scalar, ...], ...]
-    row_keys: frozenset[tuple[Key, ...]]
+    rows: Mapping[tuple[Key, ...], None]
+    """In the order they are written; a mapping, because it is looked into."""
 
     def breach(self, facts: Facts) -> Problem | None:
         if not all(map(facts.binds, self.columns)):
             return None
-        chosen = tuple(facts.values.get(name) for name in self.columns)
-        if tuple((type(value), value) for value in chosen) in self.row_keys:
-            return None
-        return self._repair(chosen)
+        values = map(facts.values.get, self.columns)
+        chosen = tuple((type(value), value) for value in values)
+        return None if chosen in self.rows else self._repair(chosen)
 
-    def _repair(self, chosen: tuple[Scalar | None, ...]) -> Problem:
+    def _repair(self, chosen: tuple[tuple[type, Scalar | None], ...]) -> Problem:
         """Names the last column whose change alone helps: tables put what follows from the others at the end."""
-        wanted = tuple((type(value), value) for value in chosen)
         for place in reversed(range(len(self.columns))):
-            others = wanted[:place] + wanted[place + 1 :]
-            fitting = [row[place] for row in self.rows if _keys_without(row, place) == others]
+            before, after = chosen[:place], chosen[place + 1 :]
+            fitting = [row[place][1] for row in self.rows if row[:place] == before and row[place + 1 :] == after]
             if fitting:
                 return _breach(self.columns[place], tuple(fitting))
         return _breach(None)
@@ -282,9 +280,9 @@ def _table(wanted: Mapping[str, object], options: Mapping[str, Option]) -> Table
     for place, row in enumerate(rows, 1):
         if not isinstance(row, list | tuple) or len(row) != len(columns):
             raise ValueError(f"row {place} of the table has not one value for each column")
-        typed.append(tuple(_cell(option, value) for option, value in zip(named, row, strict=True)))
-    by_key = {tuple((type(value), value) for value in row): row for row in typed}
-    return Table(tuple(columns), tuple(by_key.values()), frozenset(by_key))
+        cells = [_cell(option, value) for option, value in zip(named, row, strict=True)]
+        typed.append(tuple((type(cell), cell) for cell in cells))
+    return Table(tuple(columns), dict.fromkeys(typed))
 
 
 def _cell(option: Option, value: object) -> Scalar:
@@ -357,10 +355,6 @@ def _breach(
 ) -> Problem:
     """A problem that its rule completes with its own id and sentence."""
     return Problem(option, None, "", allowed or None, minimum, maximum)
-
-
-def _keys_without(row: tuple[Scalar, ...], place: int) -> tuple[Key, ...]:
-    return tuple((type(value), value) for value in row[:place] + row[place + 1 :])
 
 
 def _holds(total: Decimal, operator: str) -> bool:

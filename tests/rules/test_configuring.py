@@ -30,6 +30,7 @@ DRYER_CFM: Option = {
 LENGTH: Option = {"name": "length", "type": "number", "min": 10, "max": 20, "step": Decimal("2.5")}
 NOTE: Option = {"name": "note", "type": "text"}
 NOZZLES: Option = {"name": "nozzles", "type": "integer", "min": 2, "max": 12}
+ODD: Option = {"name": "odd", "type": "integer", "min": 1, "step": 3}
 MIXED: Option = {"name": "mixed", "type": "enum", "values": ["1", 1, True, "x"]}
 COUNTED: Option = {"name": "counted", "type": "enum", "values": [1, Decimal("2.5")]}
 SIZE: Option = {"name": "size", "type": "enum", "values": ["small", "large"], "required": True}
@@ -80,6 +81,7 @@ def typed(value: Any) -> Any:
         (NOTE, "", ""),
         (NOTE, "e\u0301", "é"),
         (NOZZLES, 12, Decimal(12)),
+        (ODD, 4, Decimal(4)),
         (MIXED, "1", "1"),
         (MIXED, 1, Decimal(1)),
         (MIXED, True, True),
@@ -112,7 +114,8 @@ def test_a_given_value_is_read_as_its_option_says(option: dict[str, Any], given:
         (PSI, [100], "psi is a number, not a list."),
         (PSI, {"value": 100}, "psi is a number, not an object."),
         (PSI, 130, "psi is one of 100, 125, 150, not 130."),
-        (PSI, "99.5", "psi is a whole number, not 99.5."),
+        (PSI, "99.5", "psi is one of 100, 125, 150, not 99.5."),
+        (NOZZLES, "2.5", "nozzles is a whole number, not 2.5."),
         (PSI, 10**4000, "psi is beyond 1000000000000."),
         (PSI, Decimal("1E+400"), "psi is beyond 1000000000000."),
         (PSI, "1e400", "psi is beyond 1000000000000."),
@@ -163,6 +166,9 @@ def test_a_value_the_option_cannot_take_is_refused_and_kept(option: dict[str, An
         (NOZZLES, "2.5", None, (2, 12), (2, 3)),
         (NOZZLES, "-2.5", None, (2, 12), None),
         ({"name": "n", "type": "integer"}, "-2.5", None, (None, None), (-3, -2)),
+        (ODD, 3, None, (1, None), (1, 4)),
+        (ODD, "2.5", None, (1, None), (1, 4)),
+        (ODD, -1, None, (1, None), None),
         (NOTE, 1, None, (None, None), None),
     ],
 )
@@ -270,6 +276,13 @@ def test_what_depends_on_a_refused_value_is_not_called_wrong_too():
     assert [problem.option for problem in both.problems] == ["dryer", "dryer_cfm"]
 
 
+def test_a_group_that_may_be_inactive_as_a_whole_is_not_called_unchosen():
+    options = [DRYER, DRYER_CFM, OUTDOOR, {**SIZE, "active_when": {"outdoor": True}}]
+    rules = rule(choose={"from": ["dryer_cfm", "size"], "min": 2})
+    assert only(check(options, rules, {"dryer": 5})).option == "dryer"
+    assert only(check(options, rules, {"dryer": "desiccant", "dryer_cfm": 125})).rule_id == "R"
+
+
 HOLDS: Any = ()
 
 
@@ -349,6 +362,10 @@ def test_comparing_is_exact_to_the_last_digit():
     equal = rule(compare={"left": {"long": Decimal("0.000001")}, "op": "==", "right": {"const": "0.123456"}})
     assert check([long], equal, {"long": 123456}).problems == ()
     assert check([long], equal, {"long": "123456.000001"}).problem_count == 1
+    pair = [{"name": "p", "type": "number"}, {"name": "q", "type": "number"}]
+    close = rule(compare={"left": {"p": "100000000.000001"}, "op": "<=", "right": {"q": 100_000_000}})
+    assert check(pair, close, {"p": "100000000.000001", "q": "100000000.000002"}).problem_count == 1
+    assert check(pair, close, {"p": "-100000000.000001", "q": "-100000000.000002"}).problems == ()
     many = [{"name": f"n{index}", "type": "number"} for index in range(3)]
     tenths = rule(compare={"left": {"n0": 1, "n1": 1}, "op": "==", "right": {"n2": 1}})
     assert check(many, tenths, {"n0": 0.1, "n1": 0.2, "n2": 0.3}).problems == ()
@@ -396,6 +413,7 @@ def test_attributes_of_a_product_without_options_are_free_notes():
     checked = check([], {}, notes)
     assert checked == Checked(notes, (), 0, ())
     assert [typed(value) for value in checked.choices.values()] == [typed(value) for value in notes.values()]
+    assert check([], {}, {"accent": "e\u0301", "rate": 0.1}).choices == {"accent": "é", "rate": Decimal("0.1")}
 
 
 @pytest.mark.parametrize(
