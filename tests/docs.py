@@ -1,4 +1,4 @@
-"""Writes what is generated: the tables in README.md, the tool snapshots, tests/CONTRACT.md. `python -m tests.docs`."""
+"""Writes what is generated: README tables, tool snapshots, schemas, tests/CONTRACT.md. `python -m tests.docs`."""
 
 import json
 import re
@@ -7,12 +7,14 @@ from pathlib import Path
 from cpq.access import PERMISSIONS, Permission
 from cpq.config import Settings
 from cpq.errors import Code
+from cpq.policy.describing import facts_table, json_schema
 from mcp_facade.registry import Tool
 from mcp_facade.tools import ALL_TOOLS
 from tests import contract
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+POLICIES = ROOT / "policies"
 SNAPSHOTS = ROOT / "tests" / "tools" / "snapshots"
 
 
@@ -31,13 +33,21 @@ def readme_tables() -> dict[str, str]:
     return {"tools": _table(tools), "errors": _table(errors), "settings": _table(settings), "roles": _table(roles)}
 
 
-def with_tables(text: str) -> str:
-    """README text with every generated table in its place."""
-    for name, rows in readme_tables().items():
+def with_tables(text: str, tables: dict[str, str]) -> str:
+    """A document's text with every generated table in its place."""
+    for name, rows in tables.items():
         marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        assert marked.search(text), f"README.md has no place for the table {name!r}"
+        assert marked.search(text), f"there is no place for the table {name!r}"
         text = marked.sub(lambda found, rows=rows: f"{found[1]}{rows}\n{found[2]}", text)  # type: ignore[misc]
     return text
+
+
+def policy_tables() -> dict[str, str]:
+    return {"facts": _table(facts_table())}
+
+
+def policy_schema() -> str:
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def snapshot(tool: Tool) -> str:
@@ -57,7 +67,9 @@ def snapshot(tool: Tool) -> str:
 
 
 def main() -> None:
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, tables in ((README, readme_tables()), (POLICIES / "README.md", policy_tables())):
+        path.write_text(with_tables(path.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    (POLICIES / "schema.json").write_text(policy_schema(), encoding="utf-8")
     SNAPSHOTS.mkdir(exist_ok=True)
     for old in SNAPSHOTS.glob("*.json"):
         old.unlink()

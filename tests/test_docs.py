@@ -9,12 +9,19 @@ from mcp_facade.registry import Tool
 from mcp_facade.tools import ALL_TOOLS
 from tests import contract, docs
 
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
 REFRESH = "run `python -m tests.docs` and review the diff"
 
 
 def test_the_tables_of_the_readme_equal_the_code():
     text = docs.README.read_text(encoding="utf-8")
-    assert docs.with_tables(text) == text, REFRESH
+    assert docs.with_tables(text, docs.readme_tables()) == text, REFRESH
+
+
+def test_the_policies_are_described_as_the_code_reads_them():
+    text = (docs.POLICIES / "README.md").read_text(encoding="utf-8")
+    assert docs.with_tables(text, docs.policy_tables()) == text, REFRESH
+    assert (docs.POLICIES / "schema.json").read_text(encoding="utf-8") == docs.policy_schema(), REFRESH
 
 
 @pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
@@ -43,7 +50,7 @@ def test_tool_descriptions_stay_within_a_budget_of_tokens():
         assert len(described) / 4 < 900, tool.name
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md"])
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_name_no_machine_and_no_missing_file(name: str):
     text = (docs.ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r"/(work|root|home)/", text)

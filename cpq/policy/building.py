@@ -103,15 +103,30 @@ def read_shape(document: Document, shape: type[Shape], problems: list[Problem]) 
         return File(document, shape.model_validate(plain), kept)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-    problems += [_shape_problem(document, shape, found) for found in errors]
+    problems += [_shape_problem(document, shape, found) for found in _one_per_choice(document, errors)]
     faulty = {tuple(found["loc"][:2]) for found in errors}
-    for section in kept:
+    strange = {
+        str(found["loc"][0]) for found in errors if found["type"] == "extra_forbidden" and len(found["loc"]) == 1
+    }
+    plain = {name: part for name, part in plain.items() if name not in strange}
+    for section in kept.keys() & plain.keys():
         kept[section] = [index for index in kept[section] if (section, index) not in faulty]
         plain[section] = [plain[section][index] for index in kept[section]]
     try:
         return File(document, shape.model_validate(plain), kept)
     except ValidationError:
         return None
+
+
+def _one_per_choice(document: Document, errors: list[Any]) -> Iterable[Any]:
+    """Of a value that may be this or that, only why it is not this."""
+    seen: set[Path] = set()
+    for error in errors:
+        path = document.known_part(error["loc"])
+        is_choice = len(path) < len(error["loc"]) and error["type"] != "missing"
+        if not is_choice or path not in seen:
+            yield error
+        seen.add(path)
 
 
 def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | None:
@@ -128,7 +143,8 @@ def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | N
 
 def _shape_problem(document: Document, shape: type[Shape], error: Any) -> Problem:
     path, kind = error["loc"], error["type"]
-    name = next((str(part) for part in reversed(path) if isinstance(part, str)), document.file)
+    written = path if kind == "missing" else document.known_part(path)
+    name = next((str(part) for part in reversed(written) if isinstance(part, str)), document.file)
     if kind == "extra_forbidden":
         near = nearest(name, _field_names(shape))
         return document.problem_at_name(path, f"there is no field {name} here", near)

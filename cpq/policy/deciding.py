@@ -141,7 +141,7 @@ def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
 
 
 def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
-    """The worst line decides; a line of which it is unknown whether, or how far, counts as the worst."""
+    """The worst line decides. A line that may be meant is meant, and one whose number is unknown is the worst."""
     chosen = [
         line for line in environment.lines if ladder.where is None or ladder.where.run(environment, line) is not False
     ]

@@ -70,10 +70,10 @@ class Document:
     text: str
     root: Marked
 
-    def problem(self, path: Path, message: str, near: Sequence[str] = (), offset: int = 0) -> Problem:
+    def problem(self, path: Path, message: str, near: Sequence[str] = (), offset: int | None = None) -> Problem:
         """A problem at the value under `path`, `offset` characters into it; or at the name, where there is no value."""
         node, mark = self._at(path)
-        if offset and node is not None and isinstance(node.value, str):
+        if offset is not None and node is not None and isinstance(node.value, str):
             line, column = self._place_in(node, offset)
             return Problem(self.file, line, column, message, tuple(near))
         return Problem(self.file, mark.line, mark.column, message, tuple(near))
@@ -85,8 +85,9 @@ class Document:
             mark = owner.names.get(path[-1], mark)
         return Problem(self.file, mark.line, mark.column, message, tuple(near))
 
-    def has(self, path: Path) -> bool:
-        return self._at(path)[0] is not None
+    def known_part(self, path: Path) -> Path:
+        """As much of the path as leads to a value."""
+        return next(path[:length] for length in range(len(path), -1, -1) if self._at(path[:length])[0] is not None)
 
     def _at(self, path: Path) -> tuple[Marked | None, Place]:
         node = self.root

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, stdio, writers
+from tests.bench import catalog, policies, stdio, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -20,13 +20,16 @@ TARGETS = {
     "catalog_get / empty tool": "≤ 2",
     "start to first answer s": "≤ 2.5",
     "longest wait s": "< 1",
+    "rule evaluations M/s": "≥ 1",
+    "200 rules, 100 lines ms": "≤ 2",
+    "load 2,000 rules s": "≤ 1",
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--products", type=int, default=1_000_000, help="size of the large catalogue")
-    parser.add_argument("--only", choices=["stdio", "writers", "catalog"], help="measure one part")
+    parser.add_argument("--only", choices=["stdio", "writers", "catalog", "policies"], help="measure one part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
         home = Path(folder)
@@ -35,6 +38,8 @@ def main() -> None:
             report("Calls over stdio, alternating", stdio.measure(home / "sample"))
         if options.only in (None, "writers"):
             report("Eight processes writing to one SQLite file", writers.measure(home / "sample"))
+        if options.only in (None, "policies"):
+            report("Policies, in CPU time", policies.measure())
         if options.only in (None, "catalog"):
             title = f"A catalogue of {options.products:,} products"
             report(title, catalog.measure(home / "large", options.products))

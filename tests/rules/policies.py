@@ -1,12 +1,18 @@
 """Scopes, facts and folders that the policy tests share."""
 
+import json
 from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from cpq.config import shipped
+from cpq.policy.building import build
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
 from cpq.policy.language import Declared, Scope
+from cpq.policy.model import PolicySet
 from cpq.policy.nodes import Kind
+
+SHIPPED = shipped("policies")
 
 ATTRIBUTES = {
     "export_controlled": Declared(Kind.BOOLEAN, absent=False),
@@ -65,3 +71,27 @@ quotes = st.builds(
         )
     ),
 )
+
+MINIMAL = {
+    "discounts.yaml": "",
+    "approvals.yaml": "roles: {commercial: [sales_manager, deal_desk, vp_sales], orthogonal: [finance, legal]}\n",
+    "terms.yaml": (
+        "validity_days: 30\nstandard_payment_terms: [net_30]\napproval_expiry_hours: 4\ncurrency: USD\n"
+        "rates: {EUR: 1.10}\nattributes: {export_controlled: {type: boolean, absent: false}, hp: {type: number}}\n"
+    ),
+    "pricing.yaml": "",
+    "tax.yaml": "categories: [standard]\nzones: {DE: 19}\n",
+}
+
+
+def policies(**files: str) -> PolicySet:
+    """A policy set of the smallest files, with some replaced: `policies(discounts="rules: …")`."""
+    return build(MINIMAL | {f"{name}.yaml": text for name, text in files.items()})
+
+
+def rules(*conditions: str, then: str = "{severity: approval_required, role: sales_manager}") -> str:
+    """A file of rules r0, r1, … with these conditions."""
+    return "rules:\n" + "".join(
+        f"  - id: r{number}\n    when: {json.dumps(condition)}\n    then: {then}\n"
+        for number, condition in enumerate(conditions)
+    )
