@@ -159,7 +159,7 @@ def all_given_away(case: dict) -> list[Decimal]:
 def polar(case: dict) -> list[Decimal]:
     asked = case["input"]
     start, end, change = (date.fromisoformat(asked[name]) for name in ("start", "end", "change"))
-    share = terms.part("actual_days", (start, end), change, end)
+    share = terms.part((start, end), change, end)
     return [prorated(asked["old"], share), prorated(asked["new"], share)]
 
 
@@ -169,13 +169,13 @@ def prorated(amount: int, share: Fraction) -> Decimal:
 
 def polar_year(start: date, change: date) -> Decimal:
     period = (start, terms.add_months(start, 12))
-    return prorated(100000, terms.part("actual_days", period, change, period[1]))
+    return prorated(100000, terms.part(period, change, period[1]))
 
 
 def erpnext_from_the_eighth(case: dict) -> Decimal:
     start, end = date(2026, 4, 8), date(2026, 7, 1)
     tiles = terms.periods(date(2026, 4, 1), start, end, 1)
-    share = sum(terms.part("actual_days", tile, max(start, tile[0]), min(end, tile[1])) for tile in tiles)
+    share = sum(terms.part(tile, max(start, tile[0]), min(end, tile[1])) for tile in tiles)
     return from_micro(MinorUnit("USD", "half_up").round(micro(3950) * share.numerator, share.denominator))
 
 
@@ -201,7 +201,7 @@ def yearly_segments(case: dict) -> list[Decimal]:
 def day_of_period(case: dict) -> list[Decimal]:
     start, end = date(2025, 3, 28), date(2026, 2, 5)
     first = terms.periods(date(2025, 3, 5), start, end, 1)[0]
-    share = terms.part("actual_days", first, start, first[1])
+    share = terms.part(first, start, first[1])
     return [Decimal((end - start).days), Decimal(share.numerator), Decimal(share.denominator)]
 
 
