@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from enum import StrEnum
 from functools import total_ordering
-from typing import Self
+from typing import Any, Self
 
 SIGNIFICANT_DIGITS_MAX = 15
 """A decimal of up to 15 digits survives a JSON number on any client; more might not."""
@@ -113,8 +113,11 @@ def allocate(amount: Decimal, weights: Sequence[Decimal], currency: str) -> list
     return [Decimal(sign * share).scaleb(-digits, _EXACT) for share in shares]
 
 
-def split_units(units: int, weights: Sequence[int]) -> list[int]:
-    """`allocate` for whole units and weights, none of them negative."""
+def split_units(units: int, weights: Sequence[int], order: Callable[[int], Any] | None = None) -> list[int]:
+    """`allocate` for whole units and weights, none of them negative.
+
+    Of equal remainders the first wins, or where `order` is given, the one for whose index it is smallest.
+    """
     total = sum(weights)
     if total == 0:
         weights, total = [1] * len(weights), len(weights)
@@ -122,7 +125,12 @@ def split_units(units: int, weights: Sequence[int]) -> list[int]:
     if left := units - sum(shares):
         remainders = [units * weight % total for weight in weights]
         # Sorted in reverse, equals keep their order.
-        for index in sorted(range(len(weights)), key=remainders.__getitem__, reverse=True)[:left]:
+        lucky = sorted(range(len(weights)), key=remainders.__getitem__, reverse=True)
+        if order and left < len(lucky) and remainders[lucky[left - 1]] == remainders[lucky[left]]:
+            last = remainders[lucky[left]]
+            first = [index for index in lucky if remainders[index] > last]
+            lucky = first + sorted((index for index in lucky if remainders[index] == last), key=order)
+        for index in lucky[:left]:
             shares[index] += 1
     return shares
 

@@ -39,8 +39,8 @@ class TaxTable:
         self._grouped: defaultdict[str, int] = defaultdict(int)
         self._unrounded: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
 
-    def add(self, category: str, base: int, numerator: int, denominator: int) -> None:
-        """An amount without tax: rounded, and as the exact fraction it was rounded from."""
+    def add(self, category: str, base: int, numerator: int = 0, denominator: int = 1) -> None:
+        """An amount without tax: rounded, and for the mode `document` as the exact fraction it was rounded from."""
         self._bases[category] += base
         if self._mode == "group":
             self._grouped[category] += base
@@ -68,11 +68,19 @@ class TaxTable:
     def _round_once(self) -> None:
         """One rounding for the whole document; the groups share it by what each would owe."""
         owed = {
-            category: sum((Fraction(n, d) for d, n in amounts.items()), Fraction(0)) * self._rates[category]
+            category: _sum([Fraction(n, d) for d, n in amounts.items()]) * self._rates[category]
             for category, amounts in sorted(self._unrounded.items())
         }
-        whole = sum(owed.values(), Fraction(0)) / ONE_HUNDRED_PERCENT
+        whole = _sum(list(owed.values())) / ONE_HUNDRED_PERCENT
         tax = self._minor_unit.round(whole.numerator, whole.denominator)
         size = self._minor_unit.size
         for category, share in zip(owed, split_units(tax // size, [int(a) for a in owed.values()]), strict=True):
             self._taxes[category] += share * size
+
+
+def _sum(amounts: list[Fraction]) -> Fraction:
+    """In pairs, and pairs of those: one after the other, a thousand denominators would grow too long to add."""
+    while len(amounts) > 1:
+        pairs = zip(amounts[::2], amounts[1::2], strict=False)
+        amounts = [one + other for one, other in pairs] + amounts[len(amounts) // 2 * 2 :]
+    return amounts[0]

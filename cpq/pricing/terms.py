@@ -6,6 +6,8 @@ from calendar import monthrange
 from datetime import date, timedelta
 from fractions import Fraction
 
+from cpq.errors import bad_field
+
 
 def add_months(day: date, months: int) -> date:
     """The same day so many months on, or the last one of a shorter month."""
@@ -38,33 +40,45 @@ def periods(anchor: date, start: date, end: date, period_months: int) -> list[tu
     return tiles
 
 
+def part(period: tuple[date, date], start: date, end: date) -> Fraction:
+    """The share of one period that `start` to `end` (exclusive) is, in days; the denominator is the whole period."""
+    return Fraction((end - start).days, (period[1] - period[0]).days)
+
+
 def factor(mode: str, start: date, end: date, period_months: int) -> Fraction:
-    """How many periods lie between `start` and `end` (exclusive). Whole ones count 1 in every mode."""
-    if mode == "whole_months" or mode == "whole_months_up":
-        months = whole_months(start, end)
-        is_whole = add_months(start, months) == end
-        if mode == "whole_months" and not is_whole:
-            raise ValueError("the term is not a whole number of months")
-        return Fraction(months if is_whole else months + 1, period_months)
-    return sum(
-        (part(mode, period, max(start, period[0]), min(end, period[1])) for period in
-         periods(start, start, end, period_months)),
-        Fraction(0),
-    )  # fmt: skip
+    """How many periods lie between `start` and `end` (exclusive).
+
+    Whole periods count 1 in every mode; by days a part of one is its share of that period's days, and in the other
+    modes whole months are exact and only what is left after them is reckoned.
+    """
+    if end <= start:
+        raise bad_field("/end_date", "The term ends before it starts.", minimum=start.isoformat())
+    if mode == "actual_days":
+        tiles = periods(start, start, end, period_months)
+        return len(tiles) - 1 + part(tiles[-1], tiles[-1][0], end)
+    months = whole_months(start, end)
+    return (months + _part_of_month(mode, start, months, end)) / period_months
 
 
-def part(mode: str, period: tuple[date, date], start: date, end: date) -> Fraction:
-    """The share of one period that `start` to `end` (exclusive) is; the denominator is always the whole period."""
-    if (start, end) == period:
+def _part_of_month(mode: str, start: date, months: int, end: date) -> Fraction:
+    """What is left of a term after its whole months, as a share of the month in which it ends."""
+    begin = add_months(start, months)
+    if begin == end:
+        return Fraction(0)
+    if mode == "whole_months_up":
         return Fraction(1)
     if mode == "thirty_360":
-        return Fraction(_days_360(start, end), _days_360(*period))
+        return Fraction(_days_360(begin, end), 30)
+    finish = add_months(start, months + 1)
     if mode == "months_and_days":
-        months = whole_months(start, end)
-        rest, whole = add_months(start, months), add_months(start, months + 1)
-        length = whole_months(*period)
-        return (months + Fraction((end - rest).days, (whole - rest).days)) / length
-    return Fraction((end - start).days, (period[1] - period[0]).days)
+        return part((begin, finish), begin, end)
+    last_days = [(day - timedelta(days=1)).isoformat() for day in (begin, finish) if day > start]
+    raise bad_field(
+        "/end_date",
+        "The term is not a whole number of months.",
+        allowed=last_days,
+        hint=f"End it on {' or '.join(last_days)}.",
+    )
 
 
 def _days_360(start: date, end: date) -> int:

@@ -5,16 +5,33 @@ An amount is an exact fraction, numerator over denominator, until it is rounded 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from cpq.errors import Code, CpqError
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Adjustment, Line, PriceRow, Request, Segment
+from cpq.errors import Code, CpqError, bad_field
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Component, PriceRow, Request, Segment
 from cpq.pricing.result import Step
 from cpq.pricing.terms import add_months, factor
 
 WHOLE_TERM = Segment(0)
+
+
+class Plan(NamedTuple):
+    """What is decided about a product once for the whole quote: its prices, and the stages that act on them."""
+
+    product_id: str
+    listed: PriceRow
+    """The list price; the contracted one where there is no list price."""
+    row: PriceRow
+    """The price that is charged."""
+    stages: tuple[Stage, ...]
+    is_listed: bool
+    is_contracted: bool
+    is_frame: bool
+    """The product is a bundle priced by its components: its own list price carries the options and nothing else."""
+    components: tuple[Component, ...]
+    bundle_discount: int
 
 
 class Part:
@@ -23,48 +40,51 @@ class Part:
     __slots__ = (
         "choices",
         "cost",
+        "cost_below",
+        "customer",
         "denominator",
         "listed",
-        "listed_amount",
+        "listed_below",
         "name",
         "numerator",
-        "product_id",
+        "offset",
+        "others",
+        "plan",
         "quantity",
         "row",
         "segment",
         "steps",
         "surcharge",
+        "taxed",
     )
 
-    def __init__(self, line: Line, product_id: str, quantity: int, segment: Segment, name: str) -> None:
-        self.product_id = product_id
+    def __init__(
+        self, plan: Plan, quantity: int, choices: Mapping[str, str], segment: Segment = WHOLE_TERM, name: str = ""
+    ) -> None:
+        self.plan = plan
+        self.row = plan.row
         self.quantity = quantity
+        self.choices = choices
         self.segment = segment
-        self.choices = line.choices if product_id == line.product_id else {}
         self.name = name
         self.steps: list[Step] = []
-        self.denominator = 1
-        self.surcharge = 0
-        self.cost: int | None
-        self.row: PriceRow
-        self.listed: PriceRow
+        self.denominator = self.listed_below = self.cost_below = 1
+        self.surcharge = self.offset = 0
         self.numerator: int
-        self.listed_amount: int
+        self.listed: int
+        self.cost: int | None
+        self.customer: int
+        self.others: int | None = None
+        """Units of the product elsewhere in the quote; not known until a price asks for them."""
+        self.taxed: tuple[tuple[str, int], ...] = ()
+        """Tax categories with their weights, for a bundle that has several."""
 
     def note(self, stage: str, source: str, value: int | None) -> None:
         amount = self.numerator if self.denominator == 1 else nearest(self.numerator, self.denominator)
         self.steps.append(_new_tuple(Step, (stage, amount, source, value, self.name)))
 
 
-Stage = Callable[["Prices", Part, Line], None]
-
-
-class Chosen(NamedTuple):
-    """The list price of a product that wins, the contracted one that replaces it, and the stages that act on them."""
-
-    listed: PriceRow | None
-    contracted: PriceRow | None
-    stages: tuple[Stage, ...]
+Stage = Callable[["Prices", Part], None]
 
 
 class Prices:
@@ -72,68 +92,97 @@ class Prices:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._chosen: dict[str, Chosen] = {}
-        self._factors: dict[tuple[str, int], tuple[int, int]] = {}
-        self._has_ramps = any(line.ramp for line in request.lines)
+        self._plans: dict[str, Plan] = {}
+        self._factors: dict[tuple[str, int, int], tuple[int, int]] = {}
         self._quantities: dict[str, int] = {}
-        for line in request.lines:
-            self._quantities[line.product_id] = self._quantities.get(line.product_id, 0) + line.quantity
+        self._has_ramps = any(line.ramp for line in request.lines)
 
-    def run(self, part: Part, line: Line) -> None:
+    def plan(self, product_id: str) -> Plan:
+        plan = self._plans.get(product_id)
+        if plan is None:
+            plan = self._plans[product_id] = self._decide(product_id)
+        return plan
+
+    def run(self, part: Part) -> Part:
         """Take a part through the stages that have something to do for its price."""
-        chosen = self._chosen.get(part.product_id)
-        if chosen is None:
-            chosen = self._chosen[part.product_id] = self._choose(part.product_id)
-        listed, contracted, stages = chosen
-        part.listed = listed or contracted  # type: ignore[assignment] # One of them is there.
-        part.row = contracted or part.listed
-        for stage in stages:
-            stage(self, part, line)
+        for stage in part.plan.stages:
+            stage(self, part)
+        return part
 
-    def _choose(self, product_id: str) -> Chosen:
+    def _decide(self, product_id: str) -> Plan:
+        product = self.request.products[product_id]
         listed, contracted = choose(self.request, product_id)
+        is_listed, is_frame = listed is not None, bool(product.components)
         row = contracted or listed
         if row is None:
             raise CpqError(
                 Code.CURRENCY_MISMATCH, f"{product_id} has no price in {self.request.currency}.", field="/currency"
             )
-        first = listed or row
+        listed = listed or row
+        if is_frame:
+            listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0)
+            row = contracted or listed
+        self._check_tax(product_id, row)
         idle: set[Stage] = set()
         if contracted is None and not self._has_ramps:
             idle.add(take_contracted_price)
-        if row.tier_mode == "none" == first.tier_mode:
+        if row.tier_mode == "none":
             idle.add(apply_tiers)
-        if not row.surcharges and not first.surcharges:
+        if not row.surcharges and not listed.surcharges:
             idle.add(add_options)
-        if row.billing_period == "one_time":
+        if row.billing_period == "one_time" == listed.billing_period:
             idle.add(apply_term)
-        return Chosen(listed, contracted, tuple([stage for stage in STAGES if stage not in idle]))
+        stages = tuple([stage for stage in STAGES if stage not in idle])
+        is_contracted = contracted is not None
+        frame = (is_frame, product.components, product.bundle_discount)
+        return Plan(product_id, listed, row, stages, is_listed, is_contracted, *frame)
 
-    def others(self, line: Line) -> int:
-        """How many units of the same product the other lines of the quote have."""
-        return self._quantities[line.product_id] - line.quantity
+    def _check_tax(self, product_id: str, row: PriceRow) -> None:
+        request = self.request
+        if row.tax_category not in request.tax_rates and (request.tax_status == "taxable" or row.tax_included):
+            raise CpqError(
+                Code.CONFLICT,
+                f"{product_id} is of the tax category {row.tax_category}, which has no rate in the account's tax zone.",
+                allowed=sorted(request.tax_rates),
+                hint="Add the rate to the tax policy, or correct the category of the price.",
+            )
 
-    def factor(self, billing_period: str, segment_months: int) -> tuple[int, int]:
-        """How many billing periods the term is, or a segment of it; one period when the quote has no term."""
-        key = (billing_period, segment_months)
+    def units(self, product_id: str) -> int:
+        """How many units of a product the whole quote has, inside bundles too."""
+        if not self._quantities:
+            for line in self.request.lines:
+                self._count(line.product_id, line.quantity)
+                for component in self.request.products[line.product_id].components:
+                    self._count(component.product_id, line.quantity * component.quantity)
+        return self._quantities[product_id]
+
+    def _count(self, product_id: str, quantity: int) -> None:
+        self._quantities[product_id] = self._quantities.get(product_id, 0) + quantity
+
+    def factor(self, billing_period: str, offset: int, months: int) -> tuple[int, int]:
+        """How many billing periods the term is, or a segment of so many months that starts `offset` months later."""
+        key = (billing_period, offset, months)
         found = self._factors.get(key)
         if found is None:
-            found = self._factors[key] = self._reckon(PERIOD_MONTHS[billing_period], segment_months)
+            found = self._factors[key] = self._reckon(PERIOD_MONTHS.get(billing_period), offset, months)
         return found
 
-    def _reckon(self, period_months: int, segment_months: int) -> tuple[int, int]:
+    def _reckon(self, period_months: int | None, offset: int, segment_months: int) -> tuple[int, int]:
+        """One period when the quote has no term."""
         request = self.request
         months = segment_months or request.term_months
-        if months and (request.part_periods != "actual_days" or months % period_months == 0):
+        if period_months is None or not (months or request.ends_on):
+            return 1, 1
+        if months and (request.part_periods != "actual_days" or (offset + months) % period_months == 0 == offset):
             return months, period_months
         start = date.fromisoformat(request.starts_on or request.as_of)
-        if months:
-            end = add_months(start, months)
-        elif request.ends_on:
-            end = date.fromisoformat(request.ends_on) + timedelta(days=1)
-        else:
-            return 1, 1
-        share = factor(request.part_periods, start, end, period_months)
+        try:
+            end = add_months(start, offset + months) if months else _day_after(request.ends_on or "")
+            share = factor(request.part_periods, start, end, period_months)
+        except (ValueError, OverflowError):
+            raise bad_field("/term_months", "The term ends after the last day of the calendar.") from None
+        if offset:
+            share -= factor(request.part_periods, start, add_months(start, offset), period_months)
         return share.numerator, share.denominator
 
 
@@ -159,47 +208,12 @@ def choose(request: Request, product_id: str) -> tuple[PriceRow | None, PriceRow
 
 
 def nearest(numerator: int, denominator: int) -> int:
-    """The whole number nearest to a fraction that is not negative; a half goes up."""
+    """The whole number nearest to a fraction; a half goes up."""
     return (2 * numerator + denominator) // (2 * denominator)
-
-
-def take_list_price(_prices: Prices, part: Part, _line: Line) -> None:
-    listed = part.listed
-    part.numerator = part.listed_amount = listed.unit_price * part.quantity
-    part.note("list", listed.id, listed.unit_price)
-
-
-def take_contracted_price(_prices: Prices, part: Part, _line: Line) -> None:
-    """An agreed price replaces the list price; the price of a ramp's segment replaces both."""
-    agreed = part.segment.unit_price
-    if agreed is not None:
-        part.row = part.row._replace(unit_price=agreed, tier_mode="none", tiers=())
-    elif part.row.account_id is None:
-        return
-    part.numerator = part.row.unit_price * part.quantity
-    part.note("contracted", part.row.id if agreed is None else part.name, part.row.unit_price)
-
-
-def apply_tiers(prices: Prices, part: Part, line: Line) -> None:
-    row, quantity = part.row, part.quantity
-    if part.listed.tier_mode == "package":
-        part.listed_amount = charge(part.listed, quantity)
-    if row.tier_mode == "none":
-        return
-    # Counted over the quote, a line bears the share of the whole charge that its quantity is of the whole quantity.
-    counted = quantity + prices.others(line) if row.quantity_scope == "quote" else quantity
-    part.numerator = charge(row, counted) * quantity
-    part.denominator = counted
-    if part.numerator % counted == 0:
-        part.numerator, part.denominator = part.numerator // counted, 1
-    part.note("tier", row.tier_mode, counted)
 
 
 def charge(row: PriceRow, quantity: int) -> int:
     """What a quantity costs by the row's own tiers."""
-    if row.tier_mode == "package":
-        assert row.package_size is not None
-        return packages(row, quantity) * row.unit_price
     if row.tier_mode == "volume":
         tier = next(tier for tier in row.tiers if tier.up_to is None or quantity <= tier.up_to)
         return tier.unit_price * quantity + tier.flat_fee
@@ -212,58 +226,145 @@ def charge(row: PriceRow, quantity: int) -> int:
                 break
             low = high
         return amount
-    return row.unit_price * quantity
+    return row.unit_price * sold(row, quantity)
 
 
-def packages(row: PriceRow, quantity: int) -> int:
-    assert row.package_size is not None
+def sold(row: PriceRow, quantity: int) -> int:
+    """How many times the unit price is charged: for each unit, or for each package that is begun."""
+    if row.package_size is None:
+        return quantity
     return -(-max(0, quantity - row.free_quantity) // row.package_size)
 
 
-def add_options(_prices: Prices, part: Part, _line: Line) -> None:
-    priced = part.row.surcharges or part.listed.surcharges
-    if not priced or not part.choices:
+def take_list_price(_prices: Prices, part: Part) -> None:
+    plan = part.plan
+    row = plan.listed
+    part.numerator = part.listed = row.unit_price * (
+        part.quantity if row.package_size is None else sold(row, part.quantity)
+    )
+    if plan.is_listed:
+        part.note("list", row.id, row.unit_price)
+
+
+def take_contracted_price(_prices: Prices, part: Part) -> None:
+    """An agreed price replaces the list price; the price of a ramp's segment replaces both."""
+    agreed = part.segment.unit_price
+    if agreed is not None:
+        part.row = part.row._replace(unit_price=agreed, tier_mode="none", tiers=(), package_size=None)
+    elif not part.plan.is_contracted:
         return
-    chosen = {
-        name: priced[name][value] for name, value in part.choices.items() if name in priced and value in priced[name]
-    }
+    part.numerator = part.row.unit_price * sold(part.row, part.quantity)
+    part.note("contracted", part.row.id if agreed is None else part.name, part.row.unit_price)
+
+
+def apply_tiers(prices: Prices, part: Part) -> None:
+    row, quantity = part.row, part.quantity
+    if row.tier_mode == "none":
+        return
+    # Counted over the quote, a line bears the share of the whole charge that its quantity is of the whole quantity.
+    counted = _counted(prices, part, row)
+    part.numerator = charge(row, counted)
+    if counted != quantity:
+        part.numerator, part.denominator = _reduced(part.numerator * quantity, counted)
+    part.note("tier", row.tier_mode, counted)
+
+
+def add_options(_prices: Prices, part: Part) -> None:
+    plan, choices = part.plan, part.choices
+    priced = part.row.surcharges or plan.listed.surcharges
+    if not priced or not choices:
+        return
+    chosen = {name: priced[name][value] for name, value in choices.items() if name in priced and value in priced[name]}
+    if not any(chosen.values()):
+        return
     part.surcharge = sum(chosen.values())
-    if not part.surcharge and not any(chosen.values()):
-        return
     added = part.surcharge * part.quantity
-    part.numerator = max(0, part.numerator + added * part.denominator)
-    part.listed_amount = max(0, part.listed_amount + added)
-    named = ", ".join(f"{name}={part.choices[name]}" for name in sorted(chosen))
+    part.numerator += added * part.denominator
+    part.listed += added
+    # What is taken off a bundle is taken off its components, so there it may be more than its own price.
+    if added < 0 and not plan.is_frame:
+        part.numerator, part.listed = max(0, part.numerator), max(0, part.listed)
+    named = ", ".join(f"{name}={choices[name]}" for name in sorted(chosen))
     part.note("options", named, part.surcharge)
 
 
-def apply_term(prices: Prices, part: Part, _line: Line) -> None:
-    row, segment = part.row, part.segment
-    periods, of = prices.factor(row.billing_period, segment.months)
-    if segment.uplift:
-        periods, of = periods * (ONE_HUNDRED_PERCENT + segment.uplift), of * ONE_HUNDRED_PERCENT
-    if periods == of:
+def take_cost(prices: Prices, part: Part) -> None:
+    """What the quantity costs us for one period. An option costs as large a share of its price as the product does."""
+    row, listed = part.plan.row, part.plan.listed
+    if row.cost is None:
+        row = listed
+    if row.cost is None:
+        part.cost = None
         return
-    if periods % of == 0:
-        periods, of = periods // of, 1
-    part.numerator *= periods
-    part.denominator *= of
-    part.listed_amount = nearest(part.listed_amount * periods, of)
-    if part.cost is not None:
-        part.cost = nearest(part.cost * periods, of)
-    part.note("term", row.billing_period, nearest(periods * 1_000_000, of))
+    quantity = part.quantity
+    if row.package_size is None:
+        part.cost = row.cost * quantity
+    else:
+        counted = _counted(prices, part, row)
+        part.cost = row.cost * sold(row, counted)
+        if counted != quantity:
+            part.cost, part.cost_below = _reduced(part.cost * quantity, counted)
+    if part.surcharge:
+        base = listed.unit_price
+        share = row.cost * part.surcharge * quantity
+        part.cost = max(0, part.cost * base + share * part.cost_below) if base else None
+        part.cost_below *= base or 1
 
 
-def take_cost(_prices: Prices, part: Part, _line: Line) -> None:
-    """What the quantity costs us for one period. An option costs as large a share of its price as the machine does."""
-    row = part.row
-    cost = part.listed.cost if row.cost is None else row.cost
-    if cost is not None:
-        if part.surcharge and part.listed.unit_price:
-            base = part.listed.unit_price
-            cost = nearest(cost * max(0, base + part.surcharge), base)
-        cost *= packages(row, part.quantity) if row.tier_mode == "package" else part.quantity
-    part.cost = cost
+def apply_term(prices: Prices, part: Part) -> None:
+    """The uplift of a segment is in the price alone: neither the list price nor our cost rises with it."""
+    plan, segment = part.plan, part.segment
+    period, listed_period = part.row.billing_period, plan.listed.billing_period
+    periods, of = prices.factor(period, part.offset, segment.months)
+    if periods != of:
+        part.numerator *= periods
+        part.denominator *= of
+        if part.cost is not None and (period == listed_period or plan.row.cost is not None):
+            part.cost *= periods
+            part.cost_below *= of
+    if period == listed_period:
+        part.listed *= periods
+        part.listed_below = of
+    else:
+        _apply_listed_term(prices, part)
+    if segment.uplift:
+        part.numerator *= ONE_HUNDRED_PERCENT + segment.uplift
+        part.denominator *= ONE_HUNDRED_PERCENT
+    elif periods == of:
+        return
+    if part.denominator != 1:
+        part.numerator, part.denominator = _reduced(part.numerator, part.denominator)
+    part.note("term", period, nearest(periods * 1_000_000, of))
+
+
+def _apply_listed_term(prices: Prices, part: Part) -> None:
+    """For a list price that is billed in other periods than the price that replaces it."""
+    plan = part.plan
+    periods, of = prices.factor(plan.listed.billing_period, part.offset, part.segment.months)
+    part.listed *= periods
+    part.listed_below = of
+    if part.cost is not None and plan.row.cost is None:
+        part.cost *= periods
+        part.cost_below *= of
+
+
+def _counted(prices: Prices, part: Part, row: PriceRow) -> int:
+    """The quantity that decides a tier: the line's, or with that of the other lines of the quote."""
+    if row.quantity_scope == "line":
+        return part.quantity
+    if part.others is None:
+        part.others = prices.units(part.plan.product_id) - part.quantity
+    return part.quantity + part.others
+
+
+def _reduced(numerator: int, denominator: int) -> tuple[int, int]:
+    """The same fraction with the denominator 1 where it is whole, which is the most common case and the cheapest."""
+    quotient, rest = divmod(numerator, denominator)
+    return (numerator, denominator) if rest else (quotient, 1)
+
+
+def _day_after(day: str) -> date:
+    return date.fromisoformat(day) + timedelta(days=1)
 
 
 STAGES: tuple[Stage, ...] = (
@@ -278,26 +379,3 @@ STAGES: tuple[Stage, ...] = (
 
 _new_tuple = tuple.__new__
 """A third of the cost of calling a named tuple's class, and steps are made by the thousand."""
-
-
-def adjust(
-    adjustments: Sequence[Adjustment], quantity: int, numerator: int, denominator: int, listed: int
-) -> tuple[int, int, list[Step]]:
-    """Markups first, then percentages, then amounts. Of rules that stack as `best_of`, the best for the buyer acts."""
-    steps: list[Step] = []
-    for kind in ("markup", "percentage", "amount"):
-        candidates = [adjustment for adjustment in adjustments if adjustment.kind == kind]
-        rivals = sorted((a for a in candidates if a.stacking == "best_of"), key=lambda a: (a.value, a.rule_id))
-        best = (rivals[0] if kind == "markup" else rivals[-1]) if rivals else None
-        for rule in sorted(candidates, key=lambda a: a.rule_id):
-            if rule.stacking == "best_of" and rule is not best:
-                steps.append(Step("adjustment", nearest(numerator, denominator), f"{rule.rule_id} (not the best)", 0))
-                continue
-            if kind == "amount":
-                off = rule.value * (quantity if rule.base == "unit" else 1) * denominator
-            else:
-                off = (listed * denominator if rule.base == "list" else numerator) * rule.value
-                numerator, denominator = numerator * ONE_HUNDRED_PERCENT, denominator * ONE_HUNDRED_PERCENT
-            numerator = numerator + off if kind == "markup" else max(0, numerator - off)
-            steps.append(Step("adjustment", nearest(numerator, denominator), rule.rule_id, rule.value))
-    return numerator, denominator, steps

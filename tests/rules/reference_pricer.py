@@ -1,0 +1,306 @@
+"""The waterfall once more, in the plainest way: fractions, loops, no plan and no trace. The pricer agrees with it."""
+
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import NamedTuple
+
+from cpq.money import MINOR_DIGITS
+from cpq.pricing.request import Adjustment, Line, PriceRow, Request, Segment
+from cpq.pricing.terms import add_months, factor
+
+PERCENT = Fraction(1, 10**8)
+MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
+
+
+class Totals(NamedTuple):
+    lines: list[tuple[int, int, int, int | None]]
+    """List amount, regular price, net and cost of each line."""
+    subtotal: int
+    net: int
+    groups: list[tuple[str, int, int]]
+    total: int
+
+
+class Sum(NamedTuple):
+    """A line before it is rounded."""
+
+    listed: Fraction
+    regular: Fraction
+    cost: Fraction | None
+    taxed: dict[str, Fraction]
+    is_included: bool
+
+
+def rounded(request: Request, amount: Fraction) -> int:
+    size = 10 ** (6 - MINOR_DIGITS[request.currency])
+    units = amount / size
+    down = units.numerator // units.denominator
+    rest = units - down
+    is_up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and (request.rounding == "half_up" or down % 2 == 1))
+    return (down + is_up) * size
+
+
+def winners(request: Request, product_id: str) -> tuple[PriceRow | None, PriceRow | None]:
+    """The list price and the contracted one."""
+    day = request.as_of
+    valid = [
+        row
+        for row in request.products[product_id].rows
+        if (row.valid_from or "0") <= day <= (row.valid_to or "9")
+        and (row.account_id or row.price_book_id in request.price_books)
+    ]
+    valid.sort(key=lambda row: row.id)
+    valid.sort(key=lambda row: (row.valid_from is None) + (row.valid_to is None))
+    valid.sort(key=lambda row: -row.priority)
+    contracted = [row for row in valid if row.account_id]
+    listed = [row for book in request.price_books for row in valid if row.price_book_id == book]
+    return listed[0] if listed else None, contracted[0] if contracted else None
+
+
+def tier_charge(row: PriceRow, quantity: int) -> int:
+    """Unit by unit."""
+    if row.tier_mode == "none":
+        return row.unit_price * quantity
+    if row.tier_mode == "package":
+        packages, rest = 0, quantity - row.free_quantity
+        while rest > 0:
+            packages, rest = packages + 1, rest - (row.package_size or 0)
+        return packages * row.unit_price
+    if row.tier_mode == "volume":
+        reached = reached_tier(row, quantity)
+        return sum(row.tiers[reached].unit_price for _ in range(quantity)) + row.tiers[reached].flat_fee
+    entered = {reached_tier(row, unit) for unit in range(1, quantity + 1)}
+    fees = sum(row.tiers[tier].flat_fee for tier in entered)
+    return fees + sum(row.tiers[reached_tier(row, unit)].unit_price for unit in range(1, quantity + 1))
+
+
+def reached_tier(row: PriceRow, quantity: int) -> int:
+    return next(n for n, tier in enumerate(row.tiers) if tier.up_to is None or quantity <= tier.up_to)
+
+
+def over_the_quote(request: Request, product_id: str) -> int:
+    units = 0
+    for line in request.lines:
+        units += line.quantity if line.product_id == product_id else 0
+        for component in request.products[line.product_id].components:
+            units += line.quantity * component.quantity if component.product_id == product_id else 0
+    return units
+
+
+def periods(request: Request, row: PriceRow, offset: int, segment: Segment | None) -> Fraction:
+    """How often the price falls due."""
+    if row.billing_period == "one_time":
+        return Fraction(1)
+    start = date.fromisoformat(request.starts_on or request.as_of)
+    length = MONTHS[row.billing_period]
+
+    def until(end: date) -> Fraction:
+        return factor(request.part_periods, start, end, length)
+
+    if segment:
+        return until(add_months(start, offset + segment.months)) - (until(add_months(start, offset)) if offset else 0)
+    if request.term_months:
+        return until(add_months(start, request.term_months))
+    return until(date.fromisoformat(request.ends_on) + timedelta(days=1)) if request.ends_on else Fraction(1)
+
+
+class Part(NamedTuple):
+    listed: Fraction
+    amount: Fraction
+    cost: Fraction | None
+    category: str
+    is_included: bool
+
+
+def part(request: Request, line: Line, product_id: str, each: int, offset: int, segment: Segment | None) -> Part:
+    """One product of a line, over the whole term or one segment of it."""
+    listed, contracted = winners(request, product_id)
+    row = contracted or listed
+    assert row
+    listed = listed or row
+    quantity = ((segment and segment.quantity) or line.quantity) * each
+    counted = quantity + over_the_quote(request, product_id) - line.quantity * each
+    is_frame = bool(request.products[product_id].components) and product_id == line.product_id
+    base = Fraction(row.unit_price * quantity)
+    if segment and segment.unit_price is not None and product_id == line.product_id:
+        base = Fraction(segment.unit_price * quantity)
+    elif is_frame and contracted is None:
+        base = Fraction(0)
+    elif row.quantity_scope == "quote" and row.tier_mode != "none":
+        base = Fraction(tier_charge(row, counted) * quantity, counted)
+    else:
+        base = Fraction(tier_charge(row, quantity))
+    before = Fraction(0 if is_frame else listed.unit_price * quantity)
+    if listed.tier_mode == "package" and not is_frame:
+        before = Fraction(tier_charge(listed, quantity))
+    surcharge = 0
+    if product_id == line.product_id:
+        priced = row.surcharges or listed.surcharges
+        surcharge = sum(priced.get(name, {}).get(value, 0) for name, value in line.choices.items())
+    uplift = 1 + segment.uplift * PERCENT if segment else Fraction(1)
+    times = periods(request, row, offset, segment)
+    amount = (base + surcharge * quantity) * times * uplift
+    before = (before + surcharge * quantity) * periods(request, listed, offset, segment)
+    if not is_frame:
+        amount, before = max(Fraction(0), amount), max(Fraction(0), before)
+    costs = row if row.cost is not None else listed
+    cost: Fraction | None = None
+    if costs.cost is not None:
+        units = Fraction(quantity)
+        if costs.tier_mode == "package":
+            whole = costs._replace(unit_price=1)
+            units = Fraction(tier_charge(whole, quantity))
+            if costs.quantity_scope == "quote":
+                units = Fraction(tier_charge(whole, counted) * quantity, counted)
+        cost = costs.cost * units
+        if surcharge:
+            cost = (
+                None if not listed.unit_price else cost + Fraction(costs.cost * surcharge * quantity, listed.unit_price)
+            )
+        cost = None if cost is None else max(Fraction(0), cost) * periods(request, costs, offset, segment)
+    return Part(before, amount, cost, row.tax_category, row.tax_included)
+
+
+def gather(request: Request, line: Line) -> Sum:
+    """A line's parts, added up."""
+    product = request.products[line.product_id]
+    _, contracted = winners(request, line.product_id)
+    own: list[Part] = []
+    inside: list[Part] = []
+    counting: list[Part] = []
+    offset = 0
+    for segment in line.ramp or (None,):
+        mine = parts_of(request, line, line.product_id, 1, offset, segment)
+        theirs = [
+            found._replace(amount=found.amount * (1 - product.bundle_discount * PERCENT))
+            for component in product.components
+            for found in parts_of(request, line, component.product_id, component.quantity, offset, segment)
+        ]
+        is_agreed = contracted is not None or (segment is not None and segment.unit_price is not None)
+        own, inside, counting = own + mine, inside + theirs, counting + mine + ([] if is_agreed else theirs)
+        offset += segment.months if segment else 0
+    taxed: dict[str, Fraction] = {}
+    for one in counting:
+        taxed[one.category] = taxed.get(one.category, Fraction(0)) + one.amount
+    taxed = {name: max(Fraction(0), amount) for name, amount in taxed.items()}
+    listed = max(Fraction(0), sum((one.listed for one in own + inside), Fraction(0)))
+    regular = max(Fraction(0), sum((one.amount for one in counting), Fraction(0)))
+    cost = total_cost(inside) if product.components else total_cost(own)
+    if product.components and (surcharges := sum(one.listed for one in own)):
+        before = sum(one.listed for one in inside)
+        cost = None if cost is None or not before else max(Fraction(0), cost + surcharges * cost / before)
+    return Sum(listed, adjusted(line, regular, listed), cost, taxed, counting[0].is_included)
+
+
+def parts_of(
+    request: Request, line: Line, product_id: str, each: int, offset: int, segment: Segment | None
+) -> list[Part]:
+    """A product in one segment. What is paid once is paid with the first, for the quantity of the line."""
+    listed, contracted = winners(request, product_id)
+    row = contracted or listed
+    assert row
+    if segment is None or row.billing_period != "one_time":
+        return [part(request, line, product_id, each, offset, segment)]
+    return [] if offset else [part(request, line, product_id, each, 0, None)]
+
+
+def total_cost(parts: list[Part]) -> Fraction | None:
+    costs = [one.cost for one in parts]
+    return None if None in costs else sum((cost for cost in costs if cost), Fraction(0))
+
+
+def adjusted(line: Line, amount: Fraction, listed: Fraction) -> Fraction:
+    for kind in ("markup", "percentage", "amount"):
+        rules = sorted((rule for rule in line.adjustments if rule.kind == kind), key=lambda rule: rule.rule_id)
+        rivals = [(moves(line, rule, amount, listed), rule) for rule in rules if rule.stacking == "best_of"]
+        best = None
+        for effect, rule in rivals:
+            if best is None or (effect < best[0] if kind == "markup" else effect > best[0]):
+                best = (effect, rule)
+        for rule in rules:
+            if rule.stacking == "sequential" or (best and rule is best[1]):
+                moved = moves(line, rule, amount, listed)
+                amount = amount + moved if kind == "markup" else max(Fraction(0), amount - moved)
+    return amount
+
+
+def moves(line: Line, rule: Adjustment, amount: Fraction, listed: Fraction) -> Fraction:
+    if rule.kind == "amount":
+        return Fraction(rule.value * (line.quantity if rule.base == "unit" else 1))
+    return (listed if rule.base == "list" else amount) * rule.value * PERCENT
+
+
+def split(units: int, weights: list[Fraction], order: list[object]) -> list[int]:
+    """Largest remainder; of equal ones, the first in the given order."""
+    weights = weights if any(weights) else [Fraction(1)] * len(weights)
+    fair = [units * weight / sum(weights) for weight in weights]
+    shares = [int(share) for share in fair]
+    for index in sorted(range(len(fair)), key=lambda n: (-(fair[n] - int(fair[n])), order[n]))[: units - sum(shares)]:
+        shares[index] += 1
+    return shares
+
+
+def totals(request: Request) -> Totals:
+    size = 10 ** (6 - MINOR_DIGITS[request.currency])
+    sums = [gather(request, line) for line in request.lines]
+    customers = [
+        rounded(request, one.regular * (1 - line.discount * PERCENT))
+        for one, line in zip(sums, request.lines, strict=True)
+    ]
+    whole = rounded(request, sum(customers) * request.requested_discount * PERCENT)
+    order: list[object] = [_identity(line) for line in request.lines]
+    shares = split(whole // size, [Fraction(customer) for customer in customers], order)
+    lines: list[tuple[int, int, int, int | None]] = []
+    bases: dict[str, int] = {}
+    taxes: dict[str, int] = {}
+    owed: dict[str, Fraction] = {}
+    is_taxable = request.tax_status == "taxable"
+    outside: dict[str, int] = {}
+    for line, one, customer, share in zip(request.lines, sums, customers, shares, strict=True):
+        net = customer - share * size
+        regular, listed = rounded(request, one.regular), rounded(request, one.listed)
+        categories = sorted(name for name, amount in one.taxed.items() if amount) or list(one.taxed)[:1]
+        if one.is_included:
+            above = 1 + request.tax_rates[categories[0]] * PERCENT
+            gross, net = net, rounded(request, net / above)
+            regular, listed = rounded(request, regular / above), rounded(request, listed / above)
+            bases[categories[0]] = bases.get(categories[0], 0) + net
+            taxes[categories[0]] = taxes.get(categories[0], 0) + (gross - net if is_taxable else 0)
+        else:
+            weights = [one.taxed[name] for name in categories]
+            exact = one.regular * (1 - line.discount * PERCENT) * (1 - request.requested_discount * PERCENT)
+            for name, weight, part_ in zip(
+                categories, weights, split(net // size, weights, list(categories)), strict=True
+            ):
+                base, rate = part_ * size, request.tax_rates[name] * PERCENT if is_taxable else Fraction(0)
+                bases[name] = bases.get(name, 0) + base
+                outside[name] = outside.get(name, 0) + base
+                share_of = weight / sum(weights) if sum(weights) else Fraction(1)
+                owed[name] = owed.get(name, Fraction(0)) + exact * share_of * rate
+                if request.tax_rounding == "line":
+                    taxes[name] = taxes.get(name, 0) + rounded(request, base * rate)
+        lines.append((listed, regular, net, None if one.cost is None else rounded(request, one.cost)))
+    if request.tax_rounding == "group":
+        for name, base in outside.items():
+            rate = request.tax_rates[name] * PERCENT if is_taxable else Fraction(0)
+            taxes[name] = taxes.get(name, 0) + rounded(request, base * rate)
+    elif request.tax_rounding == "document" and owed:
+        names = sorted(owed)
+        once = rounded(request, sum(owed.values(), Fraction(0)))
+        for name, share in zip(names, split(once // size, [owed[name] for name in names], list(names)), strict=True):
+            taxes[name] = taxes.get(name, 0) + share * size
+    groups = [(name, bases[name], taxes.get(name, 0)) for name in sorted(bases)]
+    net = sum(line[2] for line in lines)
+    return Totals(lines, sum(line[1] for line in lines), net, groups, net + sum(tax for _, _, tax in groups))
+
+
+def _identity(line: Line) -> tuple[object, ...]:
+    return (
+        line.product_id,
+        line.quantity,
+        line.discount,
+        sorted(line.choices.items()),
+        str(line.ramp),
+        str(line.adjustments),
+        line.id,
+    )
