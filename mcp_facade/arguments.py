@@ -158,6 +158,7 @@ Key = Annotated[
 Attributes = Annotated[
     dict[Word, Annotated[Annotated[str, Field(max_length=1000)] | bool | Decimal, BeforeValidator(_scalar)]],
     Field(max_length=100),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Listed = BeforeValidator(_listed)
 """For lists: understands one that was sent as JSON text."""
