@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -207,12 +207,78 @@ class Database:
         self._writer.dispose()
 
 
-def among(connection: Connection, column: sa.Column[str], values: Collection[str]) -> sa.ColumnElement[bool]:
-    """One parameter however many values there are, so that the statement is prepared once."""
-    if connection.dialect.name == "sqlite":
-        listed = sa.func.json_each(json.dumps(list(values))).table_valued("value")
-        return column.in_(sa.select(listed.c.value))
-    return column == sa.any_(sa.cast(list(values), ARRAY(sa.Text)))
+class Statement:
+    """A statement that is built and compiled once for each database, then only filled in.
+
+    SQLAlchemy's own way of finding a compiled statement again costs more than many of ours take to run.
+    """
+
+    def __init__(self, make: Callable[[str], sa.Executable]) -> None:
+        self._make = make
+        self._ready: dict[str, _Compiled] = {}
+
+    def rows(self, connection: Connection, **values: Any) -> list[Any]:
+        """What a query finds, as tuples in the order of its columns."""
+        ready = self._compiled(connection)
+        cursor: Any = connection.exec_driver_sql(ready.text, ready.filled(values)).cursor
+        found: list[Any] = cursor.fetchall()
+        if ready.readers and found:
+            return [ready.read(row) for row in found]
+        return found
+
+    def run(self, connection: Connection, **values: Any) -> int:
+        """Carry out a change; how many rows it touched."""
+        ready = self._compiled(connection)
+        return connection.exec_driver_sql(ready.text, ready.filled(values), _COUNTED).rowcount
+
+    def _compiled(self, connection: Connection) -> _Compiled:
+        name = connection.dialect.name
+        ready = self._ready.get(name)
+        if ready is None:
+            ready = self._ready[name] = _Compiled(self._make(name), connection.dialect)
+        return ready
+
+
+class _Compiled:
+    def __init__(self, statement: sa.Executable, dialect: Dialect) -> None:
+        compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined] # Every real one has it.
+        self.text = str(compiled)
+        self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        self._order: Sequence[str] | None = compiled.positiontup
+        writers = {
+            name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()
+        }
+        self._writers = {name: writer for name, writer in writers.items() if writer and name not in self._fixed}
+        columns = getattr(statement, "selected_columns", ())
+        readers = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
+        self.readers = [(place, reader) for place, reader in enumerate(readers) if reader]
+
+    def filled(self, values: dict[str, Any]) -> Any:
+        for name, write in self._writers.items():
+            values[name] = write(values[name])
+        values.update(self._fixed)
+        return values if self._order is None else tuple([values[name] for name in self._order])
+
+    def read(self, row: Sequence[Any]) -> list[Any]:
+        cells = list(row)
+        for place, reader in self.readers:
+            cells[place] = reader(cells[place])
+        return cells
+
+
+_COUNTED = {"preserve_rowcount": True}
+
+
+def among(dialect: str, column: sa.Column[Any], name: str) -> sa.ColumnElement[bool]:
+    """Whether a column is one of the values bound as `name` by `listed`: one parameter however many there are."""
+    if dialect == "sqlite":
+        values = sa.func.json_each(sa.bindparam(name, type_=sa.Text)).table_valued("value")
+        return column.in_(sa.select(values.c.value))
+    return column == sa.any_(sa.bindparam(name, type_=ARRAY(sa.Text)))
+
+
+def listed(connection: Connection, values: Collection[str]) -> Any:
+    return json.dumps(list(values)) if connection.dialect.name == "sqlite" else list(values)
 
 
 def insert_many(
@@ -224,15 +290,25 @@ def insert_many(
     """
     if not rows:
         return
-    dialect, names = connection.dialect, list(rows[0])
-    types = [(name, table.c[name].type.dialect_impl(dialect)) for name in names]
-    plan = [(name, None if name in written else type_.bind_processor(dialect)) for name, type_ in types]
-    converted = ([bind(row[name]) if bind else row[name] for name, bind in plan] for row in rows)
+    dialect, names = connection.dialect, tuple(rows[0])
+    writers, statement = _insert_plan(table, names, tuple(written), dialect)
+    plan = list(zip(names, writers, strict=True))
+    converted = ([write(row[name]) if write else row[name] for name, write in plan] for row in rows)
     if dialect.name == "sqlite":
         insert_into_sqlite(connection, table.name, names, converted)
     else:
-        statement = str(sa.insert(table).compile(dialect=dialect, column_keys=names))
         connection.exec_driver_sql(statement, [dict(zip(names, values, strict=True)) for values in converted])
+
+
+@lru_cache(maxsize=256)
+def _insert_plan(
+    table: sa.Table, names: tuple[str, ...], written: tuple[str, ...], dialect: Dialect
+) -> tuple[list[Any], str]:
+    """How each column's value is written, and the statement for a database that takes rows one by one."""
+    writers = [
+        None if name in written else table.c[name].type.dialect_impl(dialect).bind_processor(dialect) for name in names
+    ]
+    return writers, str(sa.insert(table).compile(dialect=dialect, column_keys=names))
 
 
 def insert_into_sqlite(

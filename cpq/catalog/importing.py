@@ -30,7 +30,7 @@ from cpq.catalog.preparing import (
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
-from cpq.db import AnyRow, JsonText, Tx, among, insert_many
+from cpq.db import AnyRow, JsonText, Tx, among, insert_many, listed
 from cpq.errors import Code, CpqError, nearest
 from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
 
@@ -330,4 +330,6 @@ def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
 
 
 def _among(tx: Tx, table: sa.Table, column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
-    return (table.c.tenant_id == tx.tenant_id) & among(tx.connection, column, values)
+    connection = tx.connection
+    condition = among(connection.dialect.name, column, "values").params(values=listed(connection, values))
+    return (table.c.tenant_id == tx.tenant_id) & condition

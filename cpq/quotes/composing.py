@@ -157,8 +157,9 @@ def broken_relations(lines: Iterable[DraftLine], products: Mapping[str, ProductF
         configuring.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
         for product in products.values()
         for r in product.relations
+        if r.kind != Relation.RECOMMENDS and r.kind != Relation.SUBSTITUTE
     ]
-    if not relations:
+    if all(relation.kind is Relation.COMPONENT for relation in relations):
         return ()
     quoted = [configuring.QuotedProduct(line.product_id, line.quantity) for line in lines]
     return tuple(problem.message for problem in configuring.check_relations(quoted, relations).problems)
