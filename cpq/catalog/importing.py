@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -220,7 +221,9 @@ class _Import(ExitStack):
                 ids = [part.id for part in changed]
                 self.tx.connection.execute(sa.delete(table).where(_among(self.tx, table, table.c.product_id, ids)))
             insert_many(self.tx.connection, table, new)
-        finding.index(self.tx, [(part.id, part.terms) for part in changed])
+        # Products of one category share most of their terms, and SQLite indexes them quicker when they come together.
+        together = sorted(changed, key=attrgetter("category_id"))
+        finding.index(self.tx, [(part.id, part.terms) for part in together])
 
     def _store(self, section: str, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool = False) -> None:
         """Insert what is new and update what differs. Nothing is written once there are problems."""
