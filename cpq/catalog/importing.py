@@ -77,6 +77,9 @@ class _Import(ExitStack):
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
         self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, category))}
         self._books = set(tx.connection.scalars(_mine(tx, price_book).with_only_columns(price_book.c.id)))
+        self._had_products = (
+            tx.connection.scalar(_mine(tx, product).with_only_columns(product.c.id).limit(1)) is not None
+        )
         self._related: dict[str, tuple[int, str]] = {}
         self._vocabulary: set[str] = set()
         self._ahead: deque[Future[_PlainBatch]] = deque()
@@ -200,7 +203,8 @@ class _Import(ExitStack):
 
     def _store_products(self, by_id: dict[str, Prepared]) -> None:
         hashes = {id_: part.content_hash for id_, part in by_id.items()}
-        new, changed = self._differing("products", product, hashes)
+        known = self._known(product, hashes, product.c.content_hash) if self._had_products else {}
+        new, changed = self._differing("products", hashes, known)
         if changed:
             self._vacate_skus(changed)
         same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
@@ -230,15 +234,17 @@ class _Import(ExitStack):
         if self._problems or not rows:
             return
         by_id = {row["id"]: row for row in rows}
-        new, changed = self._differing(section, table, {id_: row["content_hash"] for id_, row in by_id.items()})
+        hashes = {id_: row["content_hash"] for id_, row in by_id.items()}
+        new, changed = self._differing(section, hashes, self._known(table, hashes, table.c.content_hash))
         times = {"created_at": self.tx.now, "updated_at": self.tx.now} if dated else {}
         mine = {"tenant_id": self.tx.tenant_id}
         insert_many(self.tx.connection, table, [{**mine, **by_id[id_], **times} for id_ in new])
         self._update(table, [by_id[id_] for id_ in changed], dated=dated)
 
-    def _differing(self, section: str, table: sa.Table, hashes: Mapping[str, str]) -> tuple[list[str], list[str]]:
-        """The ids that are new and the ids whose content is another one than the stored; the report counts both."""
-        known = self._known(table, hashes, table.c.content_hash)
+    def _differing(
+        self, section: str, hashes: Mapping[str, str], known: Mapping[str, str]
+    ) -> tuple[list[str], list[str]]:
+        """The ids that are new and the ids whose content is another one than the known; the report counts both."""
         new = [id_ for id_ in hashes if id_ not in known]
         changed = [id_ for id_, stored in known.items() if hashes[id_] != stored]
         self.report.created[section] += len(new)
