@@ -102,7 +102,7 @@ def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
 
 
 def _among_mine(dialect: str, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    return (column.table.c.tenant_id == sa.bindparam("tenant")) & among(dialect, column, "ids")
+    return (column.table.c.tenant_id == sa.bindparam("tenant")) & among(dialect, column, sa.bindparam("ids"))
 
 
 def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
@@ -189,7 +189,8 @@ _PRICES = Statement(
         .where(
             _among_mine(dialect, price.c.product_id),
             price.c.currency == sa.bindparam("currency"),
-            among(dialect, price.c.price_book_id, "books") | (price.c.account_id == sa.bindparam("account")),
+            among(dialect, price.c.price_book_id, sa.bindparam("books"))
+            | (price.c.account_id == sa.bindparam("account")),
         )
         .order_by(price.c.id)
     )

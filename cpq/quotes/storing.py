@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, Tx, insert_many
+from cpq.db import AnyRow, JsonText, Statement, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment
@@ -115,7 +115,7 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert_many(tx.connection, quote, [root])
+    _ADD_QUOTE.run(tx.connection, **root)
     add_version(tx, quote_id, 1, composed, priced_at=None)
 
 
@@ -130,7 +130,7 @@ def add_version(tx: Tx, quote_id: str, version: int, composed: Composition, *, p
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert_many(tx.connection, quote_version, [row])
+    _ADD_VERSION.run(tx.connection, **row)
     _add_parts(tx, mine, composed)
 
 
@@ -189,10 +189,10 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 "product_name": composed.products[line.product_id].name,
                 "quantity": line.quantity,
                 "discount_pct": line.discount_pct,
-                "attributes": canonical_json(line.attributes) if line.attributes else "{}",
+                "attributes": JsonText(canonical_json(line.attributes)) if line.attributes else _NONE,
                 "notes": line.notes,
                 "option_set": line.option_set,
-                "ramp": canonical_json(line.ramp) if line.ramp else "[]",
+                "ramp": JsonText(canonical_json(line.ramp)) if line.ramp else _EMPTY,
                 "billing_period": priced.billing_period,
                 "tax_category": priced.tax_category,
                 "list_amount": priced.list_amount,
@@ -201,12 +201,16 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 "cost": priced.cost,
             }
         )
-    insert_many(tx.connection, quote_line, rows, written=("attributes", "ramp"))
-    records = [
-        {**mine, "option_set": one.name, "request": one.request_json, "result": one.result_json}
-        for one in composed.sets
-    ]
-    insert_many(tx.connection, quote_pricing, records, written=("request", "result"))
+    _ADD_LINE.run_many(tx.connection, rows)
+    for one in composed.sets:
+        _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
+
+
+_ADD_QUOTE = Statement(lambda _dialect: sa.insert(quote))
+_ADD_VERSION = Statement(lambda _dialect: sa.insert(quote_version))
+_ADD_LINE = Statement(lambda _dialect: sa.insert(quote_line))
+_ADD_PRICING = Statement(lambda _dialect: sa.insert(quote_pricing))
+_NONE, _EMPTY = JsonText("{}"), JsonText("[]")
 
 
 def _as_line(row: AnyRow) -> DraftLine:
