@@ -205,9 +205,10 @@ class Database:
 
 
 class Statement:
-    """A statement that is built and compiled once for each database, then only filled in.
+    """A statement that is built and compiled once for each database, then only filled in and handed to the driver.
 
-    SQLAlchemy's own way of finding a compiled statement again costs more than many of ours take to run.
+    For what every call does. SQLAlchemy's own way to a compiled statement, its cursor and its rows costs more than many
+    of ours take to run; its pool, transactions and errors stay.
     """
 
     def __init__(self, make: Callable[[str], sa.Executable]) -> None:
@@ -217,21 +218,23 @@ class Statement:
     def rows(self, connection: Connection, **values: Any) -> list[Any]:
         """What a query finds, as tuples in the order of its columns."""
         ready = self._compiled(connection)
-        cursor: Any = connection.exec_driver_sql(ready.text, ready.filled(values)).cursor
-        found: list[Any] = cursor.fetchall()
-        if ready.readers and found:
-            return [ready.read(row) for row in found]
-        return found
+        with _driver(connection, ready.text) as cursor:
+            cursor.execute(ready.text, ready.filled(values))
+            found: list[Any] = cursor.fetchall()
+        return [ready.read(row) for row in found] if ready.readers else found
 
     def run(self, connection: Connection, **values: Any) -> int:
         """Carry out a change; how many rows it touched."""
         ready = self._compiled(connection)
-        return connection.exec_driver_sql(ready.text, ready.filled(values), _COUNTED).rowcount
+        with _driver(connection, ready.text) as cursor:
+            cursor.execute(ready.text, ready.filled(values))
+            return int(cursor.rowcount)
 
     def run_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         """Carry out a change once for each row of values."""
         ready = self._compiled(connection)
-        connection.exec_driver_sql(ready.text, [ready.filled(values) for values in rows])
+        with _driver(connection, ready.text) as cursor:
+            cursor.executemany(ready.text, [ready.filled(values) for values in rows])
 
     def _compiled(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
@@ -239,6 +242,34 @@ class Statement:
         if ready is None:
             ready = self._ready[name] = _Compiled(self._make(name), connection.dialect)
         return ready
+
+
+class _driver:  # noqa: N801 - used like a function
+    """A cursor of the driver inside SQLAlchemy's transaction; its errors come out as SQLAlchemy's."""
+
+    __slots__ = ("_connection", "_cursor", "_text")
+
+    def __init__(self, connection: Connection, text: str) -> None:
+        self._connection = connection
+        self._text = text
+
+    def __enter__(self) -> Any:
+        self._cursor = self._connection.connection.cursor()
+        return self._cursor
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self._cursor.close()
+        if error is None:
+            return
+        dialect: Any = self._connection.dialect
+        driver_error = dialect.loaded_dbapi.Error
+        if isinstance(error, driver_error):
+            is_lost = dialect.is_disconnect(error, self._connection.connection.dbapi_connection, self._cursor)
+            if is_lost:
+                self._connection.invalidate(error)
+            raise sa.exc.DBAPIError.instance(
+                self._text, None, error, driver_error, connection_invalidated=is_lost, dialect=dialect
+            ) from error
 
 
 class _Compiled:
@@ -266,9 +297,6 @@ class _Compiled:
         for place, reader in self.readers:
             cells[place] = reader(cells[place])
         return cells
-
-
-_COUNTED = {"preserve_rowcount": True}
 
 
 def among(dialect: str, column: sa.Column[Any], values: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
