@@ -51,6 +51,7 @@ class Part:
         "others",
         "plan",
         "quantity",
+        "regular",
         "row",
         "segment",
         "steps",
@@ -73,6 +74,7 @@ class Part:
         self.numerator: int
         self.listed: int
         self.cost: int | None
+        self.regular: int
         self.customer: int
         self.others: int | None = None
         """Units of the product elsewhere in the quote; not known until a price asks for them."""
@@ -81,7 +83,7 @@ class Part:
 
     def note(self, stage: str, source: str, value: int | None) -> None:
         amount = self.numerator if self.denominator == 1 else nearest(self.numerator, self.denominator)
-        self.steps.append(_new_tuple(Step, (stage, amount, source, value, self.name)))
+        self.steps.append(new_tuple(Step, (stage, amount, source, value, self.name)))
 
 
 Stage = Callable[["Prices", Part], None]
@@ -377,5 +379,5 @@ STAGES: tuple[Stage, ...] = (
 )
 """What happens to each part of a line, in this order; a stage that changes the amount leaves a step."""
 
-_new_tuple = tuple.__new__
+new_tuple = tuple.__new__
 """A third of the cost of calling a named tuple's class, and steps are made by the thousand."""
