@@ -40,7 +40,7 @@ SQUARE = ONE_HUNDRED_PERCENT**2
 """The whole, where a line discount and the quote's are multiplied."""
 
 FINE = 10**12
-"""Parts of a millionth to which amounts are cut before their discount is told, so that it is right to the last digit."""
+"""Parts of a millionth to which amounts are cut before their discount is told, so it is right to the last digit."""
 
 
 def price(request: Request) -> PricedQuote:
@@ -50,31 +50,27 @@ def price(request: Request) -> PricedQuote:
     bills = [_bill(prices, minor_unit, line) for line in request.lines]
     shares = _quote_discount(request, minor_unit, bills)
     taxes = TaxTable(_rates(request), request.tax_rounding, minor_unit)
-    lines = tuple(
-        [
-            _finish(request, minor_unit, taxes, line, bill, share)
-            for line, bill, share in zip(request.lines, bills, shares, strict=True)
-        ]
-    )
+    lines = _finish(request, minor_unit, taxes, bills, shares)
     return _add_up(request, minor_unit, bills, lines, taxes.groups())
 
 
 def _bill(prices: Prices, minor_unit: MinorUnit, line: Line) -> Part:
     """Everything a line's amount owes to the line alone, up to the customer price, where it is rounded."""
-    plan = prices.plan(line.product_id)
-    if line.ramp or plan.components:
+    _, product_id, quantity, discount, choices, ramp, adjustments = line
+    plan = prices.plan(product_id)
+    if ramp or plan.components:
         bill = compose(prices, line)
     else:
-        bill = Part(plan, line.quantity, line.choices)
+        bill = Part(plan, quantity, choices)
         for stage in plan.stages:
             stage(prices, bill)
     steps = bill.steps
-    if line.adjustments:
+    if adjustments:
         exact, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
-        exact, adjusted = adjust(line.adjustments, line.quantity, exact, listed)
+        exact, adjusted = adjust(adjustments, quantity, exact, listed)
         bill.numerator, bill.denominator = exact.numerator, exact.denominator
         steps += adjusted
-    numerator, denominator, discount = bill.numerator, bill.denominator, line.discount
+    numerator, denominator = bill.numerator, bill.denominator
     customer = bill.regular = minor_unit.round(numerator, denominator)
     if discount:
         kept = ONE_HUNDRED_PERCENT - discount
@@ -115,41 +111,53 @@ def _rates(request: Request) -> Mapping[str, int]:
     return request.tax_rates if request.tax_status == "taxable" else defaultdict(int)
 
 
-def _finish(request: Request, minor_unit: MinorUnit, taxes: TaxTable, line: Line, bill: Part, share: int) -> PricedLine:
-    """What the quote does to a line: its share of the discount, its tax, its margin."""
-    row, steps, regular = bill.row, bill.steps, bill.regular
-    numerator, denominator, category = bill.numerator, bill.denominator, row.tax_category
-    # The exact regular price times this is what the line comes to, unrounded.
-    kept = (ONE_HUNDRED_PERCENT - line.discount) * (ONE_HUNDRED_PERCENT - request.requested_discount)
-    discount = off_list = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
-    listed = regular
-    if bill.listed != numerator or bill.listed_below != denominator:
-        listed = minor_unit.round(bill.listed, bill.listed_below)
-        off_list = _percent_off(bill.listed * denominator, numerator * bill.listed_below * kept)
-    net = bill.customer - share
-    if share:
-        source = "requested_discount_pct"
-        steps.append(new_tuple(Step, ("quote discount", net, source, request.requested_discount, "")))
-    if row.tax_included:
-        rate, gross = request.tax_rates[category], net
-        net, regular, listed = (
-            minor_unit.round(amount * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
-            for amount in (net, regular, listed)
-        )
-        taxes.add_inside(category, net, gross - net if request.tax_status == "taxable" else 0)
-        steps.append(Step("tax", net, f"{category}, included", rate))
-    else:
-        if bill.taxed:
+def _finish(
+    request: Request, minor_unit: MinorUnit, taxes: TaxTable, bills: Sequence[Part], shares: Sequence[int]
+) -> tuple[PricedLine, ...]:
+    """What the quote does to its lines: their shares of the discount, their taxes, their margins."""
+    asked, is_document, rounded = request.requested_discount, request.tax_rounding == "document", minor_unit.round
+    lines: list[PricedLine] = []
+    for line, bill, share in zip(request.lines, bills, shares, strict=True):
+        id_, product_id, quantity, line_discount, _, _, _ = line
+        plan, steps, listed, net = bill.plan, bill.steps, bill.regular, bill.customer - share
+        numerator, denominator, cost = bill.numerator, bill.denominator, bill.cost
+        # The exact regular price times this is what the line comes to, unrounded.
+        kept = (ONE_HUNDRED_PERCENT - line_discount) * (ONE_HUNDRED_PERCENT - asked)
+        discount = off_list = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
+        if bill.listed != numerator or bill.listed_below != denominator:
+            listed = rounded(bill.listed, bill.listed_below)
+            off_list = _percent_off(bill.listed * denominator, numerator * bill.listed_below * kept)
+        if share:
+            steps.append(new_tuple(Step, ("quote discount", net, "requested_discount_pct", asked, "")))
+        if plan.is_tax_included:
+            net, listed = _take_tax_out(request, minor_unit, taxes, bill, net, listed)
+        elif bill.taxed:
             _tax_mixed(taxes, minor_unit, bill, net)
         else:
-            taxes.add(category, net)
-        if request.tax_rounding == "document":
+            taxes.add(plan.tax_category, net)
+        if is_document and not plan.is_tax_included:
             _tax_unrounded(taxes, bill, numerator * kept, denominator * SQUARE)
-    cost = bill.cost
-    if cost is not None:
-        cost = minor_unit.round(cost, bill.cost_below)
-    facts = (discount, off_list, cost, _margin(net, cost), row.billing_period, category, tuple(steps))
-    return new_tuple(PricedLine, (line.id, line.product_id, line.quantity, listed, regular, net, *facts))
+        if cost is not None:
+            cost = rounded(cost, bill.cost_below)
+        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, tuple(steps))
+        known = (id_, product_id, quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
+        lines.append(new_tuple(PricedLine, known))
+    return tuple(lines)
+
+
+def _take_tax_out(
+    request: Request, minor_unit: MinorUnit, taxes: TaxTable, bill: Part, gross: int, listed: int
+) -> tuple[int, int]:
+    """Net and list amount without the tax that is in them, and the regular price likewise."""
+    category, is_taxable = bill.plan.tax_category, request.tax_status == "taxable"
+    rate = request.tax_rates[category]
+    net, bill.regular, listed = (
+        minor_unit.round(amount * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
+        for amount in (gross, bill.regular, listed)
+    )
+    taxes.add_inside(category, net, gross - net if is_taxable else 0)
+    bill.steps.append(Step("tax", net, f"{category}, included", rate))
+    return net, listed
 
 
 def _tax_mixed(taxes: TaxTable, minor_unit: MinorUnit, bill: Part, net: int) -> None:
@@ -160,14 +168,14 @@ def _tax_mixed(taxes: TaxTable, minor_unit: MinorUnit, bill: Part, net: int) -> 
 
 
 def _tax_unrounded(taxes: TaxTable, bill: Part, numerator: int, denominator: int) -> None:
-    weights = bill.taxed or ((bill.row.tax_category, 1),)
+    weights = bill.taxed or ((bill.plan.tax_category, 1),)
     below = denominator * sum([weight for _, weight in weights])
     for category, weight in weights:
         taxes.add_unrounded(category, numerator * weight, below)
 
 
 def _percent_off(before: int, after: int) -> int:
-    """By how many percent `after`, of which `SQUARE` parts are a whole, is below `before`; negative when it is above."""
+    """By how many percent `after`, whose whole is `SQUARE`, is below `before`; negative when it is above."""
     return 0 if before == 0 else ONE_HUNDRED_PERCENT - after // (before * ONE_HUNDRED_PERCENT)
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from cpq.pricing import price
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Tier
@@ -22,16 +23,16 @@ def measure() -> dict[str, float]:
         bare = flatten(request)
         assert price(request).total == twin(bare)
         for _ in range(max(9, min(400, 60_000 // size))):
-            ours[size] = min(ours.get(size, 1e9), _seconds(lambda request=request: price(request)) / size)
-            theirs[size] = min(theirs.get(size, 1e9), _seconds(lambda bare=bare: twin(bare)) / size)
+            ours[size] = min(ours.get(size, 1e9), _seconds(price, request) / size)
+            theirs[size] = min(theirs.get(size, 1e9), _seconds(twin, bare) / size)
     figures = {f"{size:,} lines: lines a second": 1 / ours[size] for size in SIZES}
     figures["time a line, 10,000 / 100"] = ours[10_000] / ours[100]
     return figures | {f"{size:,} lines: pricer / bare integers": ours[size] / theirs[size] for size in SIZES}
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _seconds(work: Callable[[Any], object], quote: object) -> float:
     start = time.process_time()
-    work()
+    work(quote)
     return time.process_time() - start
 
 
@@ -165,9 +166,9 @@ def _choose(rows: list, day: str, books: list) -> list:
             if contracted_key is None or key < contracted_key:
                 contracted, contracted_key = row, key
         elif row[0] in books:
-            key = (books.index(row[0]), *key)
-            if listed_key is None or key < listed_key:
-                listed, listed_key = row, key
+            ranked = (books.index(row[0]), *key)
+            if listed_key is None or ranked < listed_key:
+                listed, listed_key = row, ranked
     return [listed, contracted or listed]
 
 
