@@ -64,20 +64,19 @@ def _bill(prices: Prices, minor_unit: MinorUnit, line: Line) -> Part:
         bill = Part(plan, quantity, choices)
         for stage in plan.stages:
             stage(prices, bill)
-    steps = bill.steps
     if adjustments:
         exact, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
         exact, adjusted = adjust(adjustments, quantity, exact, listed)
         bill.numerator, bill.denominator = exact.numerator, exact.denominator
-        steps += adjusted
+        bill.steps += tuple(adjusted)
     numerator, denominator = bill.numerator, bill.denominator
     customer = bill.regular = minor_unit.round(numerator, denominator)
     if discount:
         kept = ONE_HUNDRED_PERCENT - discount
         customer = minor_unit.round(numerator * kept, denominator * ONE_HUNDRED_PERCENT)
     bill.customer = customer
-    if discount or customer != steps[-1][1]:
-        steps.append(new_tuple(Step, ("line discount", customer, "discount_pct", discount, "")))
+    if discount or customer != bill.steps[-1][1]:
+        bill.steps += (new_tuple(Step, ("line discount", customer, "discount_pct", discount, "")),)
     return bill
 
 
@@ -119,7 +118,7 @@ def _finish(
     lines: list[PricedLine] = []
     for line, bill, share in zip(request.lines, bills, shares, strict=True):
         id_, product_id, quantity, line_discount, _, _, _ = line
-        plan, steps, listed, net = bill.plan, bill.steps, bill.regular, bill.customer - share
+        plan, listed, net = bill.plan, bill.regular, bill.customer - share
         numerator, denominator, cost = bill.numerator, bill.denominator, bill.cost
         # The exact regular price times this is what the line comes to, unrounded.
         kept = (ONE_HUNDRED_PERCENT - line_discount) * (ONE_HUNDRED_PERCENT - asked)
@@ -128,7 +127,7 @@ def _finish(
             listed = rounded(bill.listed, bill.listed_below)
             off_list = _percent_off(bill.listed * denominator, numerator * bill.listed_below * kept)
         if share:
-            steps.append(new_tuple(Step, ("quote discount", net, "requested_discount_pct", asked, "")))
+            bill.steps += (new_tuple(Step, ("quote discount", net, "requested_discount_pct", asked, "")),)
         if plan.is_tax_included:
             net, listed = _take_tax_out(request, minor_unit, taxes, bill, net, listed)
         elif bill.taxed:
@@ -139,7 +138,7 @@ def _finish(
             _tax_unrounded(taxes, bill, numerator * kept, denominator * SQUARE)
         if cost is not None:
             cost = rounded(cost, bill.cost_below)
-        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, tuple(steps))
+        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps)
         known = (id_, product_id, quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
         lines.append(new_tuple(PricedLine, known))
     return tuple(lines)
@@ -156,7 +155,7 @@ def _take_tax_out(
         for amount in (gross, bill.regular, listed)
     )
     taxes.add_inside(category, net, gross - net if is_taxable else 0)
-    bill.steps.append(Step("tax", net, f"{category}, included", rate))
+    bill.steps += (Step("tax", net, f"{category}, included", rate),)
     return net, listed
 
 

@@ -79,8 +79,8 @@ def _add_up(line: Line, plan: Plan, own: list[Part], inside: list[Part], countin
     cost = _cost(own, inside) if plan.components else _sum_of_costs(own)
     whole.cost, whole.cost_below = (None, 1) if cost is None else _ratio(cost)
     _settle_tax(whole, counting, amounts)
-    whole.steps = [step for part in (*own, *inside) for step in part.steps]
-    whole.steps.append(_last_step(plan, nearest(whole.numerator, whole.denominator)))
+    last = _last_step(plan, nearest(whole.numerator, whole.denominator))
+    whole.steps = (*(step for part in (*own, *inside) for step in part.steps), last)
     return whole
 
 

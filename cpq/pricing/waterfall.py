@@ -87,7 +87,7 @@ class Part:
         self.choices = choices
         self.segment = segment
         self.name = name
-        self.steps: list[Step] = []
+        self.steps: tuple[Step, ...] = ()
         self.denominator = self.listed_below = self.cost_below = 1
         self.surcharge = self.offset = 0
         self.numerator: int
@@ -102,7 +102,7 @@ class Part:
 
     def note(self, stage: str, source: str, value: int | None) -> None:
         amount = self.numerator if self.denominator == 1 else nearest(self.numerator, self.denominator)
-        self.steps.append(new_tuple(Step, (stage, amount, source, value, self.name)))
+        self.steps += (new_tuple(Step, (stage, amount, source, value, self.name)),)
 
 
 Stage = Callable[["Prices", Part], None]
@@ -286,7 +286,7 @@ def take_list_price(_prices: Prices, part: Part) -> None:
     amount = unit_price * (part.quantity if row.package_size is None else sold(row, part.quantity))
     part.numerator = part.listed = amount
     if plan.is_listed:
-        part.steps.append(new_tuple(Step, ("list", amount, row.id, unit_price, part.name)))
+        part.steps = (new_tuple(Step, ("list", amount, row.id, unit_price, part.name)),)
 
 
 def take_contracted_price(_prices: Prices, part: Part) -> None:
