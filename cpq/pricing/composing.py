@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
@@ -54,7 +55,9 @@ def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, of
             return []
         segment, when = WHOLE_TERM, ""
     if not is_own:
-        segment, when = segment._replace(unit_price=None), f"{when} {plan.product_id}".strip()
+        when = f"{when} {plan.product_id}".strip()
+    elif segment.unit_price is not None:
+        plan = prices.agreed(plan, segment.unit_price)
     part = Part(plan, (segment.quantity or line.quantity) * each, line.choices if is_own else {}, segment, when)
     part.offset = offset
     part.others = prices.units(plan.product_id) - line.quantity * each
@@ -76,8 +79,8 @@ def _add_up(line: Line, plan: Plan, own: list[Part], inside: list[Part], countin
     cost = _cost(own, inside) if plan.components else _sum_of_costs(own)
     whole.cost, whole.cost_below = (None, 1) if cost is None else _ratio(cost)
     _settle_tax(whole, counting, amounts)
-    whole.steps = [step for part in (*own, *inside) for step in part.steps]
-    whole.steps.append(_last_step(plan, nearest(whole.numerator, whole.denominator)))
+    last = _last_step(plan, nearest(whole.numerator, whole.denominator))
+    whole.steps = (*(step for part in (*own, *inside) for step in part.steps), last)
     return whole
 
 
@@ -108,17 +111,18 @@ def _settle_tax(whole: Part, counting: Sequence[Part], amounts: Sequence[Fractio
     counted = counted or [(counting[0], amounts[0])]
     weights: dict[str, Fraction] = {}
     for part, amount in counted:
-        weights[part.row.tax_category] = weights.get(part.row.tax_category, Fraction(0)) + amount
+        weights[part.plan.tax_category] = weights.get(part.plan.tax_category, Fraction(0)) + amount
     weights = {name: weight for name, weight in sorted(weights.items()) if weight > 0} or weights
-    is_included = {part.row.tax_included for part, _ in counted}
+    is_included = {part.plan.is_tax_included for part, _ in counted}
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
         raise bad_field("/line_items", f"The prices of the components of {named} do not all treat tax alike.")
-    period = {part.row.billing_period for part, _ in counted}
-    whole.row = whole.row._replace(
+    period = {part.plan.billing_period for part, _ in counted}
+    whole.plan = replace(
+        whole.plan,
         billing_period=period.pop() if len(period) == 1 else "mixed",
         tax_category=next(iter(weights)) if len(weights) == 1 else "mixed",
-        tax_included=is_included.pop(),
+        is_tax_included=is_included.pop(),
     )
     if len(weights) > 1:
         below = lcm(*(weight.denominator for weight in weights.values()))
