@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -243,10 +243,9 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
 
 
 def _require_numbers(facts: LineInputs | QuoteInputs) -> None:
-    for part in fields(facts):
-        value = getattr(facts, part.name)
-        if isinstance(value, Decimal):
-            _require_bounded(part.name, value)
+    for name, value in vars(facts).items():
+        if type(value) is Decimal:
+            _require_bounded(name, value)
 
 
 def _require_bounded(name: str, value: Decimal) -> None:

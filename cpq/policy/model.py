@@ -156,7 +156,10 @@ class PolicySet:
 
         A rule applies only when its condition is true: an unknown changes no price.
         """
-        environment = self.environment(quote)
+        return self.adjustments_within(self.environment(quote), line)
+
+    def adjustments_within(self, environment: FactsEnvironment, line: LineInputs) -> tuple[Adjustment, ...]:
+        """The same for one of many lines: what is derived from the quote is worked out once for all of them."""
         found = []
         for rule in self.pricing:
             try:

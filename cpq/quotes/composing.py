@@ -224,17 +224,20 @@ def _with_adjustments(
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
     if not tx.policies.pricing:
         return request
-    quote = quote_inputs(tx, draft, buyer)
+    environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
         inputs = LineInputs(**line_inputs(asked, products[asked.product_id], billing_period(request, asked.product_id)))
-        found = tx.policies.adjustments(quote, inputs)
+        found = tx.policies.adjustments_within(environment, inputs)
+        if not found:
+            lines.append(line)
+            continue
         adjustments = tuple(
             # The rules write what comes off as a negative number, the pricer takes it as what comes off.
             Adjustment(a.rule_id, a.kind, to_micro(a.value if a.kind == "markup" else -a.value), a.base, a.stacking)
             for a in found
         )
-        lines.append(line._replace(adjustments=adjustments) if adjustments else line)
+        lines.append(line._replace(adjustments=adjustments))
     return request._replace(lines=tuple(lines))
 
 
@@ -258,7 +261,8 @@ def line_inputs(line: DraftLine, product: ProductFacts, period: str) -> dict[str
         "product_type": product.product_type,
         "quantity": Decimal(line.quantity),
         "billing_period": period,
-        "attributes": {**line.attributes, **product.attributes},  # What the catalogue says cannot be unsaid.
+        # What the catalogue says of a product cannot be unsaid on a line.
+        "attributes": {**line.attributes, **product.attributes} if line.attributes else product.attributes,
     }
 
 
