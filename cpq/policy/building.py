@@ -11,9 +11,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from cpq.errors import Code, CpqError, nearest
+from cpq.money import plain
 from cpq.policy import checking
 from cpq.policy.checking import Placed
-from cpq.policy.compiling import Run, compiled, trends
+from cpq.policy.compiling import Column, column, compiled
 from cpq.policy.document import Document, Path, Problem, UnreadableError, read_document
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.policy.language import (
@@ -55,6 +56,7 @@ from cpq.policy.shapes import (
     TaxShape,
     TermsShape,
 )
+from cpq.policy.trends import trends
 from cpq.text import fingerprint
 
 GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
@@ -221,7 +223,8 @@ class _Assembly:
         outcome = self._outcome(file, (*path, "then"), shape.then)
         if when is None or outcome is None:
             return None
-        threshold, measured = _measure(when.node)
+        limit, measured = _measure(when.node)
+        threshold = limit if shape.threshold is None else shape.threshold
         if given is None and measured is not None:
             given = _expression(shape.when, measured)
         return Rule(
@@ -230,7 +233,7 @@ class _Assembly:
             order=Order(stage, -shape.priority, -len(when.reads), shape.id),
             when=when,
             outcome=outcome,
-            threshold=shape.threshold if shape.threshold is not None else threshold,
+            threshold=None if threshold is None else plain(threshold),
             actual=given,
             culprits=tuple(_culprits(when.node)),
         )
@@ -363,7 +366,7 @@ def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
 
 
 def _expression(text: str, node: Node) -> Expression:
-    return Expression(canonical(text), node, compiled(node), trends(node))
+    return Expression(canonical(text), node, compiled(node), dict(sorted(trends(node).items())))
 
 
 def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
@@ -384,13 +387,13 @@ def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
     return None, None
 
 
-def _culprits(node: Node) -> Iterable[Run]:
+def _culprits(node: Node) -> Iterable[Column]:
     """Conditions on single lines: those of every `any` that makes the whole condition true."""
     if isinstance(node, Junction):
         for part in node.parts:
             yield from _culprits(part)
     elif isinstance(node, Fold) and node.function == "any":
-        yield compiled(node.body if node.where is None else Junction("and", (node.where, node.body)))
+        yield column(node.body if node.where is None else Junction("and", (node.where, node.body)))
 
 
 def _reads_line(node: Node) -> bool:
@@ -403,7 +406,7 @@ def _reads_line(node: Node) -> bool:
 def _step(shape: StepShape, outcome: Outcome) -> Step:
     bound = shape.under if shape.above is None else shape.above
     assert bound is not None
-    return Step(shape.id, shape.name or _in_words(shape.id), bound, outcome)
+    return Step(shape.id, shape.name or _in_words(shape.id), plain(bound), outcome)
 
 
 def _adjustment(shape: PricingRuleShape) -> Adjustment:

@@ -51,6 +51,10 @@ class Fact:
     def is_of_line(self) -> bool:
         return self.name.startswith("line.")
 
+    @property
+    def is_attribute(self) -> bool:
+        return self.name.startswith("line.attributes.")
+
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
