@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cpq.errors import nearest
@@ -89,10 +90,13 @@ def names_in(text: str) -> list[tuple[str, int]]:
 
 
 def canonical(text: str) -> str:
-    """The expression with one blank between its words: what is hashed, whatever the layout."""
+    """The expression in one layout, whatever the author's: what is shown and hashed."""
     words = [token.text.replace("_", "") if token.kind == "number" else token.text for token in tokenize(text)]
-    glued = [word if index == 0 or "." in (word, words[index - 1]) else f" {word}" for index, word in enumerate(words)]
-    return "".join(glued)
+    return words[0] + "".join(word if _is_glued(last, word) else f" {word}" for last, word in pairwise(words))
+
+
+def _is_glued(last: str, word: str) -> bool:
+    return last in "([{." or word in ")]},." or (word == "(" and last in _FOLDS)
 
 
 class Token(NamedTuple):

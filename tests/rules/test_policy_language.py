@@ -49,6 +49,33 @@ QUOTE = QuoteFacts(
 )
 
 
+LINE_PARTS = [
+    "line.discount > 20",
+    "5 >= line.discount",
+    "line.margin < 10",
+    'line.category == "saas"',
+    'line.category in {"saas", ""}',
+    "line.net > line.cost",
+    "line.attributes.export_controlled",
+    "line.attributes.hp > 30",
+    "net > 500000000",
+    "margin < 10",
+    "line.net * 2 > net",
+    "line.quantity > 0 and line.net / line.quantity > 100000",
+    "(line.margin if has_term else line.discount) > 30",
+    "true",
+]
+line_conditions = st.recursive(
+    st.sampled_from(LINE_PARTS),
+    lambda inner: (
+        st.builds("not ({})".format, inner)
+        | st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner)
+        | st.builds("({}) and ({}) and ({})".format, inner, inner, inner)
+    ),
+    max_leaves=5,
+)
+
+
 def value(text: str, facts: QuoteFacts = QUOTE, scope: Scope = AFTER) -> Any:
     environment = FactsEnvironment(facts, {"EUR": Decimal("1.10")}, ("net_30",))
     return compiled(read(text, scope))(environment, None)
@@ -386,41 +413,25 @@ def test_a_fact_a_condition_rises_with_never_silences_it_by_growing(facts: Quote
         assert after or not before
 
 
+@given(text=line_conditions)
+def test_the_canonical_text_means_the_same_and_is_its_own(text: str):
+    scope = replace(AFTER, has_line=True)
+    assert read(canonical(text), scope) == read(text, scope)
+    assert canonical(canonical(text)) == canonical(text)
+
+
 def test_layout_and_digit_groups_do_not_change_the_canonical_text():
     assert canonical("net>100_000  and\n segment=='a'") == canonical("net > 100000 and segment == 'a'")
+    written = 'any( line . net>1_000 for line in lines if line.sku in{"a",  "b c"} )and not(net<-1)'
+    assert canonical(written) == (
+        'any(line.net > 1000 for line in lines if line.sku in {"a", "b c"}) and not (net < - 1)'
+    )
     assert canonical("net > 0.1") != canonical("net > 0.1000000000000000055")
 
 
 def test_an_attribute_may_be_declared_without_a_value_for_its_absence():
     scope = replace(AFTER, attributes={"hp": Declared(Kind.NUMBER)})
     assert value("any(line.attributes.hp > 30 for line in lines)", scope=scope) is None
-
-
-LINE_PARTS = [
-    "line.discount > 20",
-    "5 >= line.discount",
-    "line.margin < 10",
-    'line.category == "saas"',
-    'line.category in {"saas", ""}',
-    "line.net > line.cost",
-    "line.attributes.export_controlled",
-    "line.attributes.hp > 30",
-    "net > 500000000",
-    "margin < 10",
-    "line.net * 2 > net",
-    "line.quantity > 0 and line.net / line.quantity > 100000",
-    "(line.margin if has_term else line.discount) > 30",
-    "true",
-]
-line_conditions = st.recursive(
-    st.sampled_from(LINE_PARTS),
-    lambda inner: (
-        st.builds("not ({})".format, inner)
-        | st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner)
-        | st.builds("({}) and ({}) and ({})".format, inner, inner, inner)
-    ),
-    max_leaves=5,
-)
 
 
 @given(text=line_conditions, facts=quotes)

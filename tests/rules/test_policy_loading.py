@@ -369,6 +369,38 @@ def test_any_text_is_read_or_refused_with_a_place(text: str):
     assert place >= (1, 1)
 
 
+@st.composite
+def damaged_files(draw: st.DrawFn) -> dict[str, str]:
+    """The shipped files with a piece of one of them cut out, doubled, or replaced."""
+    file = draw(st.sampled_from(sorted(SHIPPED_TEXTS)))
+    text = SHIPPED_TEXTS[file]
+    start = draw(st.integers(0, len(text) - 1))
+    end = draw(st.integers(start, min(start + 40, len(text))))
+    new = draw(
+        st.sampled_from(["", text[start:end] * 2, "- ", ": ", "[", "{", "0", "'", "null", "a: b\n", "\n"])
+        | st.text(max_size=5)
+    )
+    return SHIPPED_TEXTS | {file: text[:start] + new + text[end:]}
+
+
+@settings(max_examples=300)
+@given(texts=damaged_files())
+def test_a_damaged_file_loads_or_is_refused_with_places_inside_it(texts: dict[str, str]):
+    try:
+        build(texts)
+    except CpqError as error:
+        refused = error
+    else:
+        return
+    assert refused.code is Code.CONFIGURATION_INVALID
+    found = refused.details["problems"]
+    assert isinstance(found, list)
+    for problem in found:
+        lines = texts[problem["file"]].splitlines()
+        assert 1 <= problem["line"] <= len(lines) + 1
+        assert problem["column"] >= 1
+
+
 RELAID = {
     "comments": lambda text: "# A word.\n" + text.replace("\nrules:", "\n# Another.\nrules: # Here."),
     "blanks in conditions": lambda text: text.replace(
