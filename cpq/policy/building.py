@@ -15,6 +15,7 @@ from cpq.money import plain
 from cpq.policy import checking
 from cpq.policy.checking import Placed
 from cpq.policy.compiling import Column, column, compiled
+from cpq.policy.defining import with_definitions
 from cpq.policy.document import Document, Path, Problem, UnreadableError, read_document
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.policy.language import (
@@ -23,7 +24,6 @@ from cpq.policy.language import (
     Scope,
     canonical,
     names_in,
-    read,
     read_condition,
     read_number,
 )
@@ -189,9 +189,9 @@ class _Assembly:
 
     def policies(self) -> PolicySet:
         guards = [self._files[file] for file in GUARDS]
-        self._after = replace(self._after, defined=self._defined(guards, self._after))
+        self._after = with_definitions(self._after, map(_definitions, guards), self._problems)
         pricing_file = self._files["pricing.yaml"]
-        self._before = replace(self._before, defined=self._defined([pricing_file], self._before))
+        self._before = with_definitions(self._before, [_definitions(pricing_file)], self._problems)
         rules = [rule for stage, file in enumerate(guards) for rule in self._rules(file, stage)]
         ladders = [ladder for stage, file in enumerate(guards) for ladder in self._ladders(file, stage)]
         pricing = self._pricing(pricing_file)
@@ -311,54 +311,17 @@ class _Assembly:
         if text is None:
             return None
         try:
+            if scope.broken and any(word in scope.broken for word, _ in names_in(text)):
+                return None
             return _expression(text, reader(text, scope))
         except ExpressionError as error:
             self._problems.append(file.document.problem(path, error.message, error.near, error.offset))
             return None
 
-    def _defined(self, files: list[File], scope: Scope) -> dict[str, Node]:
-        """The named conditions, each after those it refers to; a circle is a problem, and so is a taken name."""
-        texts: dict[str, tuple[File, str]] = {}
-        for file in files:
-            assert isinstance(file.shape, GuardsShape | PricingShape)
-            for name, text in file.shape.define.items():
-                if name in scope.facts or name in texts or name in _WORDS:
-                    message = f"{name} is already {'defined' if name in texts else 'a word of the language'}"
-                    self._problems.append(file.document.problem_at_name(("define", name), message))
-                else:
-                    texts[name] = file, text
-        nodes: dict[str, Node] = {}
-        done: set[str] = set()
-        for name in texts:
-            self._define(name, texts, scope, nodes, done, ())
-        return nodes
 
-    def _define(
-        self,
-        name: str,
-        texts: Mapping[str, tuple[File, str]],
-        scope: Scope,
-        nodes: dict[str, Node],
-        done: set[str],
-        trail: tuple[str, ...],
-    ) -> None:
-        file, text = texts[name]
-        if name in done:
-            return
-        if name in trail:
-            circle = " → ".join((*trail[trail.index(name) :], name))
-            self._problems.append(file.document.problem(("define", name), f"refers to itself: {circle}"))
-            done.add(name)
-            return
-        try:
-            for word, _ in names_in(text):
-                if word in texts:
-                    self._define(word, texts, scope, nodes, done, (*trail, name))
-            if name not in done:
-                nodes[name] = read(text, replace(scope, defined=nodes))
-        except ExpressionError as error:
-            self._problems.append(file.document.problem(("define", name), error.message, error.near, error.offset))
-        done.add(name)
+def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:
+    assert isinstance(file.shape, GuardsShape | PricingShape)
+    return file.document, file.shape.define
 
 
 def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
@@ -462,4 +425,3 @@ def _in_words(id_: str) -> str:
 
 _ALL_FACTS = (QUOTE_FACTS, LINE_FACTS)
 _FORMULAS = {"when", "over", "where", "actual"}
-_WORDS = {"line", "lines", "true", "false", "any", "all", "sum", "min", "max", "count"}

@@ -142,5 +142,9 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def depth(node: Node) -> int:
+    return 1 + max(map(depth, children(node)), default=0)
+
+
 def facts_in(node: Node) -> frozenset[str]:
     return frozenset(part.name for part in walk(node) if isinstance(part, Fact))
