@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, stdio, writers
+from tests.bench import catalog, pricing, stdio, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -20,14 +20,21 @@ TARGETS = {
     "catalog_get / empty tool": "≤ 2",
     "start to first answer s": "≤ 2.5",
     "longest wait s": "< 1",
+    "10,000 lines: lines a second": "≥ 60,000",
+    "time a line, 10,000 / 100": "≤ 1.3",
+    "1,000 lines: pricer / bare integers": "≤ 4",
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--products", type=int, default=1_000_000, help="size of the large catalogue")
-    parser.add_argument("--only", choices=["stdio", "writers", "catalog"], help="measure one part")
+    parser.add_argument("--only", choices=["pricing", "stdio", "writers", "catalog"], help="measure one part")
     options = parser.parse_args()
+    if options.only in (None, "pricing"):
+        report("The pricer alone, by the processor's time", pricing.measure())
+    if options.only == "pricing":
+        return
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
         home = Path(folder)
         make.fill_with_sample(read_settings({}, home=home / "sample"))
