@@ -193,8 +193,3 @@ def _split(units: int, weights: list, total: int) -> list:
         for index in sorted(range(len(weights)), key=rests.__getitem__, reverse=True)[:left]:
             shares[index] += 1
     return shares
-
-
-if __name__ == "__main__":
-    for name, value in measure().items():
-        print(f"{name:45} {value:12,.2f}")

@@ -2,6 +2,7 @@
 
 import itertools
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 
 from cpq.app import App, open_app
 from cpq.config import Settings, read_settings
+from cpq.memory import spare_the_collector
 from cpq.schema import audit_entry, idempotency, quote, quote_line, quote_pricing, quote_version
 from tests import make, postgres
 
@@ -34,8 +36,28 @@ def measure(home: Path) -> dict[str, float]:
     return results
 
 
+def measure_full(home: Path, count: int) -> dict[str, float]:
+    """The same on a store that already holds so many quotes, over what it took when the store was empty."""
+    results: dict[str, float] = {}
+    with stores(home) as settings_of:
+        for database, settings in settings_of.items():
+            make.fill_with_sample(settings)
+            empty = compare(settings)
+            print(f"storing {count:,} quotes on {database}", file=sys.stderr)
+            fill(settings, count)
+            full = compare(settings)
+            for lines in ROUNDS:
+                name = f"{database} {lines} lines"
+                results[f"{name}, empty ms"] = empty[f"{lines} lines ms"]
+                results[f"{name}, full ms"] = full[f"{lines} lines ms"]
+                results[f"{name}, full / floor"] = full[f"{lines} lines / floor"]
+                results[f"{name}, full / empty"] = full[f"{lines} lines ms"] / empty[f"{lines} lines ms"]
+    return results
+
+
 def compare(settings: Settings) -> dict[str, float]:
     app = open_app(settings)
+    spare_the_collector()
     floor = Floor(app)
     results = {}
     for count, rounds in ROUNDS.items():
@@ -53,13 +75,46 @@ def compare(settings: Settings) -> dict[str, float]:
     return results
 
 
+def fill(settings: Settings, count: int) -> None:
+    """Store many quotes of two lines by copying one inside the database, spread over a year."""
+    app = open_app(settings)
+    quote_id = creator(app, 2)()
+    numbers, name, moment = (
+        (
+            f"(WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < {count}) SELECT n FROM g) AS g",
+            "'Q-full-' || substr('0000000' || n, -7)",
+            "strftime('%Y-%m-%dT%H:%M:%S.000000Z', '2026-01-01', '+' || (n * 31) || ' seconds')",
+        )
+        if settings.is_sqlite
+        else (
+            f"generate_series(1, {count}) AS g(n)",
+            "'Q-full-' || lpad(n::text, 7, '0')",
+            "timestamptz '2026-01-01' + n * interval '31 seconds'",
+        )
+    )
+    changed = {"id": name, "quote_id": name, "key": name, "created_at": moment}
+    wanted = {"quote": "t.id = '{}'", "idempotency": "t.answer LIKE '%{}%'"}
+    app.flush_audit()
+    with app.database.writing(app.effects.monotonic() + 3600) as connection:
+        if not settings.is_sqlite:
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        for table in TABLES[:-1]:
+            columns = [column.name for column in table.columns]
+            taken = ", ".join(changed.get(column, f"t.{column}") for column in columns)
+            which = wanted.get(table.name, "t.quote_id = '{}'").format(quote_id)
+            into = f"INSERT INTO {table.name} ({', '.join(columns)})"
+            copied = f"{into} SELECT {taken} FROM {table.name} AS t CROSS JOIN {numbers} WHERE {which}"
+            connection.exec_driver_sql(copied.replace("%", "%%") if not settings.is_sqlite else copied)
+    app.close()
+
+
 def timed(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def creator(app: App, count: int) -> Callable[[], str]:
+def creator(app: App, count: int, prefix: str = "bench") -> Callable[[], str]:
     """A call that creates a quote of so many lines of different products, and gives its id."""
     tools = make.Tools(app)
     products = plain_products(app)
@@ -69,7 +124,7 @@ def creator(app: App, count: int) -> Callable[[], str]:
     arguments = {"account_id": "acct_acme_001", "term_months": 12, "line_items": lines}
 
     def create() -> str:
-        return tools("quote_create", **arguments, idempotency_key=f"bench-{next(_numbers)}")["quote_id"]
+        return tools("quote_create", **arguments, idempotency_key=f"{prefix}-{next(_numbers)}")["quote_id"]
 
     return create
 
@@ -86,8 +141,9 @@ def plain_products(app: App) -> list[str]:
 class Floor:
     """One connection of the bare driver with the settings of the engine."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, prefix: str = "") -> None:
         self._app = app
+        self._prefix = prefix
         self._is_sqlite = app.database.is_sqlite
         if self._is_sqlite:
             self._connection: Any = pysqlite3.connect(app.settings.sqlite_path, isolation_level=None)
@@ -121,7 +177,7 @@ class Floor:
 
     def write(self, rows: dict[str, list[dict[str, Any]]]) -> None:
         """The same rows under new keys; one statement a table, as one would write it by hand."""
-        number = next(_numbers)
+        number = f"{self._prefix}{next(_numbers)}"
         fresh = {"quote_id": f"Q-floor-{number}", "quote.id": f"Q-floor-{number}", "key": f"floor-{number}"}
         cursor = self._connection.cursor()
         if self._is_sqlite:
@@ -147,7 +203,7 @@ class Floor:
 @contextmanager
 def stores(home: Path) -> Iterator[dict[str, Settings]]:
     """An empty store of each kind; PostgreSQL runs in a cluster of its own."""
-    cluster = postgres.start()
+    cluster = postgres.start(durable=True)
     try:
         cluster.create_database("bench")
         options: dict[str, Any] = {"rate_limit_per_minute": 0}
