@@ -265,8 +265,11 @@ class _WireSchema(GenerateJsonSchema):
 
 
 def _command(tool: Tool, given: BaseModel) -> Command:
-    """What the engine is asked, made of checked arguments: blanks around an id or a key do not make another request."""
-    arguments = given.model_dump()
+    """What the engine is asked, made of checked arguments.
+
+    Blanks around an id, or a default that is written out, do not make another request.
+    """
+    arguments = given.model_dump(exclude_defaults=True)
     key = arguments.pop(KEY, None)
     return Command(tool.name, tool.needs, arguments, key, arguments[tool.subject] if tool.subject else None)
 

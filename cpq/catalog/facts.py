@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,6 +14,9 @@ from cpq.money import to_micro
 from cpq.pricing.request import Component, PriceRow, Product, Tier
 from cpq.schema import account, price, price_book, product, product_relation
 from cpq.text import read_json
+
+KNOWN_MAX = 20_000
+"""How many products, and how many prices, are kept at hand."""
 
 
 class AccountFacts(NamedTuple):
@@ -81,17 +84,12 @@ def product_facts(
     tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts
 ) -> dict[str, ProductFacts]:
     """The products that exist, and the components of bundles among them, each with its candidate prices."""
-    rows = _products(tx, product_ids)
-    relations = _relations(tx, [id_ for id_, *_ in rows])
-    parts = {r.product_id for found in relations.values() for r in found if r.kind == "component"}
-    if missing := parts.difference(id_ for id_, *_ in rows):
-        rows += _products(tx, missing)
-        relations |= _relations(tx, missing)
-    prices = _prices(tx, [id_ for id_, *_ in rows], currency, buyer)
-    return {
-        row[0]: ProductFacts._make((*row, tuple(relations.get(row[0], ())), tuple(prices.get(row[0], ()))))
-        for row in rows
-    }
+    found = _products(tx, product_ids)
+    parts = {r.product_id for product in found.values() for r in product.relations if r.kind == "component"}
+    if missing := parts.difference(found):
+        found |= _products(tx, missing)
+    prices = _prices(tx, list(found), currency, buyer)
+    return {id_: product._replace(rows=tuple(prices.get(id_, ()))) for id_, product in found.items()}
 
 
 def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
@@ -135,6 +133,8 @@ _ACCOUNT = Statement(
     ).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
 )
 
+_PRODUCT_HASHES = Statement(lambda dialect: sa.select(product.c.content_hash).where(_among_mine(dialect, product.c.id)))
+
 _PRODUCTS = Statement(
     lambda dialect: sa.select(
         product.c.id,
@@ -164,37 +164,45 @@ _RELATIONS = Statement(
     )
 )
 
-# Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
-# Without the hint, or asked for an order, SQLite walks the whole table.
-_PRICES = Statement(
-    lambda dialect: (
-        sa.select(
-            price.c.product_id,
-            price.c.id,
-            sa.type_coerce(price.c.unit_price, sa.BigInteger),
-            price.c.price_book_id,
-            price.c.account_id,
-            price.c.billing_period,
-            price.c.tier_mode,
-            sa.type_coerce(price.c.tiers, sa.Text),
-            price.c.quantity_scope,
-            price.c.package_size,
-            price.c.free_quantity,
-            price.c.priority,
-            sa.cast(price.c.valid_from, sa.Text),
-            sa.cast(price.c.valid_to, sa.Text),
-            sa.type_coerce(price.c.cost, sa.BigInteger),
-            price.c.tax_category,
-            price.c.tax_included,
-            sa.type_coerce(price.c.surcharges, sa.Text),
-        )
+
+def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
+    """The candidate prices of products. Without the hint SQLite walks the whole table."""
+    is_theirs = price.c.account_id == sa.bindparam("account")
+    return (
+        sa.select(price.c.content_hash, *columns)
         .with_hint(price, "INDEXED BY ix_price_tenant_id_product_id_currency", "sqlite")
         .where(
             _among_mine(dialect, price.c.product_id),
             price.c.currency == sa.bindparam("currency"),
-            among(dialect, price.c.price_book_id, sa.bindparam("books"))
-            | (price.c.account_id == sa.bindparam("account")),
+            among(dialect, price.c.price_book_id, sa.bindparam("books")) | is_theirs,
         )
+    )
+
+
+_PRICE_HASHES = Statement(_of_price)
+
+# Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
+_PRICES = Statement(
+    lambda dialect: _of_price(
+        dialect,
+        price.c.product_id,
+        price.c.id,
+        sa.type_coerce(price.c.unit_price, sa.BigInteger),
+        price.c.price_book_id,
+        price.c.account_id,
+        price.c.billing_period,
+        price.c.tier_mode,
+        sa.type_coerce(price.c.tiers, sa.Text),
+        price.c.quantity_scope,
+        price.c.package_size,
+        price.c.free_quantity,
+        price.c.priority,
+        sa.cast(price.c.valid_from, sa.Text),
+        sa.cast(price.c.valid_to, sa.Text),
+        sa.type_coerce(price.c.cost, sa.BigInteger),
+        price.c.tax_category,
+        price.c.tax_included,
+        sa.type_coerce(price.c.surcharges, sa.Text),
     )
 )
 
@@ -205,27 +213,62 @@ _CURRENCIES = Statement(
 )
 
 
-def _products(tx: Tx, ids: Collection[str]) -> list[Any]:
-    return _PRODUCTS.rows(tx.connection, **_mine(tx, ids))
+class _Known(dict[str, Any]):
+    """What was read before, by the hash of its content: as long as the hash is the same, so is the content."""
+
+    def all_of(self, hashes: Iterable[str]) -> list[Any] | None:
+        """Everything under these hashes, or None when something was never read."""
+        try:
+            return [self[hash_] for hash_ in hashes]
+        except KeyError:
+            return None
+
+    def keep(self, found: Mapping[str, Any]) -> None:
+        if len(self) + len(found) > KNOWN_MAX:
+            self.clear()
+        self.update(found)
 
 
-def _relations(tx: Tx, ids: Collection[str]) -> dict[str, list[Relation]]:
-    found: dict[str, list[Relation]] = {}
-    for product_id, *relation in _RELATIONS.rows(tx.connection, **_mine(tx, ids)):
-        found.setdefault(product_id, []).append(Relation._make(relation))
-    return found
+_KNOWN_PRODUCTS = _Known()
+_KNOWN_PRICES = _Known()
+
+
+def _products(tx: Tx, ids: Collection[str]) -> dict[str, ProductFacts]:
+    """The products without their prices. Their relationships are part of the content that is hashed."""
+    mine = _mine(tx, ids)
+    known = _KNOWN_PRODUCTS.all_of(row[0] for row in _PRODUCT_HASHES.rows(tx.connection, **mine))
+    if known is None:
+        relations: dict[str, list[Relation]] = {}
+        for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
+            relations.setdefault(product_id, []).append(Relation._make(relation))
+        rows = _PRODUCTS.rows(tx.connection, **mine)
+        known = [ProductFacts._make((*row, tuple(relations.get(row[0], ())), ())) for row in rows]
+        _KNOWN_PRODUCTS.keep({product.content_hash: product for product in known})
+    return {product.id: product for product in known}
 
 
 def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
-    books = listed(tx.connection, buyer.price_books)
-    rows = _PRICES.rows(tx.connection, **_mine(tx, ids), currency=currency, books=books, account=buyer.id)
-    rows.sort(key=itemgetter(1))  # By id, as bytes, on every database.
+    asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
+    asked["books"] = listed(tx.connection, buyer.price_books)
+    known = _KNOWN_PRICES.all_of(row[0] for row in _PRICE_HASHES.rows(tx.connection, **asked))
+    if known is None:
+        rows = {hash_: _price(*values) for hash_, *values in _PRICES.rows(tx.connection, **asked)}
+        _KNOWN_PRICES.keep(rows)
+        known = list(rows.values())
+    known.sort(key=itemgetter(1))  # By id, as bytes, on every database.
     found: dict[str, list[PriceRow]] = {}
-    for product_id, *values in rows:
-        values[6] = _tiers(values[6]) if values[6] != "[]" else ()
-        values[16] = _surcharges(values[16]) if values[16] != "{}" else {}
-        found.setdefault(product_id, []).append(PriceRow._make(values))
+    for product_id, _, row in known:
+        found.setdefault(product_id, []).append(row)
     return found
+
+
+def _price(product_id: str, *values: Any) -> tuple[str, str, PriceRow]:
+    row = PriceRow._make(values)
+    tiers, surcharges = values[6], values[16]
+    row = row._replace(
+        tiers=() if tiers == "[]" else _tiers(tiers), surcharges={} if surcharges == "{}" else _surcharges(surcharges)
+    )
+    return product_id, row.id, row
 
 
 def _tiers(text: str) -> tuple[Tier, ...]:

@@ -157,12 +157,22 @@ def broken_relations(lines: Iterable[DraftLine], products: Mapping[str, ProductF
         configuring.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
         for product in products.values()
         for r in product.relations
-        if r.kind != Relation.RECOMMENDS and r.kind != Relation.SUBSTITUTE
+        if r.kind in _BINDING
     ]
-    if all(relation.kind is Relation.COMPONENT for relation in relations):
+    if all(_holds_plainly(relation, products) for relation in relations):
         return ()
     quoted = [configuring.QuotedProduct(line.product_id, line.quantity) for line in lines]
     return tuple(problem.message for problem in configuring.check_relations(quoted, relations).problems)
+
+
+_BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
+
+
+def _holds_plainly(relation: configuring.ProductRelation, products: Mapping[str, ProductFacts]) -> bool:
+    """What needs no counting: a component brings itself, one of the required is there, nothing excluded is."""
+    if relation.kind is Relation.EXCLUDES:
+        return relation.other_id not in products
+    return relation.kind is Relation.COMPONENT or (relation.quantity == 1 and relation.other_id in products)
 
 
 def _in_order(draft: Draft) -> list[str]:
