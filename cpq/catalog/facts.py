@@ -77,16 +77,16 @@ def account_facts(tx: Tx, account_id: str) -> AccountFacts | None:
 
 
 def product_facts(
-    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts
+    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts | None
 ) -> dict[str, ProductFacts]:
-    """The products that exist, and the components of bundles among them, each with its candidate prices."""
+    """The products that exist, and the components of bundles among them, each with its candidate prices for a buyer."""
     rows = _products(tx, product_ids)
     relations = _relations(tx, [row.id for row in rows])
     parts = {r.product_id for found in relations.values() for r in found if r.kind == "component"}
     if missing := parts.difference(row.id for row in rows):
         rows += _products(tx, missing)
         relations |= _relations(tx, missing)
-    prices = _prices(tx, [row.id for row in rows], currency, buyer)
+    prices = _prices(tx, [row.id for row in rows], currency, buyer) if buyer else {}
     return {
         row.id: ProductFacts._make((*row, tuple(relations.get(row.id, ())), tuple(prices.get(row.id, ()))))
         for row in rows
