@@ -52,7 +52,7 @@ def lasting_tools(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactor
     """One store for all examples of a property; quotes do not see each other."""
     home = tmp_path_factory.mktemp("lasting")
     shutil.copy(sqlite_template, home / "quotewright.db")
-    app = open_app(read_settings({}, home=home))
+    app = open_app(read_settings({}, home=home, rate_limit_per_minute=0))
     yield Tools(app)
     app.close()
 
@@ -117,7 +117,15 @@ def test_q24_a_request_that_is_no_percentage_is_refused(tools: Tools, value: obj
 
 @pytest.mark.parametrize(
     ("line_discount", "requested", "actual"),
-    [(0, 5, None), (5, 0, None), ("5.01", 0, 5.01), (4, 4, 7.84), (0, "5.000001", 5), (3, "2.062", 5), (3, "2.061", None)],
+    [
+        (0, 5, None),
+        (5, 0, None),
+        ("5.01", 0, 5.01),
+        (4, 4, 7.84),
+        (0, "5.000001", 5),
+        (3, "2.062", 5),
+        (3, "2.061", None),
+    ],
 )
 def test_q24_the_policy_sees_line_and_request_together(sqlite_tools: Tools, line_discount, requested, actual):
     quote_id = new_quote(sqlite_tools, {**SEATS, "discount_pct": line_discount})
@@ -189,7 +197,8 @@ def test_q27_both_databases_give_the_same_price(both_tools: tuple[Tools, Tools],
 
 @pytest.fixture(scope="module")
 def both_tools(lasting_tools: Tools, cluster, postgres_template: str):
-    other = open_app(read_settings({}, database_url=cluster.url(make.copy_of(cluster, postgres_template))))
+    url = cluster.url(make.copy_of(cluster, postgres_template))
+    other = open_app(read_settings({}, database_url=url, rate_limit_per_minute=0))
     yield lasting_tools, Tools(other)
     other.close()
 
