@@ -306,13 +306,13 @@ rules:
     app = open_app(store.model_copy(update={"policies_dir": policies}))
     tools = Tools(app)
     said = {}
-    for quantity in (100, 300, 600):
-        quote_id = new_quote(tools, {**SEATS, "quantity": quantity})
+    ids = {quantity: new_quote(tools, {**SEATS, "quantity": quantity}) for quantity in (100, 300, 600)}
+    for quantity, quote_id in ids.items():
         priced = tools("quote_price", quote_id=quote_id)
         said[quantity] = ([v["severity"] for v in priced["policy_violations"]], priced["approval_required"])
     assert said == {100: ([], False), 300: (["warning"], False), 600: (["block", "warning"], False)}
     before = stored(app)
-    error = tools.error("quote_send", quote_id=quote_id, expected_version=1)
+    error = tools.error("quote_send", quote_id=ids[600], expected_version=1)
     assert (error["code"], error["details"]["policy_violations"][0]["policy_id"]) == ("POLICY_BLOCKED", "huge")
     assert stored(app) == before
     app.close()
