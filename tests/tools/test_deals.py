@@ -1,14 +1,18 @@
 """The deals toolset: how a quote moves, what holds it, and what each refusal offers instead."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mcp import Client
 
 from cpq.app import App, open_app
 from cpq.config import Settings
 from cpq.quotes.life import TRANSITIONS, Move
 from cpq.schema import QUOTE_STATUSES
+from mcp_facade.server import Facade
+from mcp_facade.tools import ALL_TOOLS
 from mcp_facade.tools import quotes as quote_tools
 from tests import make
 from tests.make import Tools
@@ -69,7 +73,7 @@ def test_a_quote_moves_as_the_table_says_and_no_other_way(tools: Tools, status: 
     details = error["details"]
     assert (error["code"], details["field"], details["status"]) == ("CONFLICT", "/quote_id", status)
     assert details["allowed"] == [move for state, move in TRANSITIONS if state == status]
-    if status == "pending_approval" and move is not Move.EDIT:
+    if status == "pending_approval" and move is not Move.EDIT and "approval_status" not in tools.registry.tools:
         assert "next_call" not in details
     else:
         assert follow(tools, error)
@@ -398,6 +402,21 @@ def test_q03_a_next_call_never_names_a_tool_that_is_off(app: App, tools: Tools):
             offered = part.get("next_call")
             assert offered is None or few(offered["tool"], **offered["arguments"])
     assert few.error("quote_send", quote_id="Q-1", expected_version=1)["code"] == "NOT_FOUND"
+
+
+@pytest.mark.anyio
+async def test_q03_a_real_client_can_follow_what_a_refusal_offers(sqlite_app: App):
+    quote_id = sent_quote(Tools(sqlite_app))
+    async with Client(Facade(sqlite_app, list(ALL_TOOLS))) as client:
+        change = {"quote_id": quote_id, "expected_version": "1", "add_lines": json.dumps([SEATS])}
+        refusal = await client.call_tool("quote_update", change)
+        call = (refusal.structured_content or {})["error"]["details"]["next_call"]
+        revised = await client.call_tool(call["tool"], call["arguments"])
+        changed = await client.call_tool("quote_update", {**change, "expected_version": 2})
+    assert refusal.is_error
+    assert call["tool"] == "quote_revise"
+    assert (revised.structured_content or {})["version"] == 2
+    assert (changed.structured_content or {})["total"] == 3000
 
 
 def test_accounts_are_found_by_words_and_closed_ones_only_when_asked_for(tools: Tools):
