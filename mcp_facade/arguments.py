@@ -194,7 +194,9 @@ class LineItem(BaseModel):
         Word | None, Field(description="Names an alternative; lines without it belong to all of them.")
     ] = None
     ramp: Annotated[
-        list[RampStep], Field(max_length=60, description="Stretches that add up to term_months, for a recurring price.")
+        list[RampStep],
+        Field(max_length=60, description="Stretches that add up to term_months, for a recurring price."),
+        Listed,
     ] = Field(default_factory=list)
 
     def as_draft(self, number: int) -> DraftLine:

@@ -81,14 +81,14 @@ def account_facts(tx: Tx, account_id: str) -> AccountFacts | None:
 
 
 def product_facts(
-    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts
+    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts | None
 ) -> dict[str, ProductFacts]:
-    """The products that exist, and the components of bundles among them, each with its candidate prices."""
+    """The products that exist, and the components of bundles among them, each with its candidate prices for a buyer."""
     found = _products(tx, product_ids)
     parts = {r.product_id for product in found.values() for r in product.relations if r.kind == "component"}
     if missing := parts.difference(found):
         found |= _products(tx, missing)
-    prices = _prices(tx, list(found), currency, buyer)
+    prices = _prices(tx, list(found), currency, buyer) if buyer else {}
     return {id_: product._replace(rows=tuple(prices.get(id_, ()))) for id_, product in found.items()}
 
 

@@ -70,9 +70,9 @@ def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool 
     if found is None:
         raise CpqError(
             Code.NOT_FOUND,
-            f"Quote {quote_id} has no version {wanted}; its versions are 1 to {root.version}.",
+            f"Quote {quote_id} has no version {wanted}.",
             field="/version",
-            maximum=root.version,
+            maximum=max(statuses(tx, quote_id)),
         )
     lines = tx.connection.execute(
         sa.select(quote_line).where(*_mine(tx, quote_line, quote_id, wanted)).order_by(quote_line.c.number)
@@ -152,6 +152,19 @@ def move(tx: Tx, found: Quote, **changes: Any) -> None:
 def move_version(tx: Tx, quote_id: str, version: int, **changes: Any) -> None:
     mine = _mine(tx, quote_version, quote_id, version)
     tx.connection.execute(sa.update(quote_version).where(*mine).values(**changes))
+
+
+def choose_amounts(tx: Tx, quote_id: str, version: int, priced: PricedQuote) -> None:
+    """Give lines what they cost in the chosen option set: one that all sets share may cost something else in each."""
+    names = ("list_amount", "regular", "net", "cost")
+    change = sa.update(quote_line).where(
+        *_mine(tx, quote_line, quote_id, version), quote_line.c.number == sa.bindparam("line_number")
+    )
+    change = change.values({name: sa.bindparam(f"new_{name}") for name in names})
+    rows = [
+        {f"new_{name}": getattr(line, name) for name in names} | {"line_number": int(line.id)} for line in priced.lines
+    ]
+    tx.connection.execute(change, rows)
 
 
 def _terms(composed: Composition) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = N
             "account_name": root.account_name,
             "deal_id": root.deal_id,
             "status": status,
+            "reason": chosen.reason,
             "currency": root.currency,
             "term_months": chosen.term_months,
             "start_date": chosen.start_date,
