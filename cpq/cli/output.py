@@ -59,6 +59,17 @@ def show_table(
     console(stream).print(table)
 
 
+def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Names and what they stand for, one a line; what is absent is left out."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            table.add_row(_cell(name), _cell(value))
+    console().print(table)
+
+
 def show_json(value: object) -> None:
     click.echo(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
 

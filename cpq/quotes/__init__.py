@@ -14,6 +14,8 @@ from cpq.quotes.changing import Changes, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide
 from cpq.quotes.life import Move, after
+from cpq.quotes.recording import record
+from cpq.quotes.replaying import Proof, replay
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
 from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved
@@ -22,6 +24,7 @@ __all__ = [
     "Changes",
     "Draft",
     "DraftLine",
+    "Proof",
     "accept",
     "cancel",
     "clone",
@@ -30,6 +33,8 @@ __all__ = [
     "get",
     "list_quotes",
     "price",
+    "record",
+    "replay",
     "require_few_lines",
     "revise",
     "send",

@@ -74,10 +74,7 @@ def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool 
             field="/version",
             maximum=root.version,
         )
-    lines = tx.connection.execute(
-        sa.select(quote_line).where(*_mine(tx, quote_line, quote_id, wanted)).order_by(quote_line.c.number)
-    ).all()
-    return Quote(root, found, lines, status_at(root.status, root.expires_at, tx.now))
+    return Quote(root, found, lines(tx, quote_id, wanted), status_at(root.status, root.expires_at, tx.now))
 
 
 def statuses(tx: Tx, quote_id: str) -> dict[int, str]:
@@ -85,6 +82,12 @@ def statuses(tx: Tx, quote_id: str) -> dict[int, str]:
     mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(quote_version.c.version, quote_version.c.status).where(mine))
     return {row.version: row.status for row in rows}
+
+
+def lines(tx: Tx, quote_id: str, version: int) -> Sequence[AnyRow]:
+    """The lines of a version in their order."""
+    mine = _mine(tx, quote_line, quote_id, version)
+    return tx.connection.execute(sa.select(quote_line).where(*mine).order_by(quote_line.c.number)).all()
 
 
 def pricings(tx: Tx, quote_id: str, version: int) -> list[AnyRow]:
