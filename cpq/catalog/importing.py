@@ -41,12 +41,13 @@ PROBLEMS_MAX = 10_000
 
 @dataclass
 class ImportReport:
-    """What an import did, by kind of row, and which things it made because a row mentioned them first."""
+    """What an import did, by kind of row, which things it made because a row mentioned them first, and its doubts."""
 
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
     also_created: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:

@@ -13,6 +13,7 @@ from cpq.quotes import storing, viewing
 from cpq.quotes.changing import Changes, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide
+from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
 from cpq.quotes.recording import record
 from cpq.quotes.replaying import Proof, replay
@@ -31,6 +32,7 @@ __all__ = [
     "create",
     "decline",
     "get",
+    "import_quotes",
     "list_quotes",
     "price",
     "record",
@@ -63,7 +65,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
         return viewing.priced(found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
     else:
         storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=tx.now)
-    found = _settle(tx, found, composed)
+    found = storing.settle(tx, found, composed)
     return viewing.priced(found, composed, verdict, priced_at=tx.now, outcome="changed")
 
 
@@ -88,7 +90,7 @@ def update(
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
     composed = compose(tx, draft)
     storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=None)
-    found = _settle(tx, found, composed)
+    found = storing.settle(tx, found, composed)
     return viewing.moved(found, "Quote changed; price it again.", warnings=composed.advice)
 
 
@@ -100,7 +102,7 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
     composed = compose(tx, found.as_draft())
     version = found.root.version + 1
     storing.add_version(tx, quote_id, version, composed, priced_at=None)
-    found = _settle(tx, found, composed)
+    found = storing.settle(tx, found, composed)
     return viewing.moved(found, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
 
 
@@ -217,22 +219,6 @@ def _is_same(found: Quote, composed: Composition) -> bool:
         and found.version.valid_until == composed.valid_until
         and found.version.requested_discount == composed.draft.requested_discount
     )
-
-
-def _settle(tx: Tx, found: Quote, composed: Composition) -> Quote:
-    """Bring the root in line with the version that was just written, and read it again."""
-    is_new = found.version.status != "draft"
-    storing.move(
-        tx,
-        found,
-        version=found.root.version + is_new,
-        status="draft",
-        deal_id=composed.draft.deal_id,
-        total=composed.priced.total,
-        valid_until=composed.valid_until,
-        expires_at=composed.expires_at,
-    )
-    return storing.load(tx, found.id)
 
 
 def _of_version(version: AnyRow) -> dict[str, object]:

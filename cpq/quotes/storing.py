@@ -53,6 +53,13 @@ class Quote:
         return Draft(**{**asked, **changes})
 
 
+def find(tx: Tx, quote_id: str) -> Quote | None:
+    """A quote to be changed, if there is one."""
+    mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == quote_id)
+    is_known = tx.connection.scalar(sa.select(quote.c.id).where(mine)) is not None
+    return load(tx, quote_id, for_update=True) if is_known else None
+
+
 def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False) -> Quote:
     """A quote with its current version, or another one; NOT_FOUND when there is none."""
     query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(
@@ -150,6 +157,22 @@ def move(tx: Tx, found: Quote, **changes: Any) -> None:
     """Change the root, and count the change: whoever read the quote before can tell that it moved."""
     mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == found.id)
     tx.connection.execute(sa.update(quote).where(mine).values(edit=found.root.edit + 1, **changes))
+
+
+def settle(tx: Tx, found: Quote, composed: Composition) -> Quote:
+    """Bring the root in line with the version that was just written, and read it again."""
+    is_new = found.version.status != "draft"
+    move(
+        tx,
+        found,
+        version=found.root.version + is_new,
+        status="draft",
+        deal_id=composed.draft.deal_id,
+        total=composed.priced.total,
+        valid_until=composed.valid_until,
+        expires_at=composed.expires_at,
+    )
+    return load(tx, found.id)
 
 
 def move_version(tx: Tx, quote_id: str, version: int, **changes: Any) -> None:

@@ -199,7 +199,7 @@ def test_a_catalogue_that_moved_on_is_no_fault(home: Path, tools: Tools, run: Ru
     assert (proof["has_same_catalog"], proof["has_same_policies"]) == (False, True)
 
 
-TAMPERINGS = {
+TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a line of the result": (
         "UPDATE quote_pricing SET result = replace(result, '\"net\":1350000000', '\"net\":1349000000')",
         {"line": "1", "differing": "net", "stored": 1349, "reckoned": 1350},
