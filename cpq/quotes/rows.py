@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from cpq.catalog.preparing import Problem, SourceRow, faults
 from cpq.catalog.rows import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
@@ -70,7 +70,13 @@ class QuoteRow(Row):
     end_date: UsualDay | None = None
     payment_terms: Word | None = None
     notes: Notes | None = None
-    line_items: Annotated[tuple[LineRow, ...], Field(min_length=1)]
+    line_items: tuple[LineRow, ...]
+
+    @model_validator(mode="after")
+    def _has_lines(self) -> Self:
+        if not self.line_items:
+            raise ValueError("a quote has at least one line in line_items")
+        return self
 
     def as_draft(self) -> Draft:
         return Draft(
