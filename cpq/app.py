@@ -393,10 +393,11 @@ def unusable(settings: Settings, error: Exception) -> CpqError:
 
 
 def open_app(settings: Settings, effects: Effects | None = None) -> App:
-    """The engine on a migrated database; CpqError with the next step when it is not."""
+    """The engine on a migrated database and with policies that hold; CpqError with the next step when they do not."""
     app = App(settings, effects)
     try:
         app.require_schema()
+        app.policies.current()
     except CpqError:
         app.close()
         raise

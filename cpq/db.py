@@ -311,6 +311,12 @@ def listed(connection: Connection, values: Collection[str]) -> Any:
     return json.dumps(list(values)) if connection.dialect.name == "sqlite" else list(values)
 
 
+def mine_among(tx: Tx, column: sa.Column[Any], values: Collection[str]) -> sa.ColumnElement[bool]:
+    """Rows of the caller's tenant whose column is one of the values."""
+    bound: sa.BindParameter[Any] = sa.bindparam(None, listed(tx.connection, values), unique=True)
+    return (column.table.c.tenant_id == tx.tenant_id) & among(tx.connection.dialect.name, column, bound)
+
+
 def insert_many(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows that all name the same columns, at a third of the cost of SQLAlchemy's way of preparing each."""
     if rows:

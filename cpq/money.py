@@ -160,6 +160,14 @@ def plain(number: Decimal) -> Decimal:
     return number.quantize(Decimal(1), context=_EXACT) if int(number.as_tuple().exponent) > 0 else number
 
 
+def readable(amount: Decimal | int, currency: str) -> str:
+    """For people: `1,350.00`, with the digits of the currency, and more where the amount has more."""
+    exact = Decimal(amount)
+    exponent = exact.normalize(_EXACT).as_tuple().exponent
+    digits = max(minor_digits(currency), -exponent if isinstance(exponent, int) else 0)
+    return f"{exact:,.{digits}f}"
+
+
 def significant_digits(number: Decimal) -> int:
     return len(number.normalize(_EXACT).as_tuple().digits)
 

@@ -169,6 +169,63 @@ class QuoteDetail(TypedDict):
     pricing: NotRequired[Totals]
 
 
+class WaterfallStep(TypedDict):
+    """What a stage did to a line: the amount after it, what decided, and by how much of which unit."""
+
+    stage: str
+    part: str | None
+    source: str | None
+    value: Amount | None
+    unit: str | None
+    amount: Amount
+
+
+class TracedLine(TypedDict):
+    number: int
+    product_id: str
+    product_name: str
+    quantity: int
+    billing_period: str
+    unit_price: Amount
+    subtotal: Amount
+    discount_pct: Amount
+    discount_amount: Amount
+    line_total: Amount
+    steps: list[WaterfallStep]
+
+
+class TaxGroupView(TypedDict):
+    category: str
+    rate_pct: Amount
+    base: Amount
+    tax: Amount
+
+
+class PricedSet(TypedDict):
+    """One alternative of a quote, or the whole of it: lines, taxes and totals, which add up."""
+
+    option_set: str | None
+    is_selected: bool
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+    tax_groups: list[TaxGroupView]
+    lines: list[TracedLine]
+
+
+class QuoteRecord(QuoteDetail):
+    """A version of a quote with all that is on record about its price."""
+
+    latest_version: int
+    version_status: str
+    reason: str | None
+    requested_discount_pct: Amount
+    fingerprint: str
+    hashes: dict[str, str]
+    option_sets: list[PricedSet]
+
+
 class LinePrice(TypedDict):
     line_id: str
     product_id: str

@@ -57,8 +57,11 @@ def build(app: App, endpoint: HttpEndpoint) -> ASGIApp:
 
     async def readyz(_: Request) -> Response:
         parts = await anyio.to_thread.run_sync(readiness, app, limiter=checks)
-        is_ready = all(part == "ok" for part in parts.values())
-        return JSONResponse({"status": "ok" if is_ready else "unready", "parts": parts}, 200 if is_ready else 503)
+        broken = [name for name, part in parts.items() if part != "ok"]
+        # Broken policies do not take a server away that still decides by the last good ones; they only show.
+        is_ready = not broken or broken == ["policies"]
+        status = "unready" if not is_ready else "degraded" if broken else "ok"
+        return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
 
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(exposition(), media_type="text/plain; version=0.0.4")
@@ -84,12 +87,17 @@ def require_safe_bind(app: App) -> None:
 
 def readiness(app: App) -> dict[str, str]:
     """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
+    policies = _policies(app)
     try:
         found = app.schema_version()
     except CpqError:
-        return {"database": "does not answer", "migrations": "unknown"}
+        return {"database": "does not answer", "migrations": "unknown", "policies": policies}
     expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
-    return {"database": "ok", "migrations": "ok" if found == SCHEMA_VERSION else expected}
+    return {
+        "database": "ok",
+        "migrations": "ok" if found == SCHEMA_VERSION else expected,
+        "policies": policies,
+    }
 
 
 def allowed_hosts(settings: Settings) -> list[str]:
@@ -254,6 +262,12 @@ def _hardened(send: Send) -> Send:
         await send(message)
 
     return sending
+
+
+def _policies(app: App) -> str:
+    app.policies.current()  # Nobody may have called for a while, and so nobody has looked.
+    problem = app.policies.problem
+    return "ok" if problem is None else f"broken, the last good ones are in use: {problem.message}"
 
 
 def _has_callers(app: App) -> bool:

@@ -42,6 +42,7 @@ SIDEWAYS = {
     ("cpq.config", "cpq.errors"),
     ("cpq.catalog.preparing", "cpq.catalog.rows"),
     ("cpq.catalog.preparing", "cpq.search.ranking"),
+    ("cpq.catalog.preparing", "cpq.configuring"),
     ("cpq.configuring", "cpq.catalog.rows"),
     ("cpq.app", "cpq.audit"),
     ("cpq.app", "cpq.access"),

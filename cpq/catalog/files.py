@@ -23,6 +23,7 @@ DEPTH_MAX = 32
 CELL_LENGTH_MAX = 1_000_000
 NUMBER_LENGTH_MAX = 400
 STRUCTURED = {"attributes", "specs", "options", "rules", "recommend", "relationships", "bundle", "tiers", "surcharges"}
+STRUCTURED |= {"line_items", "ramp"}
 """Columns whose cells hold JSON."""
 
 

@@ -32,7 +32,7 @@ from cpq.catalog.preparing import (
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
-from cpq.db import AnyRow, JsonText, Tx, among, insert_many, insert_written, listed
+from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
 from cpq.errors import Code, CpqError, nearest
 from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
 
@@ -43,12 +43,13 @@ PROBLEMS_MAX = 10_000
 
 @dataclass
 class ImportReport:
-    """What an import did, by kind of row, and which things it made because a row mentioned them first."""
+    """What an import did, by kind of row, which things it made because a row mentioned them first, and its doubts."""
 
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
     also_created: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
@@ -221,7 +222,7 @@ class _Import(ExitStack):
         for table, new in ((product_spec, specs), (product_relation, relations)):
             if self.report.updated["products"]:
                 ids = [part.id for part in changed]
-                self.tx.connection.execute(sa.delete(table).where(_among(self.tx, table, table.c.product_id, ids)))
+                self.tx.connection.execute(sa.delete(table).where(mine_among(self.tx, table.c.product_id, ids)))
             insert_many(self.tx.connection, table, new)
         # Products of one category share most of their terms, and SQLite indexes them quicker when they come together.
         together = sorted(changed, key=attrgetter("category_id"))
@@ -253,7 +254,7 @@ class _Import(ExitStack):
     def _vacate_skus(self, ids: list[str]) -> None:
         """Products may hand their SKUs to each other, so all that change first let go of theirs."""
         nobody = sa.literal("\x01") + product.c.id  # No SKU holds a control character.
-        mine = _among(self.tx, product, product.c.id, ids)
+        mine = mine_among(self.tx, product.c.id, ids)
         self.tx.connection.execute(sa.update(product).where(mine).values(sku_key=nobody))
 
     def _update(self, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool) -> None:
@@ -266,12 +267,12 @@ class _Import(ExitStack):
 
     def _known(self, table: sa.Table, ids: Iterable[str], column: sa.Column[Any] | None = None) -> dict[str, Any]:
         query = sa.select(table.c.id, table.c.id if column is None else column)
-        found = self.tx.connection.execute(query.where(_among(self.tx, table, table.c.id, sorted(set(ids)))))
+        found = self.tx.connection.execute(query.where(mine_among(self.tx, table.c.id, sorted(set(ids)))))
         return {row[0]: row[1] for row in found}
 
     def _sku_owners(self, parts: Iterable[Prepared]) -> dict[str, str]:
         keys = sorted({part.sku_key for part in parts})
-        query = sa.select(product.c.sku_key, product.c.id).where(_among(self.tx, product, product.c.sku_key, keys))
+        query = sa.select(product.c.sku_key, product.c.id).where(mine_among(self.tx, product.c.sku_key, keys))
         return {row[0]: row[1] for row in self.tx.connection.execute(query)}
 
     def _ensure_category(self, category_id: str) -> None:
@@ -352,8 +353,3 @@ def _declared(row: AnyRow) -> Declared:
 
 def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
     return sa.select(table).where(table.c.tenant_id == tx.tenant_id)
-
-
-def _among(tx: Tx, table: sa.Table, column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
-    bound: sa.BindParameter[Any] = sa.bindparam(None, listed(tx.connection, values), unique=True)
-    return (table.c.tenant_id == tx.tenant_id) & among(tx.connection.dialect.name, column, bound)

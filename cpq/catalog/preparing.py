@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+# The package, not its function: it reads our rows itself, and either of the two may be imported first.
+from cpq import configuring
 from cpq.catalog.rows import (
     AccountRow,
     AttributeDefinition,
@@ -21,9 +23,9 @@ from cpq.catalog.rows import (
     Row,
     SpecDefinition,
 )
-from cpq.errors import nearest
+from cpq.errors import CpqError, nearest
 from cpq.search.ranking import Indexed, may_be_misspelt, scope_code
-from cpq.text import canonical_json
+from cpq.text import canonical_json, read_json
 
 
 class SourceRow(NamedTuple):
@@ -115,10 +117,15 @@ def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
     try:
         return model.model_validate(source.values), []
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False)
-        return None, [
-            Problem(source.line, ".".join(map(str, fault["loc"])) or "row", _said(fault, model)) for fault in faults
-        ]
+        return None, faults(error, source.line, model.model_fields)
+
+
+def faults(error: ValidationError, line: int, known: Iterable[str]) -> list[Problem]:
+    """Everything a model found wrong with a row; an unknown field is told the nearest of the known ones."""
+    return [
+        Problem(line, ".".join(map(str, fault["loc"])) or "row", _said(fault, known))
+        for fault in error.errors(include_url=False, include_input=False)
+    ]
 
 
 def columns(row: Row, **others: Any) -> dict[str, Any]:
@@ -159,7 +166,20 @@ def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, bat
         for position, r in enumerate(row.relationships)
     ]
     terms = searched.terms((scope_code(tenant_id), scope_code(tenant_id, row.category)))
-    return Prepared(line, specs, relations, terms, *_product_columns(row, attributes, specs, relations))
+    prepared = Prepared(line, specs, relations, terms, *_product_columns(row, attributes, specs, relations))
+    if row.options or row.rules or row.recommend:
+        batch.problems.extend(_unworkable(prepared))
+    return prepared
+
+
+def _unworkable(product: Prepared) -> list[Problem]:
+    """Options and rules that can never work, judged as they will be stored and by what will check every line."""
+    try:
+        configuring.compile_model(read_json(product.options), read_json(product.rules))
+    except CpqError as error:
+        found = cast("list[dict[str, str]]", error.details["problems"])
+        return [Problem(product.line, fault["field"], fault["message"]) for fault in found]
+    return []
 
 
 def _product_columns(
@@ -241,8 +261,8 @@ def _searched(row: ProductRow, specs: Mapping[str, Decimal | str], attributes: M
     )
 
 
-def _said(fault: Mapping[str, Any], model: type[Row]) -> str:
+def _said(fault: Mapping[str, Any], known: Iterable[str]) -> str:
     if fault["type"] == "extra_forbidden":
-        hint = nearest(str(fault["loc"][-1]), model.model_fields)
+        hint = nearest(str(fault["loc"][-1]), known)
         return "is not a known field" + (f"; did you mean {hint[0]}?" if hint else "")
     return str(fault["msg"]).removeprefix("Value error, ")

@@ -25,6 +25,7 @@ from cpq.cli.output import show_json, show_table
 from cpq.config import Settings, shipped
 from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
 from cpq.errors import CpqError
+from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
 
 APT_LINE = "apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
@@ -62,7 +63,10 @@ def doctor(options: Options) -> int:
       cpq doctor
     """
     settings = engine.settings_of(options)
-    findings = [*_check_programs(), *_check_database(settings), *_check_libraries(), *_check_folders(settings)]
+    policies = _check_policies(settings)
+    can_count = policies.state is not State.PROBLEM
+    findings = [*_check_programs(), *_check_database(settings, can_count=can_count), policies]
+    findings += [*_check_libraries(), _check_disk(settings.home.absolute())]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
         show_json({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
@@ -85,7 +89,7 @@ def _check_programs() -> Iterator[Finding]:
         )
 
 
-def _check_database(settings: Settings) -> Iterator[Finding]:
+def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]:
     name = settings.database_name
     try:
         with closing(App(settings)) as app:
@@ -94,19 +98,22 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
                 return
             found = app.schema_version()
             yield Finding("database", State.OK, f"{name} answers")
-            yield from _check_contents(app, found)
+            yield from _check_contents(app, found, can_count=can_count)
     except CpqError as error:
         yield Finding("database", State.PROBLEM, error.message, str(error.details.get("hint", "")))
     except sa.exc.DBAPIError as error:
         yield Finding("database", State.PROBLEM, f"{name} cannot be read: {error.orig}", "restore it from a backup")
 
 
-def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
+def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator[Finding]:
     if found != SCHEMA_VERSION:
         said = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
         yield Finding("migrations", State.PROBLEM, said, "run `cpq init`")
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
+    if not can_count:  # Nothing is read or written without policies.
+        yield Finding("catalogue", State.WARNING, "not looked at while the policies are broken")
+        return
     counts = engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))
     said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):
@@ -135,15 +142,16 @@ def _loads(name: str) -> bool:
     return True
 
 
-def _check_folders(settings: Settings) -> Iterator[Finding]:
-    policies = settings.policies_dir or shipped("policies")
-    if not policies.is_dir():
-        yield Finding("policies", State.PROBLEM, f"there is no folder {policies}", "correct CPQ_POLICIES_DIR")
-    elif not (files := [path for path in policies.glob("*.y*ml") if not path.stem.endswith("_test")]):
-        yield Finding("policies", State.WARNING, f"no policy in {policies}", "nothing will need approval")
-    else:
-        yield Finding("policies", State.OK, f"{len(files)} files in {policies}")
-    yield _check_disk(settings.home.absolute())
+def _check_policies(settings: Settings) -> Finding:
+    folder = settings.policies_dir or shipped("policies")
+    if not folder.is_dir():
+        return Finding("policies", State.PROBLEM, f"there is no folder {folder}", "correct CPQ_POLICIES_DIR")
+    try:
+        policies = load(folder)
+    except CpqError as error:
+        to_do = "correct it; a server that runs keeps the last good ones, a new one does not start"
+        return Finding("policies", State.PROBLEM, f"in {folder}: {error.message}", to_do)
+    return Finding("policies", State.OK, f"{folder}, {policies.content_hash[:12]}")
 
 
 def _check_disk(home: Path) -> Finding:

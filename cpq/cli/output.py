@@ -12,6 +12,7 @@ from typing import Self, TextIO
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -23,6 +24,7 @@ from cpq.text import to_wire
 PIPE_WIDTH = 10_000
 """Columns of an output that is not a terminal: a pipe has no width, so nothing is folded or cut."""
 
+GAP = "   "
 QUIET_SECONDS = 1
 LINE_EVERY_SECONDS = 2
 
@@ -51,12 +53,29 @@ def show_table(
     stream: TextIO | None = None,
 ) -> None:
     """Rows under headings; the columns named in `numbers` stand to the right."""
+    out = console(stream)
+    said = [[_said(value) for value in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(columns, *said, strict=True)]
+    if sum(widths) + len(GAP) * (len(widths) - 1) <= out.width:
+        _print_as_it_is(out, columns, said, widths, numbers)
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    console(stream).print(table)
+    for row in said:
+        table.add_row(*map(Text, row))
+    out.print(table)
+
+
+def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Names and what they stand for, one a line; what is absent is left out."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            table.add_row(Text(name), Text(_said(value)))
+    console().print(table)
 
 
 def show_json(value: object) -> None:
@@ -101,10 +120,27 @@ class Meter:
             click.echo(f"{self._what}: {f'{100 * done // total} %' if total else f'{done:,}'}", err=True)
 
 
-def _cell(value: object) -> Text:
+def _print_as_it_is(
+    out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], numbers: Sequence[str]
+) -> None:
+    """A table that need not be folded, a hundred times as quickly as one that might: quotes have thousands of lines."""
+    is_number = [column in numbers for column in columns]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = []
+        for cell, width, to_the_right in zip(cells, widths, is_number, strict=True):
+            blanks = " " * (width - cell_len(cell))
+            padded.append(blanks + cell if to_the_right else cell + blanks)
+        return GAP.join(padded).rstrip()
+
+    out.print(Text(line(columns), style="bold"), soft_wrap=True)
+    body = ["─" * (sum(widths) + len(GAP) * (len(widths) - 1)), *map(line, rows)]
+    out.file.write("\n".join(body) + "\n")
+
+
+def _said(value: object) -> str:
     """The value as plain text: no markup, and nothing that moves a terminal's cursor or turns its direction."""
-    said = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-    return Text(_visible(said))
+    return _visible("" if value is None else f"{value:,}" if isinstance(value, int) else str(value))
 
 
 def _visible(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`cpq import` and `cpq export`: files into the catalogue, all or nothing, and out again."""
+"""`cpq import` and `cpq export`: files into the database, all or nothing, and out again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 
 import click
 
-from cpq import catalog
+from cpq import catalog, quotes
 from cpq.app import Answer, App
 from cpq.catalog import exporting
 from cpq.cli import engine
@@ -21,13 +21,14 @@ from cpq.db import Tx
 from cpq.errors import CpqError
 
 FORMATS = ("json", "csv", "yaml")
+WARNINGS_SHOWN_MAX = 20
 
 _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
 @click.group("import")
 def import_() -> None:
-    """Load products, prices or accounts from a CSV, JSON, JSON Lines or YAML file.
+    """Load products, prices, accounts or quotes from a CSV, JSON, JSON Lines or YAML file.
 
     All or nothing: one bad row and the database stays as it was, with every bad row listed. Loading a file again
     changes only what changed in it.
@@ -80,6 +81,26 @@ def import_accounts(options: Options, file: Path) -> None:
     _import(options, "accounts", file, section="accounts")
 
 
+@import_.command("quotes")
+@_file_argument
+@json_option
+@pass_options
+def import_quotes(options: Options, file: Path) -> None:
+    """Load quotes as drafts, priced and checked like any other, of up to 10,000 lines each.
+
+    A CSV has a row for each line, and the rows of a quote stand together: id (your own; it becomes the quote's),
+    account_id, currency, term_months, start_date, end_date, deal_id, payment_terms, quote_notes; product_id,
+    quantity, discount_pct, notes, option_set, attribute.NAME, ramp. What is said of the quote need stand in its first
+    row only. In the other formats a quote may hold its lines in line_items. A draft that differs from the file is
+    changed.
+
+    \b
+    Example:
+      cpq import quotes quotes.csv
+    """
+    _import(options, "quotes", file, section="quotes")
+
+
 @click.group()
 def export() -> None:
     """Write data to a file, in a form that `cpq import` reads.
@@ -123,12 +144,14 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
     with Meter(f"Importing {file.name}", app.effects) as meter:
 
         def work(tx: Tx) -> Answer:
-            report = catalog.import_rows(tx, catalog.read_rows(file, section, meter))
+            take = quotes.import_quotes if kind == "quotes" else catalog.import_rows
+            report = take(tx, catalog.read_rows(file, section, meter))
             return {
                 "created": dict(report.created),
                 "updated": dict(report.updated),
                 "unchanged": dict(report.unchanged),
                 "also_created": report.also_created,
+                "warnings": report.warnings,
             }
 
         return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
@@ -145,6 +168,11 @@ def show_report(*reports: Answer) -> None:
     show_table(("", *changes), rows, numbers=changes)
     if also := [name for report in reports for name in report["also_created"]]:
         click.echo(f"also created: {', '.join(also)}")
+    warnings = [warning for report in reports for warning in report["warnings"]]
+    for warning in warnings[:WARNINGS_SHOWN_MAX]:
+        click.echo(f"warning: {warning}", err=True)
+    if len(warnings) > WARNINGS_SHOWN_MAX:
+        click.echo(f"and {len(warnings) - WARNINGS_SHOWN_MAX:,} warnings more; --json has them", err=True)
 
 
 def _import(options: Options, kind: str, file: Path, *, section: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cpq.effects import Effects
 from cpq.errors import CpqError
-from cpq.policy.loading import load, stamp
+from cpq.policy.loading import Stamp, load, stamp
 from cpq.policy.model import PolicySet
 
 log = logging.getLogger("cpq.policy")
@@ -17,7 +17,7 @@ LOOK_SECONDS = 0.5
 
 
 class PolicyKeeper:
-    """The last good policies of a folder. Fails only when there never were any."""
+    """The last good policies of a folder, read when they are first asked for. Fails only when there never were any."""
 
     def __init__(self, directory: Path, effects: Effects) -> None:
         self.directory = directory
@@ -25,29 +25,40 @@ class PolicyKeeper:
         """Why the files as they are now cannot be used, while an earlier state of them still is."""
         self._effects = effects
         self._lock = threading.Lock()
-        self._stamp = stamp(directory)
-        self._current = load(directory)
-        self._next_look = effects.monotonic() + LOOK_SECONDS
+        self._stamp: Stamp | None = None
+        self._current: PolicySet | None = None
+        self._next_look = effects.monotonic()
 
     def current(self) -> PolicySet:
         """The policies as of half a second ago or less."""
-        if self._effects.monotonic() >= self._next_look:
+        if self._current is None or self._effects.monotonic() >= self._next_look:
             with self._lock:
-                if self._effects.monotonic() >= self._next_look:
+                if self._current is None:
+                    self._stamp = stamp(self.directory)
+                    self._current = load(self.directory)
+                elif self._effects.monotonic() >= self._next_look:
                     self._look()
-                    self._next_look = self._effects.monotonic() + LOOK_SECONDS
+                self._next_look = self._effects.monotonic() + LOOK_SECONDS
         return self._current
 
     def _look(self) -> None:
+        found: Stamp | None = None
         try:
             found = stamp(self.directory)
             if found == self._stamp:
                 return
-            self._stamp = found
             self._current = load(self.directory)
         except CpqError as error:
-            self.problem = error
-            log.error("policies are broken, the last good ones stay", extra={"problem": error.message})
+            self._note(error)
             return
+        finally:
+            # Also of files that cannot be used: they are looked at again when they change, not at every look.
+            self._stamp = found
         self.problem = None
         log.info("policies reloaded", extra={"hash": self._current.content_hash[:12]})
+
+    def _note(self, error: CpqError) -> None:
+        is_news = self.problem is None or self.problem.message != error.message
+        self.problem = error
+        if is_news:
+            log.error("policies are broken, the last good ones stay in use", extra={"problem": error.message})

@@ -67,4 +67,11 @@ def _paths(directory: Path) -> list[Path]:
             f"There is no folder of policies {directory.name!r}.",
             setting="CPQ_POLICIES_DIR",
         )
-    return sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
+    try:
+        return sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError as error:
+        raise CpqError(
+            Code.CONFIGURATION_INVALID,
+            f"The folder of policies {directory.name!r} cannot be read: {error.strerror}.",
+            setting="CPQ_POLICIES_DIR",
+        ) from error

@@ -14,7 +14,10 @@ from cpq.quotes import storing, viewing
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide
+from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
+from cpq.quotes.recording import record
+from cpq.quotes.replaying import Proof, replay
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
 from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved, amount
@@ -23,14 +26,18 @@ __all__ = [
     "Changes",
     "Draft",
     "DraftLine",
+    "Proof",
     "accept",
     "cancel",
     "clone",
     "create",
     "decline",
     "get",
+    "import_quotes",
     "list_quotes",
     "price",
+    "record",
+    "replay",
     "require_few_lines",
     "revise",
     "send",
@@ -58,7 +65,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
         return viewing.priced(found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
     else:
         storing.replace_version(tx, quote_id, version, composed, priced_at=tx.now)
-    found = _settle(tx, found, version, composed)
+    found = storing.settle(tx, found, version, composed)
     return viewing.priced(found, composed, verdict, priced_at=tx.now, outcome="changed")
 
 
@@ -83,7 +90,7 @@ def update(
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
     storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=None)
-    found = _settle(tx, found, found.root.version, composed)
+    found = storing.settle(tx, found, found.root.version, composed)
     return viewing.moved(found, "Quote changed; price it again.", warnings=composed.advice)
 
 
@@ -95,7 +102,7 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
     composed = _recompose(tx, quote_id, found.as_draft())
     version = _next_version(tx, quote_id)
     storing.add_version(tx, quote_id, version, composed, priced_at=None)
-    found = _settle(tx, found, version, composed)
+    found = storing.settle(tx, found, version, composed)
     return viewing.moved(found, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
 
 
@@ -237,21 +244,6 @@ def _is_same(found: Quote, composed: Composition) -> bool:
 def _next_version(tx: Tx, quote_id: str) -> int:
     """One more than any there was: a revision that was cancelled keeps its number."""
     return max(storing.statuses(tx, quote_id)) + 1
-
-
-def _settle(tx: Tx, found: Quote, version: int, composed: Composition) -> Quote:
-    """Bring the root in line with the version that was just written, and read it again."""
-    storing.move(
-        tx,
-        found,
-        version=version,
-        status="draft",
-        deal_id=composed.draft.deal_id,
-        total=composed.priced.total,
-        valid_until=composed.valid_until,
-        expires_at=composed.expires_at,
-    )
-    return storing.load(tx, found.id)
 
 
 def _of_version(version: AnyRow) -> dict[str, object]:

@@ -118,7 +118,7 @@ class Composition:
         return found
 
 
-def compose(tx: Tx, draft: Draft) -> Composition:
+def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
     """Look everything up and price it; CpqError with every problem at once when it cannot be."""
     buyer = facts.account_facts(tx, draft.account_id)
     product_ids = {line.product_id for line in draft.lines}
@@ -132,7 +132,7 @@ def compose(tx: Tx, draft: Draft) -> Composition:
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
     problems += _unpriced(tx, draft, request)
-    _refuse(problems)
+    _refuse(problems, problems_max)
     request = _with_adjustments(tx, draft, request, buyer, products)
     sets = tuple(_price(name, request, draft) for name in _in_order(draft))
     today = local_day(tx.now, buyer.time_zone)
@@ -432,17 +432,14 @@ def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
     ]
 
 
-def _refuse(problems: Sequence[CpqError]) -> None:
+def _refuse(problems: Sequence[CpqError], most: int = PROBLEMS_MAX) -> None:
     """Raise one error that tells them all; nothing was stored yet."""
     if not problems:
         return
     ordered = sorted(problems, key=lambda problem: CODE_ORDER.index(problem.code))
     first = ordered[0]
     more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
-    listed = [
-        {"code": problem.code.value, "message": problem.message, **problem.details}
-        for problem in ordered[:PROBLEMS_MAX]
-    ]
+    listed = [{"code": problem.code.value, "message": problem.message, **problem.details} for problem in ordered[:most]]
     raise CpqError(first.code, first.message + more, **{**first.details, "problems": listed})
 
 

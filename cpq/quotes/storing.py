@@ -53,6 +53,13 @@ class Quote:
         return Draft(**{**asked, **changes})
 
 
+def find(tx: Tx, quote_id: str) -> Quote | None:
+    """A quote to be changed, if there is one."""
+    mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == quote_id)
+    is_known = tx.connection.scalar(sa.select(quote.c.id).where(mine)) is not None
+    return load(tx, quote_id, for_update=True) if is_known else None
+
+
 def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False) -> Quote:
     """A quote with its current version, or another one; NOT_FOUND when there is none."""
     query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(
@@ -74,10 +81,7 @@ def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool 
             field="/version",
             maximum=max(statuses(tx, quote_id)),
         )
-    lines = tx.connection.execute(
-        sa.select(quote_line).where(*_mine(tx, quote_line, quote_id, wanted)).order_by(quote_line.c.number)
-    ).all()
-    return Quote(root, found, lines, status_at(root.status, root.expires_at, tx.now))
+    return Quote(root, found, lines(tx, quote_id, wanted), status_at(root.status, root.expires_at, tx.now))
 
 
 def statuses(tx: Tx, quote_id: str) -> dict[int, str]:
@@ -85,6 +89,12 @@ def statuses(tx: Tx, quote_id: str) -> dict[int, str]:
     mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(quote_version.c.version, quote_version.c.status).where(mine))
     return {row.version: row.status for row in rows}
+
+
+def lines(tx: Tx, quote_id: str, version: int) -> Sequence[AnyRow]:
+    """The lines of a version in their order."""
+    mine = _mine(tx, quote_line, quote_id, version)
+    return tx.connection.execute(sa.select(quote_line).where(*mine).order_by(quote_line.c.number)).all()
 
 
 def pricings(tx: Tx, quote_id: str, version: int) -> list[AnyRow]:
@@ -147,6 +157,21 @@ def move(tx: Tx, found: Quote, **changes: Any) -> None:
     """Change the root, and count the change: whoever read the quote before can tell that it moved."""
     mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == found.id)
     tx.connection.execute(sa.update(quote).where(mine).values(edit=found.root.edit + 1, **changes))
+
+
+def settle(tx: Tx, found: Quote, version: int, composed: Composition) -> Quote:
+    """Bring the root in line with the version that was just written, and read it again."""
+    move(
+        tx,
+        found,
+        version=version,
+        status="draft",
+        deal_id=composed.draft.deal_id,
+        total=composed.priced.total,
+        valid_until=composed.valid_until,
+        expires_at=composed.expires_at,
+    )
+    return load(tx, found.id)
 
 
 def move_version(tx: Tx, quote_id: str, version: int, **changes: Any) -> None:

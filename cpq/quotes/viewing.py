@@ -34,11 +34,15 @@ from cpq.views import (
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
     """One quote with its lines, the current version unless another is asked for. Three queries, however many lines."""
-    found = storing.load(tx, quote_id, version=version)
+    return detail(tx, storing.load(tx, quote_id, version=version), include_pricing=include_pricing)
+
+
+def detail(tx: Tx, found: Quote, *, include_pricing: bool) -> QuoteDetail:
+    """A quote that was loaded already, in full."""
     root, chosen = found.root, found.version
     is_current = chosen.version == root.version
     status = found.status if is_current else status_at(chosen.status, chosen.expires_at, tx.now)
-    detail: QuoteDetail = {
+    view: QuoteDetail = {
         "quote": {
             "id": root.id,
             "version": chosen.version,
@@ -63,14 +67,14 @@ def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = N
         "line_items": [_line(root.id, row) for row in found.lines],
     }
     if include_pricing:
-        detail["pricing"] = {
+        view["pricing"] = {
             "subtotal": amount(chosen.subtotal),
             "discount_total": amount(chosen.discount_total),
             "tax_total": amount(chosen.tax_total),
             "total": amount(chosen.total),
             "priced_at": chosen.priced_at,
         }
-    return detail
+    return view
 
 
 def list_quotes(tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int) -> QuotePage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from cpq import __version__
 from cpq.cli import COMMANDS, root
+from cpq.config import shipped
+from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
 from tests.cli.conftest import Run, query
 
@@ -160,6 +163,30 @@ def test_doctor_fails_on_a_file_that_is_no_database(empty_home: Path, run: Run):
     ran = run("doctor")
     assert ran.code == 1
     assert "file is not a database" in ran.out
+
+
+def test_doctor_names_the_broken_policy_and_still_looks_at_the_database(
+    home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    folder = shutil.copytree(shipped("policies"), tmp_path / "policies")
+    (folder / "terms.yaml").write_text("validity_days: [")
+    monkeypatch.setenv("CPQ_POLICIES_DIR", str(folder))
+    ran = run("doctor", "--json")
+    findings = {finding["subject"]: finding for finding in json.loads(ran.out)["findings"]}
+    assert ran.code == 1
+    assert findings["policies"]["state"] == "problem"
+    assert findings["policies"]["found"].startswith(f"in {folder}: terms.yaml, line 2")
+    assert "keeps the last good ones" in findings["policies"]["to_do"]
+    assert findings["database"]["state"] == findings["migrations"]["state"] == "ok"
+    refused = run("token", "list")
+    assert refused.code == 1
+    assert "terms.yaml, line 2" in refused.err
+
+
+def test_doctor_says_which_policies_are_in_force(home: Path, run: Run):
+    findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").out)["findings"]}
+    assert findings["policies"]["state"] == "ok"
+    assert findings["policies"]["found"] == f"{shipped('policies')}, {load(shipped('policies')).content_hash[:12]}"
 
 
 def test_serve_answers_over_stdio_and_ends_with_its_input(home: Path):

@@ -18,6 +18,7 @@ from cpq.money import (
     from_micro,
     minor_digits,
     plain,
+    readable,
     round_minor,
     significant_digits,
     to_micro,
@@ -246,6 +247,28 @@ def test_an_amount_that_would_lose_a_digit_is_not_stored(amount: str, reason: st
 )
 def test_a_plain_number_has_no_exponent_no_trailing_zeros_and_no_negative_zero(number: str, written: str):
     assert str(plain(Decimal(number))) == written
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "written"),
+    [
+        ("1350", "USD", "1,350.00"),
+        ("-150", "USD", "-150.00"),
+        ("0", "JPY", "0"),
+        ("1234567", "JPY", "1,234,567"),
+        ("1.5", "KWD", "1.500"),
+        ("7.392857", "USD", "7.392857"),
+        ("0.000001", "JPY", "0.000001"),
+        ("1E+3", "EUR", "1,000.00"),
+    ],
+)
+def test_an_amount_is_written_for_people_with_the_digits_of_its_currency(amount: str, currency: str, written: str):
+    assert readable(Decimal(amount), currency) == written
+
+
+@given(amounts, currencies)
+def test_an_amount_written_for_people_is_the_same_amount(amount: Decimal, currency: str):
+    assert Decimal(readable(amount, currency).replace(",", "")) == amount
 
 
 @given(amounts)

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cpq.catalog.rows import AccountRow, CategoryRow, PriceBookRow, PriceRow, ProductRow, Row
+from cpq.catalog.preparing import Declared, SourceRow, prepare_products
+from cpq.catalog.rows import AccountRow, CategoryRow, PriceBookRow, PriceRow, ProductRow, Row, SpecDefinition
 
 CATEGORY = {"id": "pumps", "name": "Pumps"}
+DECLARED = {"pumps": Declared({"hp": SpecDefinition(kind="number", unit="hp")}, {})}
 PRODUCT = {"id": "prod_1", "sku": "P-1", "name": "Pump", "category": "pumps"}
 CONFIGURABLE = {
     **PRODUCT,
@@ -71,13 +73,13 @@ def tiers(*bounds: int | None, mode: str = "volume") -> dict[str, Any]:
         (ProductRow, option(type="enum", values=["s", 2, True], default=2)),
         (
             ProductRow,
-            {**CONFIGURABLE, "options": {"a": {"type": "text"}, "b": {"type": "text", "active_when": {"a": 1}}}},
+            {**CONFIGURABLE, "options": {"a": {"type": "text"}, "b": {"type": "text", "active_when": {"a": "x"}}}},
         ),
-        (ProductRow, rule(when={"hp": {"gt": Decimal("1.5")}}, then={"color": "red"})),
+        (ProductRow, rule(when={"hp": {"min": Decimal("1.5")}}, then={"color": "red"})),
         (ProductRow, rule(forbid={"color": "red", "hp": 3})),
         (ProductRow, rule(table={"columns": ["hp", "color"], "rows": [[1, "red"]]})),
         (ProductRow, rule(compare={"left": {"hp": 1}, "op": ">=", "right": {"const": 5}})),
-        (ProductRow, rule(choose={"from": ["hp", "color"], "count": 1})),
+        (ProductRow, rule(choose={"from": ["hp", "color"], "max": 1})),
         (PriceBookRow, BOOK),
         (PriceBookRow, {**BOOK, "region": "EU", "is_default": "true"}),
         (PriceRow, PRICE),
@@ -97,6 +99,31 @@ def tiers(*bounds: int | None, mode: str = "volume") -> dict[str, Any]:
 )
 def test_a_good_row_is_taken(model: type[Row], row: dict[str, Any]):
     assert model.model_validate(row).model_dump(include={"id"}) == {"id": row.get("id")}
+    if model is ProductRow:
+        assert prepare_products([SourceRow("products", 7, row)], DECLARED, "main").problems == []
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "reason"),
+    [
+        (rule(when={"hp": {"gt": 1}}, then={"color": "red"}), "rules.r1", "'gt' is not one of min, max, not"),
+        (rule(choose={"from": ["hp", "color"], "count": 1}), "rules.r1", "'count' is not one of from, min, max"),
+        (rule(then={"color": "green"}), "rules.r1", "color is 'red' or 'blue', not 'green'"),
+        (
+            {**CONFIGURABLE, "options": {"a": {"type": "text"}, "b": {"type": "text", "active_when": {"a": 1}}}},
+            "options.b.active_when",
+            "a is text, not 1",
+        ),
+        (
+            {**CONFIGURABLE, "options": {"a": {"type": "text", "active_when": {"a": "x"}}}},
+            "options",
+            "active_when goes round in a circle: a, a",
+        ),
+    ],
+)
+def test_options_and_rules_that_cannot_work_are_refused_by_line_and_rule(row: dict[str, Any], field: str, reason: str):
+    ProductRow.model_validate(row)
+    assert prepare_products([SourceRow("products", 7, row)], DECLARED, "main").problems == [(7, field, reason, None)]
 
 
 def test_what_a_row_leaves_out_has_a_value():

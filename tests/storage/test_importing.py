@@ -58,6 +58,16 @@ def test_a_relationship_with_an_unknown_product_is_refused_with_its_line(app: Ap
     assert [(problem["line"], problem["field"]) for problem in problems] == [(2, "relationships")]
 
 
+def test_a_rule_that_cannot_work_is_refused_with_its_line_and_changes_nothing(app: App):
+    rule = {"id": "r1", "say": "Say.", "then": {"size": "huge"}}
+    options = {"size": {"type": "enum", "values": ["small", "large"]}}
+    odd = make.product_row(product_type="configurable", options=options, rules=[rule])
+    before = make.row_counts(app)
+    problems = refused(app, "products", make.product_row(), odd)
+    assert [(problem["line"], problem["field"]) for problem in problems] == [(2, "rules.r1")]
+    assert make.row_counts(app) == before
+
+
 def test_a_relationship_may_name_a_product_further_down_the_file(app: App):
     later = make.product_row(id="prod_later")
     earlier = make.product_row(relationships=[{"kind": "recommends", "product_id": "prod_later"}])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from typing_extensions import TypedDict
 from cpq import access
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
-from cpq.config import Settings, read_settings
+from cpq.config import Settings, read_settings, shipped
 from cpq.errors import CpqError
 from mcp_facade import http, prompts
 from mcp_facade.registry import Job, tool
@@ -373,7 +374,10 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
         async with httpx2.AsyncClient() as client:
             assert (await client.get(f"{url}/healthz")).json()["status"] == "ok"
             ready = await client.get(f"{url}/readyz")
-            assert (ready.status_code, ready.json()["parts"]) == (200, {"database": "ok", "migrations": "ok"})
+            assert (ready.status_code, ready.json()["parts"]) == (
+                200,
+                {"database": "ok", "migrations": "ok", "policies": "ok"},
+            )
             metrics = (await client.get(f"{url}/metrics")).text
     assert 'cpq_tool_calls_total{code="OK",tool="catalog_search"}' in metrics
     assert "cpq_build_info" in metrics
@@ -383,6 +387,26 @@ async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path):
     app = App(read_settings({}, home=tmp_path))
     assert http.readiness(app)["migrations"] != "ok"
     app.close()
+
+
+async def test_broken_policies_show_while_the_last_good_ones_decide(
+    sqlite_app: App, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = shutil.copytree(shipped("policies"), tmp_path / "policies")
+    with http_server(sqlite_app.settings.model_copy(update={"policies_dir": folder})) as url:
+        async with Client(f"{url}/mcp") as client, httpx2.AsyncClient() as browser:
+            assert (await browser.get(f"{url}/readyz")).json()["status"] == "ok"
+            (folder / "terms.yaml").write_text("validity_days: [")
+            with anyio.fail_after(10):
+                while (ready := await browser.get(f"{url}/readyz")).json()["status"] == "ok":
+                    await anyio.sleep(0.05)
+            listed = await client.call_tool("quote_list", {})
+    told = ready.json()["parts"]["policies"]
+    assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+    assert told.startswith("broken, the last good ones are in use: terms.yaml, line 2")
+    assert str(tmp_path) not in told
+    assert not listed.is_error
+    assert "policies are broken, the last good ones stay in use" in caplog.text
 
 
 @pytest.mark.parametrize(("arguments", "code"), RAW)

@@ -1,0 +1,260 @@
+"""`cpq quote`: what a person sees of quotes, and the proof that their prices are what was reckoned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpq.app import open_app
+from cpq.config import Settings, read_settings
+from tests.cli.conftest import Run, query
+from tests.make import Tools, import_dicts
+
+SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
+MACHINE = {"product_id": "prod_qmb30", "quantity": 1}
+
+
+@pytest.fixture
+def tools(home: Path) -> Iterator[Tools]:
+    """An agent at work on the same data."""
+    app = open_app(read_settings({}, home=home))
+    yield Tools(app)
+    app.close()
+
+
+def worked_example(tools: Tools, **terms: Any) -> str:
+    terms = {"account_id": "acct_acme_001", "term_months": 12, "start_date": "2026-12-01", **terms}
+    quote_id = tools("quote_create", line_items=[SEATS], **terms)["quote_id"]
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    return quote_id
+
+
+def with_options(tools: Tools) -> str:
+    """Two alternatives, and a machine that belongs to both."""
+    lines = [{**SEATS, "option_set": "large"}, {**SEATS, "quantity": 7, "option_set": "small"}, MACHINE]
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=lines)["quote_id"]
+    tools("quote_price", quote_id=quote_id)
+    return quote_id
+
+
+def cells(out: str, first: str) -> list[str]:
+    """The words of the first line of a table that starts like this."""
+    return next(line.split() for line in out.splitlines() if line.split()[:1] == [first])
+
+
+def column(out: str, heading: str) -> list[int]:
+    """Where the cells under a heading end."""
+    lines = out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.rstrip().endswith(heading))
+    body = lines[start + 2 :]
+    ends = body.index("") if "" in body else len(body)
+    return [len(line.rstrip()) for line in body[:ends]]
+
+
+def test_a_quote_is_shown_with_lines_totals_dates_and_hashes(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools, notes="Call first.", deal_id="D-7")
+    ran = run("quote", "show", quote_id)
+    assert ran.code == 0
+    assert "Acme Corp (acct_acme_001)" in ran.out
+    assert "12 months, 2026-12-01 to 2027-11-30" in ran.out
+    assert "1 of 1, edit 2" in ran.out
+    assert "Call first." in ran.out
+    assert cells(ran.out, "deal") == ["deal", "D-7"]
+    assert cells(ran.out, "1")[3:] == ["prod_pro_v2", "150", "yearly", "10.00", "1,500.00", "150.00", "10", "1,350.00"]
+    hashes = json.loads(query(home, "SELECT hashes FROM quote_version")[0][0])
+    assert all(f"{name} hash" in ran.out and value in ran.out for name, value in hashes.items())
+
+
+def test_the_totals_that_are_shown_add_up(home: Path, tools: Tools, run: Run):
+    out = run("quote", "show", worked_example(tools, account_id="acct_lonestar_004")).out
+    assert "tax, saas: 5 % of 1,350.00" in out
+    block = out[out.index("\nsubtotal ") :].strip().split("\n\n")[0]
+    amounts = [Decimal(line.split()[-1].replace(",", "")) for line in block.splitlines()]
+    assert amounts == [1500, -150, Decimal("67.5"), Decimal("1417.5")]
+    assert sum(amounts[:-1]) == amounts[-1]
+
+
+def test_the_trace_shows_each_step_of_the_waterfall_aligned(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    plain, traced = run("quote", "show", quote_id).out, run("quote", "show", quote_id, "--trace").out
+    assert "quote discount" not in plain
+    assert ["quote", "discount", "10", "%", "requested_discount_pct", "1,350.00"] in [
+        line.split() for line in traced.splitlines()
+    ]
+    assert len(set(column(traced[traced.index("according to") - 60 :], "amount"))) == 1
+
+
+def test_each_option_set_is_shown_with_totals_of_its_own(home: Path, tools: Tools, run: Run):
+    out = run("quote", "show", with_options(tools)).out
+    assert "Option set large, selected:" in out
+    assert "Option set small:" in out
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("total ")] == ["15,400.00", "13,970.00"]
+
+
+def test_an_earlier_version_is_shown_as_it_was(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS])["quote_id"]
+    tools("quote_price", quote_id=quote_id)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    now, then = run("quote", "show", quote_id), run("quote", "show", quote_id, "--version", 1)
+    assert cells(now.out, "status") == ["status", "draft"]
+    assert "1 of 2" in then.out
+    assert cells(then.out, "status") == ["status", "sent"]
+    missing = run("quote", "show", quote_id, "--version", 3)
+    assert missing.code == 1
+    assert "has no version 3; its versions are 1 to 2" in missing.err
+
+
+def test_the_record_as_json_has_the_steps_only_when_asked(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    plain = json.loads(run("quote", "show", quote_id, "--json").out)
+    traced = json.loads(run("quote", "show", quote_id, "--json", "--trace").out)
+    assert plain["quote"]["id"] == quote_id
+    assert plain["pricing"]["total"] == plain["option_sets"][0]["total"] == 1350
+    assert "steps" not in plain["option_sets"][0]["lines"][0]
+    assert traced["option_sets"][0]["lines"][0]["steps"][-1] == {
+        "stage": "quote discount",
+        "part": None,
+        "source": "requested_discount_pct",
+        "value": 10,
+        "unit": "percent",
+        "amount": 1350,
+    }
+
+
+def test_quotes_are_listed_newest_first_with_the_digits_of_their_currency(home: Path, tools: Tools, run: Run):
+    ids = [worked_example(tools), with_options(tools)]
+    ran = run("quote", "list")
+    assert [line.split()[0] for line in ran.out.splitlines() if line.startswith("Q-")] == ids[::-1]
+    assert "1,350.00   USD" in ran.out
+    assert "2 of 2 quotes." in ran.out
+    second = run("quote", "list", "--limit", 1, "--page", 2)
+    assert ids[0] in second.out
+    assert ids[1] not in second.out
+    assert "1 of 2 quotes; --page 2 has more." in run("quote", "list", "--limit", 1).out
+
+
+def test_the_list_is_filtered_by_account_and_status(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    found = json.loads(run("quote", "list", "--account", "acct_acme_001", "--status", "draft", "--json").out)
+    assert [item["id"] for item in found["items"]] == [quote_id]
+    assert run("quote", "list", "--status", "sent").out == "0 of 0 quotes.\n"
+    assert run("quote", "list", "--account", "nobody").out == "0 of 0 quotes.\n"
+    wrong = run("quote", "list", "--status", "darft")
+    assert wrong.code == 1
+    assert "Did you mean draft" in wrong.err
+
+
+@pytest.mark.parametrize("command", ["show", "replay"])
+def test_a_quote_that_is_not_there_is_told(home: Path, run: Run, command: str):
+    ran = run("quote", command, "Q-none")
+    assert ran.code == 1
+    assert "There is no quote 'Q-none'." in ran.err
+
+
+def test_every_version_is_proven_on_either_database(store: Settings, run: Run):
+    app = open_app(store)
+    tools = Tools(app)
+    quote_id, optional = worked_example(tools), with_options(tools)
+    tools("quote_send", quote_id=optional, expected_version=1)
+    tools("quote_revise", quote_id=optional, expected_version=1)
+    app.close()
+    cpq = partial(run, "--home", store.home, "--database-url", store.database_url)
+    ran = cpq("quote", "replay", optional, "--json")
+    assert ran.code == 0
+    report = json.loads(ran.out)
+    assert [(proof["version"], proof["status"], proof["option_sets"]) for proof in report["proofs"]] == [
+        (1, "sent", 2),
+        (2, "draft", 2),
+    ]
+    whole = json.loads(cpq("quote", "replay", "--all", "--json").out)
+    assert (whole["quotes"], whole["versions"], whole["lines"], whole["proofs"]) == (2, 3, 7, [])
+    assert "Proven: 1 version of 1 quote, 1 line." in cpq("quote", "replay", quote_id).out
+
+
+def test_an_accepted_alternative_is_proven_though_another_was_selected_when_it_was_hashed(
+    home: Path, tools: Tools, run: Run
+):
+    quote_id = with_options(tools)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")
+    assert query(home, "SELECT option_set, total FROM quote_version") == [("small", 13_970_000_000)]
+    assert run("quote", "replay", quote_id).code == 0
+
+
+def test_a_catalogue_that_moved_on_is_no_fault(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    row = {"id": "prod_pro_v2", "sku": "PLAN-PRO-001", "name": "Pro Plan, renamed", "category": "saas"}
+    import_dicts(tools.app, "products", row)
+    ran = run("quote", "replay", quote_id)
+    assert ran.code == 0
+    assert "Moved on since, which is no fault: 1 of another catalogue." in ran.out
+    proof = json.loads(run("quote", "replay", quote_id, "--json").out)["proofs"][0]
+    assert (proof["has_same_catalog"], proof["has_same_policies"]) == (False, True)
+
+
+TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a line of the result": (
+        "UPDATE quote_pricing SET result = replace(result, '\"net\":1350000000', '\"net\":1349000000')",
+        {"line": "1", "differing": "net", "stored": 1349, "reckoned": 1350},
+        "The hash is that of what is reckoned, so the stored result was changed.",
+    ),
+    "the request": (
+        "UPDATE quote_pricing SET request = replace(request, '\"quantity\":150', '\"quantity\":151')",
+        {"differing": "hashes.request"},
+        "The request is not the one that was hashed.",
+    ),
+    "the hash of the result": (
+        'UPDATE quote_version SET hashes = replace(hashes, \'"result":"\', \'"result":"0\')',
+        {"differing": "hashes.result"},
+        "",
+    ),
+    "the fingerprint": ("UPDATE quote_version SET fingerprint = 'f'", {"differing": "fingerprint", "stored": "f"}, ""),
+    "the total": (
+        "UPDATE quote_version SET total = total - 1000000, subtotal = subtotal - 1000000",
+        {"differing": "subtotal", "stored": 1499, "reckoned": 1500},
+        "",
+    ),
+    "a line": (
+        "UPDATE quote_line SET net = net - 10000",
+        {"line": "1", "differing": "net", "stored": 1349.99, "reckoned": 1350},
+        "",
+    ),
+    "the lines": ("DELETE FROM quote_line", {"differing": "lines", "stored": [], "reckoned": [1]}, ""),
+    "the record of the price": (
+        "DELETE FROM quote_pricing",
+        {"differing": "option sets", "stored": [], "reckoned": [""]},
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERINGS)
+def test_a_stored_price_that_was_changed_is_told_by_line_and_field(home: Path, tools: Tools, run: Run, what: str):
+    statement, told, why = TAMPERINGS[what]
+    quote_id = worked_example(tools)
+    assert run("quote", "replay", "--all").code == 0
+    query(home, statement)
+    ran = run("quote", "replay", "--all", "--json")
+    error = json.loads(ran.out)["error"]
+    assert ran.code == 1
+    assert (error["code"], error["details"]["quote_id"], error["details"]["version"]) == ("CONFLICT", quote_id, 1)
+    assert {name: error["details"][name] for name in told} == told
+    assert error["details"].get("hint", "") == why
+    spoken = run("quote", "replay", quote_id)
+    assert spoken.code == 1
+    assert f"Quote {quote_id}, version 1" in spoken.err
+    assert f"{told['differing']} is stored as" in spoken.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["Q-1", "--all"]], ids=["neither", "both"])
+def test_a_replay_is_of_one_quote_or_of_all(home: Path, run: Run, arguments: list[str]):
+    ran = run("quote", "replay", *arguments)
+    assert ran.code == 2
+    assert "Give the id of a quote, or --all." in ran.err
