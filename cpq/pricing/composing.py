@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
-from cpq.errors import bad_field
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Segment
+from cpq.errors import Code, CpqError, bad_field
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment
 from cpq.pricing.result import Step
 from cpq.pricing.waterfall import WHOLE_TERM, Part, Plan, Prices, nearest
 
@@ -21,6 +21,7 @@ def compose(prices: Prices, line: Line) -> Part:
     """
     plan = prices.plan(line.product_id)
     _check_ramp(plan, line)
+    contents = [(_content(prices, plan, component), component.quantity) for component in plan.components]
     own: list[Part] = []
     inside: list[Part] = []
     counting: list[Part] = []
@@ -30,8 +31,8 @@ def compose(prices: Prices, line: Line) -> Part:
         mine = _run(prices, line, plan, 1, segment, offset, when)
         theirs = [
             _less(part, plan.bundle_discount)
-            for component in plan.components
-            for part in _run(prices, line, prices.plan(component.product_id), component.quantity, segment, offset, when)
+            for content, each in contents
+            for part in _run(prices, line, content, each, segment, offset, when)
         ]
         own, inside = own + mine, inside + theirs
         is_agreed = plan.is_contracted or segment.unit_price is not None
@@ -45,6 +46,17 @@ def _check_ramp(plan: Plan, line: Line) -> None:
     if line.ramp and plan.row.billing_period == "one_time" and (is_agreed or not plan.components):
         message = f"{line.product_id} has a one-time price, and a ramp is for prices that recur."
         raise bad_field("/line_items", message, hint="Leave the ramp out, or split the quantity into lines.")
+
+
+def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
+    content = prices.plan(component.product_id)
+    if content.components:
+        raise CpqError(
+            Code.CONFLICT,
+            f"{plan.product_id} contains {content.product_id}, which is itself priced by its components.",
+            hint=f"Give {content.product_id} a price of its own, or put its components into {plan.product_id}.",
+        )
+    return content
 
 
 def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, offset: int, when: str) -> list[Part]:

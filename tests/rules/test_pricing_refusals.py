@@ -50,6 +50,7 @@ REDUCED = {"standard": 19 * MILLION, "reduced": 7 * MILLION}
             Code.VALIDATION_ERROR,
             "do not all treat tax alike",
         ),
+        (request(p=bundle("a"), a=bundle("b"), b=row()), Code.CONFLICT, "itself priced by its components"),
         (request(MANY, p=row(10**18)), Code.VALIDATION_ERROR, "more than an amount of money can be"),
         (
             request(MANY, p=Product((row(10**18), row(1, price_book_id=None, account_id="acme")))),
