@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -21,6 +22,7 @@ from cpq.db import (
     WRITE_DEADLINE_SECONDS,
     AnyRow,
     Database,
+    Statement,
     Tx,
     is_missing_table,
     is_storage_full,
@@ -33,7 +35,7 @@ from cpq.errors import Code, CpqError
 from cpq.metrics import RETRIES
 from cpq.policy.keeping import PolicyKeeper
 from cpq.schema import SCHEMA_VERSION, idempotency
-from cpq.text import fingerprint, to_wire
+from cpq.text import canonical_json, digest, to_wire
 
 log = logging.getLogger("cpq.app")
 
@@ -56,6 +58,11 @@ class Command:
     arguments: Mapping[str, object] = field(default_factory=dict)
     idempotency_key: str | None = None
     subject: str | None = None
+
+    @cached_property
+    def written(self) -> dict[str, str]:
+        """Each argument as canonical JSON; the key and the audit entry are made of it."""
+        return {name: canonical_json(value) for name, value in self.arguments.items()}
 
 
 @dataclass(frozen=True)
@@ -293,7 +300,7 @@ class App:
             at=self.effects.now(),
             caller=call.principal.caller,
             operation=command.name,
-            arguments_hash=audit.arguments_hash(command.arguments),
+            arguments_hash=audit.arguments_hash(command.written),
             outcome=outcome,
             subject=subject,
             trace_id=call.trace_id,
@@ -314,33 +321,34 @@ class _Claim:
 
     def __init__(self, tx: Tx, command: Command, key: str, trace_id: str, days: int) -> None:
         self._tx = tx
-        self._trace_id = trace_id
-        self._hashes = {name: fingerprint(value)[:16] for name, value in command.arguments.items()}
-        self._row = {"tenant_id": tx.tenant_id, "caller": tx.caller, "operation": command.name, "key": key}
-        self._times = {"created_at": tx.now, "expires_at": tx.now + timedelta(days=days)}
-        self._where = sa.and_(*(idempotency.c[name] == value for name, value in self._row.items()))
+        self._hashes = {name: digest([text])[:16] for name, text in command.written.items()}
+        self._key = {"tenant_id": tx.tenant_id, "caller": tx.caller, "operation": command.name, "key": key}
+        self._values = {
+            "created_at": tx.now,
+            "expires_at": tx.now + timedelta(days=days),
+            "request_hashes": self._hashes,
+            "answer": None,
+            "trace_id": trace_id,
+        }
 
     def take(self) -> AnyRow | None:
         """None when the key is now ours; the stored row when the same request was done before."""
-        values = {**self._row, **self._times, "request_hashes": self._hashes, "answer": None}
-        values["trace_id"] = self._trace_id
-        insert = sqlite_insert if self._tx.connection.dialect.name == "sqlite" else postgres_insert
-        claim = insert(idempotency).values(values).on_conflict_do_nothing()
-        claimed = self._tx.connection.execute(claim.execution_options(preserve_rowcount=True))
-        if claimed.rowcount == 1:
+        connection = self._tx.connection
+        if _CLAIM.run(connection, **self._key, **self._values) == 1:
             return None
-        known = self._tx.connection.execute(sa.select(idempotency).where(self._where).with_for_update()).one_or_none()
+        mine = sa.and_(*(idempotency.c[name] == value for name, value in self._key.items()))
+        known = connection.execute(sa.select(idempotency).where(mine).with_for_update()).one_or_none()
         if known is None:
             return self.take()  # It was swept away in between.
         if known.expires_at <= self._tx.now:
-            self._tx.connection.execute(sa.update(idempotency).where(self._where).values(values))
+            connection.execute(sa.update(idempotency).where(mine).values(self._values))
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
         return known
 
     def keep(self, answer: Answer) -> None:
-        self._tx.connection.execute(sa.update(idempotency).where(self._where).values(answer=answer))
+        _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=answer)
 
     def _reused(self, before: Mapping[str, str]) -> CpqError:
         names = before.keys() | self._hashes.keys()
@@ -352,6 +360,21 @@ class _Claim:
             differing=[f"/{name}" for name in differing],
             hint="Send the first request unchanged to get its answer again, or use a new key for a new request.",
         )
+
+
+def _claim(dialect: str) -> sa.Executable:
+    insert = sqlite_insert if dialect == "sqlite" else postgres_insert
+    return insert(idempotency).on_conflict_do_nothing()
+
+
+_CLAIM = Statement(_claim)
+_KEEP = Statement(
+    lambda _dialect: (
+        sa.update(idempotency)
+        .where(*(column == sa.bindparam(f"of_{column.name}") for column in idempotency.primary_key))
+        .values(answer=sa.bindparam("answer"))
+    )
+)
 
 
 def _subject(command: Command, answer: Answer) -> str | None:

@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine import Connection
 
+from cpq.db import Statement
 from cpq.errors import Code, CpqError
 from cpq.schema import audit_entry, audit_head
 from cpq.text import canonical_json
@@ -61,7 +62,7 @@ class ChainReport:
 
 def record(connection: Connection, entry: Entry) -> None:
     """Write one entry in the caller's own transaction; it is sealed later, so that writers need not queue for it."""
-    connection.execute(_INSERT, vars(entry))
+    _RECORD.run(connection, **vars(entry))
 
 
 def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) -> int:
@@ -232,10 +233,13 @@ class Recorder:
 
 
 _INSERT = sa.insert(audit_entry)
+_RECORD = Statement(lambda _dialect: _INSERT)
 
 
-def arguments_hash(arguments: Mapping[str, object]) -> str:
-    return hashlib.sha256(canonical_json(arguments).encode(errors="surrogatepass")).hexdigest()
+def arguments_hash(arguments: Mapping[str, str]) -> str:
+    """Of arguments that are canonical JSON already, as if they had been written as one object."""
+    written = ",".join(f"{canonical_json(name)}:{arguments[name]}" for name in sorted(arguments))
+    return hashlib.sha256(f"{{{written}}}".encode(errors="surrogatepass")).hexdigest()
 
 
 def _link(previous: str, seq: int, entry: Entry) -> str:

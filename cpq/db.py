@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -130,16 +130,13 @@ class JsonText(str):
 
 
 class Flag(TypeDecorator[bool]):
-    """True or false; 1 or 0 on SQLite, whose strict tables know no boolean."""
+    """True or false; on SQLite, whose strict tables know no boolean, the driver writes 1 or 0."""
 
     impl = sa.Boolean
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> Any:
         return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.Boolean())
-
-    def process_bind_param(self, value: bool | None, dialect: Dialect) -> Any:
-        return int(value) if value is not None and dialect.name == "sqlite" else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
         return None if value is None else bool(value)
@@ -207,43 +204,163 @@ class Database:
         self._writer.dispose()
 
 
-def among(connection: Connection, column: sa.Column[str], values: Collection[str]) -> sa.ColumnElement[bool]:
-    """One parameter however many values there are, so that the statement is prepared once."""
-    if connection.dialect.name == "sqlite":
-        listed = sa.func.json_each(json.dumps(list(values))).table_valued("value")
-        return column.in_(sa.select(listed.c.value))
-    return column == sa.any_(sa.cast(list(values), ARRAY(sa.Text)))
+class Statement:
+    """A statement that is built and compiled once for each database, then only filled in and handed to the driver.
 
-
-def insert_many(
-    connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]], written: Sequence[str] = ()
-) -> None:
-    """Insert rows that all name the same columns, at a third of the cost of SQLAlchemy's way of preparing each.
-
-    Columns in `written` already hold what the database is to hold.
+    For what every call does. SQLAlchemy's own way to a compiled statement, its cursor and its rows costs more than many
+    of ours take to run; its pool, transactions and errors stay.
     """
-    if not rows:
-        return
-    dialect, names = connection.dialect, list(rows[0])
-    types = [(name, table.c[name].type.dialect_impl(dialect)) for name in names]
-    plan = [(name, None if name in written else type_.bind_processor(dialect)) for name, type_ in types]
-    converted = ([bind(row[name]) if bind else row[name] for name, bind in plan] for row in rows)
-    if dialect.name == "sqlite":
-        insert_into_sqlite(connection, table.name, names, converted)
-    else:
-        statement = str(sa.insert(table).compile(dialect=dialect, column_keys=names))
-        connection.exec_driver_sql(statement, [dict(zip(names, values, strict=True)) for values in converted])
+
+    def __init__(self, make: Callable[[str], sa.Executable]) -> None:
+        self._make = make
+        self._ready: dict[str, _Compiled] = {}
+
+    def rows(self, connection: Connection, **values: Any) -> list[Any]:
+        """What a query finds, as tuples in the order of its columns."""
+        ready = self._compiled(connection)
+        with _driver(connection, ready.text) as cursor:
+            cursor.execute(ready.text, ready.filled(values))
+            found: list[Any] = cursor.fetchall()
+        return [ready.read(row) for row in found] if ready.readers else found
+
+    def run(self, connection: Connection, **values: Any) -> int:
+        """Carry out a change; how many rows it touched."""
+        ready = self._compiled(connection)
+        with _driver(connection, ready.text) as cursor:
+            cursor.execute(ready.text, ready.filled(values))
+            return int(cursor.rowcount)
+
+    def run_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """Carry out a change once for each row of values."""
+        ready = self._compiled(connection)
+        with _driver(connection, ready.text) as cursor:
+            cursor.executemany(ready.text, [ready.filled(values) for values in rows])
+
+    def _compiled(self, connection: Connection) -> _Compiled:
+        name = connection.dialect.name
+        ready = self._ready.get(name)
+        if ready is None:
+            ready = self._ready[name] = _Compiled(self._make(name), connection.dialect)
+        return ready
+
+
+class _driver:  # noqa: N801 - used like a function
+    """A cursor of the driver inside SQLAlchemy's transaction; its errors come out as SQLAlchemy's."""
+
+    __slots__ = ("_connection", "_cursor", "_text")
+
+    def __init__(self, connection: Connection, text: str) -> None:
+        self._connection = connection
+        self._text = text
+
+    def __enter__(self) -> Any:
+        self._cursor = self._connection.connection.cursor()
+        return self._cursor
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self._cursor.close()
+        if error is None:
+            return
+        dialect: Any = self._connection.dialect
+        driver_error = dialect.loaded_dbapi.Error
+        if isinstance(error, driver_error):
+            is_lost = dialect.is_disconnect(error, self._connection.connection.dbapi_connection, self._cursor)
+            if is_lost:
+                self._connection.invalidate(error)
+            raise sa.exc.DBAPIError.instance(
+                self._text, None, error, driver_error, connection_invalidated=is_lost, dialect=dialect
+            ) from error
+
+
+class _Compiled:
+    def __init__(self, statement: sa.Executable, dialect: Dialect) -> None:
+        compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined] # Every real one has it.
+        self.text = str(compiled)
+        self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        self._order: Sequence[str] | None = compiled.positiontup
+        writers = {
+            name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()
+        }
+        self._writers = {name: writer for name, writer in writers.items() if writer and name not in self._fixed}
+        columns = getattr(statement, "selected_columns", ())
+        readers = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
+        self.readers = [(place, reader) for place, reader in enumerate(readers) if reader]
+
+    def filled(self, values: dict[str, Any]) -> Any:
+        for name, write in self._writers.items():
+            values[name] = write(values[name])
+        values.update(self._fixed)
+        return values if self._order is None else tuple([values[name] for name in self._order])
+
+    def read(self, row: Sequence[Any]) -> list[Any]:
+        cells = list(row)
+        for place, reader in self.readers:
+            cells[place] = reader(cells[place])
+        return cells
+
+
+def among(dialect: str, column: sa.Column[Any], values: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
+    """Whether a column is one of the values that `listed` makes: one parameter however many there are."""
+    if dialect == "sqlite":
+        each = sa.func.json_each(values).table_valued("value")
+        return column.in_(sa.select(each.c.value))
+    return column == sa.any_(sa.cast(values, ARRAY(sa.Text)))
+
+
+def listed(connection: Connection, values: Collection[str]) -> Any:
+    return json.dumps(list(values)) if connection.dialect.name == "sqlite" else list(values)
+
+
+def mine_among(tx: Tx, column: sa.Column[Any], values: Collection[str]) -> sa.ColumnElement[bool]:
+    """Rows of the caller's tenant whose column is one of the values."""
+    bound: sa.BindParameter[Any] = sa.bindparam(None, listed(tx.connection, values), unique=True)
+    return (column.table.c.tenant_id == tx.tenant_id) & among(tx.connection.dialect.name, column, bound)
+
+
+def insert_many(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that all name the same columns, at a third of the cost of SQLAlchemy's way of preparing each."""
+    if rows:
+        names = list(rows[0])
+        binds = [_bind_processor(connection, table, name) for name in names]
+        plan = list(zip(names, binds, strict=True))
+        converted = ([bind(row[name]) if bind else row[name] for name, bind in plan] for row in rows)
+        insert_written(connection, table, names, converted)
+
+
+def insert_written(
+    connection: Connection,
+    table: sa.Table,
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    same: Mapping[str, object] | None = None,
+) -> None:
+    """Insert rows that already hold what the database is to hold; the columns in `same` are the same in all rows."""
+    constants = dict(same or {})
+    for name in constants:
+        if bind := _bind_processor(connection, table, name):
+            constants[name] = bind(constants[name])
+    if connection.dialect.name == "sqlite":
+        insert_into_sqlite(connection, table.name, names, rows, constants)
+    elif values := [{**constants, **dict(zip(names, row, strict=True))} for row in rows]:
+        statement = str(sa.insert(table).compile(dialect=connection.dialect, column_keys=[*constants, *names]))
+        connection.exec_driver_sql(statement, values)
 
 
 def insert_into_sqlite(
-    connection: Connection, table: str, names: Sequence[str], rows: Iterable[Sequence[object]]
+    connection: Connection,
+    table: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    same: Mapping[str, object] | None = None,
 ) -> None:
     """Insert many rows with few statements: the database works on each without Python's lock, so others can go on."""
-    into = f"INSERT INTO {table} ({', '.join(names)}) VALUES "  # noqa: S608 - names of our own schema
-    group = f"({', '.join('?' * len(names))})"
+    constants = same or {}
+    into = f"INSERT INTO {table} ({', '.join([*constants, *names])}) VALUES "  # noqa: S608 - names of our own schema
+    numbered = [f"?{number}" for number in range(1, len(constants) + 1)]
+    group = f"({', '.join([*numbered, *'?' * len(names)])})"
     waiting = iter(rows)
-    while chunk := list(islice(waiting, SQLITE_VARIABLES_MAX // len(names))):
-        values = tuple(chain.from_iterable(chunk))
+    while chunk := list(islice(waiting, (SQLITE_VARIABLES_MAX - len(constants)) // len(names))):
+        values = (*constants.values(), *chain.from_iterable(chunk))
         connection.exec_driver_sql(into + ", ".join([group] * len(chunk)), values)
 
 
@@ -289,6 +406,10 @@ def migration_engine(settings: Settings) -> Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
         return _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False, foreign_keys=False)
     return _postgres_engine(settings)
+
+
+def _bind_processor(connection: Connection, table: sa.Table, name: str) -> Callable[[Any], Any] | None:
+    return table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect)
 
 
 _RETRY_SQLSTATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03"}

@@ -123,7 +123,7 @@ def split_units(units: int, weights: Sequence[int], order: Callable[[int], Any] 
         weights, total = [1] * len(weights), len(weights)
     shares = [units * weight // total for weight in weights]
     if left := units - sum(shares):
-        remainders = [units * weight % total for weight in weights]
+        remainders = [units * weight - share * total for weight, share in zip(weights, shares, strict=True)]
         # Sorted in reverse, equals keep their order.
         lucky = sorted(range(len(weights)), key=remainders.__getitem__, reverse=True)
         if order and left < len(lucky) and remainders[lucky[left - 1]] == remainders[lucky[left]]:

@@ -124,6 +124,8 @@ class QuoteHeader(TypedDict):
     account_name: str
     deal_id: str | None
     status: str
+    reason: str | None
+    """Why it was cancelled, declined or superseded, or which option sets are void."""
     currency: str
     term_months: int | None
     start_date: date | None

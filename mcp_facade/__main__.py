@@ -14,6 +14,7 @@ from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.config import Settings, read_settings
 from cpq.errors import CpqError
+from cpq.memory import spare_the_collector
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
@@ -37,6 +38,7 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
     app = open_app(settings)
     try:
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
+        spare_the_collector()
         if settings.transport == "stdio":
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
         else:

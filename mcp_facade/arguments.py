@@ -41,6 +41,8 @@ def _text(value: object) -> object:
 
 def _whole(value: object) -> object:
     """A whole number; also `"20"` and `20.0`. Never a boolean, which Python would count as 1."""
+    if type(value) is int:
+        return value
     if isinstance(value, bool):
         raise ValueError("is a boolean, not a whole number")
     if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
@@ -73,6 +75,8 @@ def _listed(value: object) -> object:
 
 def _percentage(value: object) -> object:
     """An exact percentage, read from its decimal text, in whole millionths of a percent."""
+    if type(value) is int and 0 <= value <= PERCENT_MAX:
+        return value * 1_000_000
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise ValueError("is not a number")
     text = str(value).strip()
@@ -158,6 +162,7 @@ Key = Annotated[
 Attributes = Annotated[
     dict[Word, Annotated[Annotated[str, Field(max_length=1000)] | bool | Decimal, BeforeValidator(_scalar)]],
     Field(max_length=100),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Listed = BeforeValidator(_listed)
 """For lists: understands one that was sent as JSON text."""
@@ -181,17 +186,22 @@ class LineItem(BaseModel):
     product_id: Annotated[Identifier, Field(description="From catalog_search.")]
     quantity: Annotated[Quantity, Field(description="How many.")]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
-    attributes: Annotated[Attributes, Field(description="Options of a configurable product; else free notes.")] = {}
+    attributes: Annotated[Attributes, Field(description="Options of a configurable product; else free notes.")] = Field(
+        default_factory=dict
+    )
     notes: Notes | None = None
     option_set: Annotated[
         Word | None, Field(description="Names an alternative; lines without it belong to all of them.")
     ] = None
     ramp: Annotated[
-        list[RampStep], Field(max_length=60, description="Stretches that add up to term_months, for a recurring price.")
-    ] = []
+        list[RampStep],
+        Field(max_length=60, description="Stretches that add up to term_months, for a recurring price."),
+        Listed,
+    ] = Field(default_factory=list)
 
     def as_draft(self, number: int) -> DraftLine:
-        ramp = tuple(Segment(step.months, step.quantity, None, step.uplift_pct) for step in self.ramp)
+        steps = self.ramp
+        ramp = tuple(Segment(step.months, step.quantity, None, step.uplift_pct) for step in steps) if steps else ()
         return DraftLine(
             number,
             self.product_id,

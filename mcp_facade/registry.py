@@ -197,8 +197,9 @@ class Registry:
             if tool is None:
                 raise self._unknown(name)
             self._app.allow(call, command)
-            given = _validate(tool, arguments)
-            command = _command(tool, given)
+            valid = _validate(tool, arguments)
+            command = _command(tool, valid)
+            given = dict(valid)
             if not tool.takes_key:
                 given.pop(KEY, None)
             refusal = None
@@ -263,18 +264,22 @@ class _WireSchema(GenerateJsonSchema):
         return {"type": "number"}
 
 
-def _command(tool: Tool, given: Mapping[str, Any]) -> Command:
-    """What the engine is asked, made of checked arguments: blanks around an id or a key do not make another request."""
-    arguments = {name: value for name, value in given.items() if name != KEY}
-    return Command(tool.name, tool.needs, arguments, given.get(KEY), given[tool.subject] if tool.subject else None)
+def _command(tool: Tool, given: BaseModel) -> Command:
+    """What the engine is asked, made of checked arguments.
+
+    Blanks around an id, or a default that is written out, do not make another request.
+    """
+    arguments = given.model_dump(exclude_defaults=True)
+    key = arguments.pop(KEY, None)
+    return Command(tool.name, tool.needs, arguments, key, arguments[tool.subject] if tool.subject else None)
 
 
-def _validate(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _validate(tool: Tool, arguments: Mapping[str, Any]) -> BaseModel:
     fields = tool.arguments.model_fields
     # Many clients send null for what they leave out.
     given = {n: v for n, v in arguments.items() if v is not None or n not in fields or fields[n].is_required()}
     try:
-        return dict(tool.arguments.model_validate(given))
+        return tool.arguments.model_validate(given)
     except ValidationError as error:
         raise invalid_arguments(error, tool.input_schema) from None
 

@@ -47,7 +47,7 @@ def test_tool_descriptions_stay_within_a_budget_of_tokens():
     """Every agent pays for these on every turn; four characters are about one token."""
     for tool in ALL_TOOLS:
         described = json.dumps([tool.description, tool.input_schema])
-        assert len(described) / 4 < 900, tool.name
+        assert len(described) / 4 < 1_300, tool.name
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -11,7 +11,17 @@ FILES = sorted(path for package in ("cpq", "mcp_facade") for path in (ROOT / pac
 NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in FILES}
 
 LAYERS = {
-    1: ("cpq", "cpq.errors", "cpq.money", "cpq.text", "cpq.effects", "cpq.config", "cpq.metrics", "cpq.logs"),
+    1: (
+        "cpq",
+        "cpq.errors",
+        "cpq.money",
+        "cpq.text",
+        "cpq.effects",
+        "cpq.config",
+        "cpq.metrics",
+        "cpq.logs",
+        "cpq.memory",
+    ),
     2: (
         "cpq.configuring",
         "cpq.pricing",

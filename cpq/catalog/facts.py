@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import date
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, Tx, among
+from cpq.db import Statement, Tx, among, listed
 from cpq.money import to_micro
 from cpq.pricing.request import Component, PriceRow, Product, Tier
 from cpq.schema import account, price, price_book, product, product_relation
 from cpq.text import read_json
+
+KNOWN_MAX = 20_000
+"""How many products, and how many prices, are kept at hand."""
 
 
 class AccountFacts(NamedTuple):
@@ -69,134 +72,203 @@ class ProductFacts(NamedTuple):
 
 def account_facts(tx: Tx, account_id: str) -> AccountFacts | None:
     """The account with its price books in the order they are looked into: its own, its region's, the default one."""
-    row = tx.connection.execute(_ACCOUNT, {"tenant": tx.tenant_id, "id": account_id}).one_or_none()
-    if row is None:
+    rows = _ACCOUNT.rows(tx.connection, tenant=tx.tenant_id, id=account_id)
+    if not rows:
         return None
-    books = dict.fromkeys(book for book in row[-3:] if book is not None)
-    return AccountFacts._make((*row[:-3], tuple(books)))
+    *known, own, regional, default = rows[0]
+    books = dict.fromkeys(book for book in (own, regional, default) if book is not None)
+    return AccountFacts._make((*known, tuple(books)))
 
 
 def product_facts(
-    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts
+    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts | None
 ) -> dict[str, ProductFacts]:
-    """The products that exist, and the components of bundles among them, each with its candidate prices."""
-    rows = _products(tx, product_ids)
-    relations = _relations(tx, [row.id for row in rows])
-    parts = {r.product_id for found in relations.values() for r in found if r.kind == "component"}
-    if missing := parts.difference(row.id for row in rows):
-        rows += _products(tx, missing)
-        relations |= _relations(tx, missing)
-    prices = _prices(tx, [row.id for row in rows], currency, buyer)
-    return {
-        row.id: ProductFacts._make((*row, tuple(relations.get(row.id, ())), tuple(prices.get(row.id, ()))))
-        for row in rows
-    }
+    """The products that exist, and the components of bundles among them, each with its candidate prices for a buyer."""
+    found = _products(tx, product_ids)
+    parts = {r.product_id for product in found.values() for r in product.relations if r.kind == "component"}
+    if missing := parts.difference(found):
+        found |= _products(tx, missing)
+    prices = _prices(tx, list(found), currency, buyer) if buyer else {}
+    return {id_: product._replace(rows=tuple(prices.get(id_, ()))) for id_, product in found.items()}
 
 
 def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
     """In which currencies the products have a price at all, for the message that one is missing."""
-    query = sa.select(price.c.product_id, price.c.currency).distinct()
     found: dict[str, list[str]] = {}
-    for product_id, currency in tx.connection.execute(query.where(*_among(tx, price.c.product_id, product_ids))):
+    for product_id, currency in _CURRENCIES.rows(tx.connection, **_mine(tx, product_ids)):
         found.setdefault(product_id, []).append(currency)
     return {product_id: sorted(currencies) for product_id, currencies in found.items()}
 
 
-def _books(condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+def _among_mine(dialect: str, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+    return (column.table.c.tenant_id == sa.bindparam("tenant")) & among(dialect, column, sa.bindparam("ids"))
+
+
+def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
+    return {"tenant": tx.tenant_id, "ids": listed(tx.connection, ids)}
+
+
+def _book(condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
     mine = price_book.c.tenant_id == account.c.tenant_id
     return sa.select(sa.func.min(price_book.c.id)).where(mine, condition).correlate(account).scalar_subquery()
 
 
-_ACCOUNT = sa.select(
-    account.c.id,
-    account.c.name,
-    account.c.segment,
-    account.c.region,
-    account.c.country,
-    account.c.tax_zone,
-    account.c.tax_status,
-    account.c.tax_note,
-    account.c.time_zone,
-    account.c.currency,
-    account.c.active,
-    account.c.content_hash,
-    account.c.price_book_id,
-    _books(price_book.c.region == account.c.region).label("regional"),
-    _books(price_book.c.is_default == sa.literal(True, price_book.c.is_default.type)).label("fallback"),
-).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
-
-_PRODUCT = sa.select(
-    product.c.id,
-    product.c.sku,
-    product.c.name,
-    product.c.product_type,
-    product.c.category_id,
-    product.c.active,
-    product.c.attributes,
-    product.c.options,
-    product.c.rules,
-    product.c.bundle,
-    product.c.content_hash,
+_ACCOUNT = Statement(
+    lambda _dialect: sa.select(
+        account.c.id,
+        account.c.name,
+        account.c.segment,
+        account.c.region,
+        account.c.country,
+        account.c.tax_zone,
+        account.c.tax_status,
+        account.c.tax_note,
+        account.c.time_zone,
+        account.c.currency,
+        account.c.active,
+        account.c.content_hash,
+        account.c.price_book_id,
+        _book(price_book.c.region == account.c.region),
+        _book(price_book.c.is_default),
+    ).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
 )
+
+_PRODUCT_HASHES = Statement(lambda dialect: sa.select(product.c.content_hash).where(_among_mine(dialect, product.c.id)))
+
+_PRODUCTS = Statement(
+    lambda dialect: sa.select(
+        product.c.id,
+        product.c.sku,
+        product.c.name,
+        product.c.product_type,
+        product.c.category_id,
+        product.c.active,
+        product.c.attributes,
+        product.c.options,
+        product.c.rules,
+        product.c.bundle,
+        product.c.content_hash,
+    ).where(_among_mine(dialect, product.c.id))
+)
+
+_RELATIONS = Statement(
+    lambda dialect: (
+        sa.select(
+            product_relation.c.product_id,
+            product_relation.c.kind,
+            product_relation.c.other_id,
+            product_relation.c.quantity,
+        )
+        .where(_among_mine(dialect, product_relation.c.product_id))
+        .order_by(product_relation.c.product_id, product_relation.c.position)
+    )
+)
+
+
+def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
+    """The candidate prices of products. Without the hint SQLite walks the whole table."""
+    is_theirs = price.c.account_id == sa.bindparam("account")
+    return (
+        sa.select(price.c.content_hash, *columns)
+        .with_hint(price, "INDEXED BY ix_price_tenant_id_product_id_currency", "sqlite")
+        .where(
+            _among_mine(dialect, price.c.product_id),
+            price.c.currency == sa.bindparam("currency"),
+            among(dialect, price.c.price_book_id, sa.bindparam("books")) | is_theirs,
+        )
+    )
+
+
+_PRICE_HASHES = Statement(_of_price)
 
 # Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
-_PRICE = sa.select(
-    price.c.product_id,
-    price.c.id,
-    sa.type_coerce(price.c.unit_price, sa.BigInteger),
-    price.c.price_book_id,
-    price.c.account_id,
-    price.c.billing_period,
-    price.c.tier_mode,
-    sa.type_coerce(price.c.tiers, sa.Text),
-    price.c.quantity_scope,
-    price.c.package_size,
-    price.c.free_quantity,
-    price.c.priority,
-    price.c.valid_from,
-    price.c.valid_to,
-    sa.type_coerce(price.c.cost, sa.BigInteger),
-    price.c.tax_category,
-    price.c.tax_included,
-    sa.type_coerce(price.c.surcharges, sa.Text),
+_PRICES = Statement(
+    lambda dialect: _of_price(
+        dialect,
+        price.c.product_id,
+        price.c.id,
+        sa.type_coerce(price.c.unit_price, sa.BigInteger),
+        price.c.price_book_id,
+        price.c.account_id,
+        price.c.billing_period,
+        price.c.tier_mode,
+        sa.type_coerce(price.c.tiers, sa.Text),
+        price.c.quantity_scope,
+        price.c.package_size,
+        price.c.free_quantity,
+        price.c.priority,
+        sa.cast(price.c.valid_from, sa.Text),
+        sa.cast(price.c.valid_to, sa.Text),
+        sa.type_coerce(price.c.cost, sa.BigInteger),
+        price.c.tax_category,
+        price.c.tax_included,
+        sa.type_coerce(price.c.surcharges, sa.Text),
+    )
+)
+
+_CURRENCIES = Statement(
+    lambda dialect: (
+        sa.select(price.c.product_id, price.c.currency).where(_among_mine(dialect, price.c.product_id)).distinct()
+    )
 )
 
 
-def _among(tx: Tx, column: sa.Column[str], values: Collection[str]) -> tuple[sa.ColumnElement[bool], ...]:
-    return column.table.c.tenant_id == tx.tenant_id, among(tx.connection, column, values)
+class _Known(dict[str, Any]):
+    """What was read before, by the hash of its content: as long as the hash is the same, so is the content."""
+
+    def all_of(self, hashes: Iterable[str]) -> list[Any] | None:
+        """Everything under these hashes, or None when something was never read."""
+        try:
+            return [self[hash_] for hash_ in hashes]
+        except KeyError:
+            return None
+
+    def keep(self, found: Mapping[str, Any]) -> None:
+        if len(self) + len(found) > KNOWN_MAX:
+            self.clear()
+        self.update(found)
 
 
-def _products(tx: Tx, ids: Collection[str]) -> list[AnyRow]:
-    return list(tx.connection.execute(_PRODUCT.where(*_among(tx, product.c.id, ids))))
+_KNOWN_PRODUCTS = _Known()
+_KNOWN_PRICES = _Known()
 
 
-def _relations(tx: Tx, ids: Collection[str]) -> dict[str, list[Relation]]:
-    columns = product_relation.c
-    query = sa.select(columns.product_id, columns.kind, columns.other_id, columns.quantity)
-    found: dict[str, list[Relation]] = {}
-    ordered = query.where(*_among(tx, columns.product_id, ids)).order_by(columns.product_id, columns.position)
-    for product_id, *relation in tx.connection.execute(ordered):
-        found.setdefault(product_id, []).append(Relation(*relation))
-    return found
+def _products(tx: Tx, ids: Collection[str]) -> dict[str, ProductFacts]:
+    """The products without their prices. Their relationships are part of the content that is hashed."""
+    mine = _mine(tx, ids)
+    known = _KNOWN_PRODUCTS.all_of(row[0] for row in _PRODUCT_HASHES.rows(tx.connection, **mine))
+    if known is None:
+        relations: dict[str, list[Relation]] = {}
+        for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
+            relations.setdefault(product_id, []).append(Relation._make(relation))
+        rows = _PRODUCTS.rows(tx.connection, **mine)
+        known = [ProductFacts._make((*row, tuple(relations.get(row[0], ())), ())) for row in rows]
+        _KNOWN_PRODUCTS.keep({product.content_hash: product for product in known})
+    return {product.id: product for product in known}
 
 
 def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
-    query = _PRICE.where(
-        *_among(tx, price.c.product_id, ids),
-        price.c.currency == currency,
-        sa.or_(price.c.price_book_id.in_(buyer.price_books), price.c.account_id == buyer.id),
-    ).order_by(price.c.id)
+    asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
+    asked["books"] = listed(tx.connection, buyer.price_books)
+    known = _KNOWN_PRICES.all_of(row[0] for row in _PRICE_HASHES.rows(tx.connection, **asked))
+    if known is None:
+        rows = {hash_: _price(*values) for hash_, *values in _PRICES.rows(tx.connection, **asked)}
+        _KNOWN_PRICES.keep(rows)
+        known = list(rows.values())
+    known.sort(key=itemgetter(1))  # By id, as bytes, on every database.
     found: dict[str, list[PriceRow]] = {}
-    for product_id, *values in tx.connection.execute(query):
-        values[6] = _tiers(values[6]) if values[6] != "[]" else ()
-        values[11], values[12] = _iso(values[11]), _iso(values[12])
-        values[16] = _surcharges(values[16]) if values[16] != "{}" else {}
-        found.setdefault(product_id, []).append(PriceRow(*values))
+    for product_id, _, row in known:
+        found.setdefault(product_id, []).append(row)
     return found
 
 
-def _iso(day: date | None) -> str | None:
-    return None if day is None else day.isoformat()
+def _price(product_id: str, *values: Any) -> tuple[str, str, PriceRow]:
+    row = PriceRow._make(values)
+    tiers, surcharges = values[6], values[16]
+    row = row._replace(
+        tiers=() if tiers == "[]" else _tiers(tiers), surcharges={} if surcharges == "{}" else _surcharges(surcharges)
+    )
+    return product_id, row.id, row
 
 
 def _tiers(text: str) -> tuple[Tier, ...]:

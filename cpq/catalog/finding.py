@@ -67,15 +67,15 @@ def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
         tx.connection.execute(sa.text("DELETE FROM search_key WHERE row = :row"), old)
     first = (tx.connection.scalar(_SQLITE_LAST) or 0) + 1
     numbered = list(enumerate(documents, first))
-    keys = ((row, tx.tenant_id, product_id) for row, (product_id, _) in numbered)
-    insert_into_sqlite(tx.connection, "search_key", ("row", "tenant_id", "product_id"), keys)
+    keys = ((row, product_id) for row, (product_id, _) in numbered)
+    insert_into_sqlite(tx.connection, "search_key", ("row", "product_id"), keys, {"tenant_id": tx.tenant_id})
     terms = ((row, terms) for row, (_, terms) in numbered)
     insert_into_sqlite(tx.connection, "catalog_index", ("rowid", "terms"), terms)
 
 
 def learn(tx: Tx, vocabulary: set[str]) -> None:
-    """Add words to the dictionary from which typing errors are corrected."""
-    candidates = sorted(filter(may_be_misspelt, vocabulary))
+    """Add words that can be misspelt to the dictionary from which typing errors are corrected."""
+    candidates = sorted(vocabulary)
     room = DICTIONARY_WORDS_MAX
     for start in range(0, len(candidates), 1000):
         part = candidates[start : start + 1000]

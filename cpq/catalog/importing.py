@@ -6,11 +6,12 @@ import gc
 import multiprocessing
 import signal
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ import sqlalchemy as sa
 from cpq.catalog import finding
 from cpq.catalog.preparing import (
     PAYLOADS,
+    PRODUCT_COLUMNS,
     SECTIONS,
     Declared,
     Prepared,
@@ -30,7 +32,7 @@ from cpq.catalog.preparing import (
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
-from cpq.db import AnyRow, JsonText, Tx, among, insert_many
+from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
 from cpq.errors import Code, CpqError, nearest
 from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
 
@@ -74,9 +76,12 @@ class _Import(ExitStack):
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
         self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, category))}
         self._books = set(tx.connection.scalars(_mine(tx, price_book).with_only_columns(price_book.c.id)))
+        self._had_products = (
+            tx.connection.scalar(_mine(tx, product).with_only_columns(product.c.id).limit(1)) is not None
+        )
         self._related: dict[str, tuple[int, str]] = {}
         self._vocabulary: set[str] = set()
-        self._ahead: deque[Future[PreparedBatch]] = deque()
+        self._ahead: deque[Future[_PlainBatch]] = deque()
         self._helper: Executor | None = None
 
     def take(self, section: str, batch: Sequence[SourceRow]) -> None:
@@ -120,13 +125,14 @@ class _Import(ExitStack):
         if self._helper is None:
             self._take_products(prepare_products(batch, self._categories, self.tx.tenant_id))
             return
-        self._ahead.append(self._helper.submit(prepare_products, batch, dict(self._categories), self.tx.tenant_id))
-        if len(self._ahead) > AHEAD_MAX:
-            self._take_products(self._ahead.popleft().result())
+        plain = list(map(tuple, batch))
+        self._ahead.append(self._helper.submit(_prepare_plain, plain, dict(self._categories), self.tx.tenant_id))
+        self._settle(AHEAD_MAX)
 
-    def _settle(self) -> None:
-        while self._ahead:
-            self._take_products(self._ahead.popleft().result())
+    def _settle(self, ahead_max: int = 0) -> None:
+        while len(self._ahead) > ahead_max:
+            ready, problems, vocabulary = self._ahead.popleft().result()
+            self._take_products(PreparedBatch(list(map(Prepared._make, ready)), problems, vocabulary))
 
     def _validate(self, source: SourceRow) -> Any:
         row, problems = validate(source)
@@ -183,85 +189,90 @@ class _Import(ExitStack):
         for problem in batch.problems:
             self._refuse(problem)
         self._vocabulary |= batch.vocabulary
-        by_id = {
-            part.values["id"]: part for part in batch.ready if self._is_new("products", part.line, part.values["id"])
-        }
+        by_id = {part.id: part for part in batch.ready if self._is_new("products", part.line, part.id)}
         owners = {key: owner for key, owner in self._sku_owners(by_id.values()).items() if owner not in by_id}
         for id_, part in by_id.items():
-            self._ensure_category(part.values["category_id"])
-            self._related |= {relation["other_id"]: (part.line, id_) for relation in part.relations}
-            if owners.setdefault(part.values["sku_key"], id_) != id_:
-                owner = owners[part.values["sku_key"]]
-                self._refuse(Problem(part.line, "sku", f"{part.values['sku']!r} belongs to product {owner!r}"))
-        rows = [part.values for part in by_id.values()]
-        if changed := self._store("products", product, rows, dated=True, written=PAYLOADS):
-            self._write_parts([by_id[id_] for id_ in changed])
+            self._ensure_category(part.category_id)
+            for relation in part.relations:
+                self._related[relation["other_id"]] = (part.line, id_)
+            if (owner := owners.setdefault(part.sku_key, id_)) != id_:
+                self._refuse(Problem(part.line, "sku", f"{part.sku!r} belongs to product {owner!r}"))
+        if by_id and not self._problems:
+            self._store_products(by_id)
+
+    def _store_products(self, by_id: dict[str, Prepared]) -> None:
+        hashes = {id_: part.content_hash for id_, part in by_id.items()}
+        known = self._known(product, hashes, product.c.content_hash) if self._had_products else {}
+        new, changed = self._differing("products", hashes, known)
+        if changed:
+            self._vacate_skus(changed)
+        same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
+        insert_written(self.tx.connection, product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
+        self._update(product, [_named(by_id[id_]) for id_ in changed], dated=True)
+        if new or changed:
+            self._write_parts([by_id[id_] for id_ in (*new, *changed)])
 
     def _write_parts(self, changed: list[Prepared]) -> None:
         """What hangs on a product: its filterable specs, its relationships, its words in the index."""
         specs, relations = [], []
         for part in changed:
-            mine = {"tenant_id": self.tx.tenant_id, "product_id": part.values["id"]}
-            specs += [{**mine, "name": name, **_spec_columns(value)} for name, value in part.specs.items()]
+            mine = {"tenant_id": self.tx.tenant_id, "product_id": part.id}
+            specs += [{**mine, "name": name, **_spec_columns(value)} for name, value in part.spec_values.items()]
             relations += [{**mine, **relation} for relation in part.relations]
-        ids = [part.values["id"] for part in changed]
         for table, new in ((product_spec, specs), (product_relation, relations)):
             if self.report.updated["products"]:
-                self.tx.connection.execute(sa.delete(table).where(_among(self.tx, table, table.c.product_id, ids)))
+                ids = [part.id for part in changed]
+                self.tx.connection.execute(sa.delete(table).where(mine_among(self.tx, table.c.product_id, ids)))
             insert_many(self.tx.connection, table, new)
-        finding.index(self.tx, [(part.values["id"], part.terms) for part in changed])
+        # Products of one category share most of their terms, and SQLite indexes them quicker when they come together.
+        together = sorted(changed, key=attrgetter("category_id"))
+        finding.index(self.tx, [(part.id, part.terms) for part in together])
 
-    def _store(
-        self,
-        section: str,
-        table: sa.Table,
-        rows: list[dict[str, Any]],
-        *,
-        dated: bool = False,
-        written: Sequence[str] = (),
-    ) -> list[str]:
-        """Insert what is new and update what differs; the ids of both. Nothing is written once there are problems.
-
-        `written` names the columns whose JSON is already text.
-        """
+    def _store(self, section: str, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool = False) -> None:
+        """Insert what is new and update what differs. Nothing is written once there are problems."""
         if self._problems or not rows:
-            return []
-        known = self._known(table, (row["id"] for row in rows), table.c.content_hash)
+            return
+        by_id = {row["id"]: row for row in rows}
+        hashes = {id_: row["content_hash"] for id_, row in by_id.items()}
+        new, changed = self._differing(section, hashes, self._known(table, hashes, table.c.content_hash))
         times = {"created_at": self.tx.now, "updated_at": self.tx.now} if dated else {}
-        new = [{"tenant_id": self.tx.tenant_id, **row, **times} for row in rows if row["id"] not in known]
-        changed = [row for row in rows if row["id"] in known and known[row["id"]] != row["content_hash"]]
-        if changed and table is product:
-            self._vacate_skus([row["id"] for row in changed])
-        insert_many(self.tx.connection, table, new, written)
-        if changed:
-            times.pop("created_at", None)
-            self._update(table, [{**row, **times} for row in changed], written)
+        mine = {"tenant_id": self.tx.tenant_id}
+        insert_many(self.tx.connection, table, [{**mine, **by_id[id_], **times} for id_ in new])
+        self._update(table, [by_id[id_] for id_ in changed], dated=dated)
+
+    def _differing(
+        self, section: str, hashes: Mapping[str, str], known: Mapping[str, str]
+    ) -> tuple[list[str], list[str]]:
+        """The ids that are new and the ids whose content is another one than the known; the report counts both."""
+        new = [id_ for id_ in hashes if id_ not in known]
+        changed = [id_ for id_, stored in known.items() if hashes[id_] != stored]
         self.report.created[section] += len(new)
         self.report.updated[section] += len(changed)
-        self.report.unchanged[section] += len(rows) - len(new) - len(changed)
-        return [row["id"] for row in (*new, *changed)]
+        self.report.unchanged[section] += len(known) - len(changed)
+        return new, changed
 
     def _vacate_skus(self, ids: list[str]) -> None:
         """Products may hand their SKUs to each other, so all that change first let go of theirs."""
         nobody = sa.literal("\x01") + product.c.id  # No SKU holds a control character.
-        mine = _among(self.tx, product, product.c.id, ids)
+        mine = mine_among(self.tx, product.c.id, ids)
         self.tx.connection.execute(sa.update(product).where(mine).values(sku_key=nobody))
 
-    def _update(self, table: sa.Table, rows: list[dict[str, Any]], written: Sequence[str]) -> None:
-        key = (table.c.tenant_id == self.tx.tenant_id) & (table.c.id == sa.bindparam("the_id"))
-        for row in rows:
-            row["the_id"] = row.pop("id")
-            row |= {name: JsonText(row[name]) for name in written if row[name] is not None}
-        self.tx.connection.execute(sa.update(table).where(key), rows)
+    def _update(self, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool) -> None:
+        if rows:
+            key = (table.c.tenant_id == self.tx.tenant_id) & (table.c.id == sa.bindparam("the_id"))
+            times = {"updated_at": self.tx.now} if dated else {}
+            for row in rows:
+                row |= {"the_id": row.pop("id"), **times}
+            self.tx.connection.execute(sa.update(table).where(key), rows)
 
     def _known(self, table: sa.Table, ids: Iterable[str], column: sa.Column[Any] | None = None) -> dict[str, Any]:
         query = sa.select(table.c.id, table.c.id if column is None else column)
-        found = self.tx.connection.execute(query.where(_among(self.tx, table, table.c.id, sorted(set(ids)))))
+        found = self.tx.connection.execute(query.where(mine_among(self.tx, table.c.id, sorted(set(ids)))))
         return {row[0]: row[1] for row in found}
 
     def _sku_owners(self, parts: Iterable[Prepared]) -> dict[str, str]:
-        keys = sorted({part.values["sku_key"] for part in parts})
-        query = sa.select(product.c.sku_key, product.c.id).where(_among(self.tx, product, product.c.sku_key, keys))
+        keys = sorted({part.sku_key for part in parts})
+        query = sa.select(product.c.sku_key, product.c.id).where(mine_among(self.tx, product.c.sku_key, keys))
         return {row[0]: row[1] for row in self.tx.connection.execute(query)}
 
     def _ensure_category(self, category_id: str) -> None:
@@ -300,6 +311,15 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+_PlainBatch = tuple[list[tuple[Any, ...]], list[Problem], set[str]]
+
+
+def _prepare_plain(rows: list[tuple[Any, ...]], declared: Mapping[str, Declared], tenant_id: str) -> _PlainBatch:
+    """`prepare_products` for another process: named tuples travel as plain ones, in a third of the time."""
+    batch = prepare_products(list(map(SourceRow._make, rows)), declared, tenant_id)
+    return list(map(tuple, batch.ready)), batch.problems, batch.vocabulary
+
+
 def _become_helper() -> None:
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process that asked for help ends it.
@@ -316,6 +336,11 @@ def _batches(rows: Iterable[SourceRow]) -> Iterator[tuple[str, list[SourceRow]]]
         yield batch[0].section, batch
 
 
+def _named(part: Prepared) -> dict[str, Any]:
+    values = dict(zip(PRODUCT_COLUMNS, part.columns(), strict=True))
+    return values | {name: JsonText(values[name]) for name in PAYLOADS if values[name] is not None}
+
+
 def _spec_columns(value: Decimal | str) -> dict[str, Any]:
     is_number = isinstance(value, Decimal)
     return {"number": value if is_number else None, "word": None if is_number else value}
@@ -328,7 +353,3 @@ def _declared(row: AnyRow) -> Declared:
 
 def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
     return sa.select(table).where(table.c.tenant_id == tx.tenant_id)
-
-
-def _among(tx: Tx, table: sa.Table, column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
-    return (table.c.tenant_id == tx.tenant_id) & among(tx.connection, column, values)

@@ -24,7 +24,7 @@ from cpq.catalog.rows import (
     SpecDefinition,
 )
 from cpq.errors import CpqError, nearest
-from cpq.search.ranking import Indexed, scope_code
+from cpq.search.ranking import Indexed, may_be_misspelt, scope_code
 from cpq.text import canonical_json, read_json
 
 
@@ -53,19 +53,37 @@ class Declared(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A product that is ready for the database; payloads are already written as JSON."""
+    """A product that is ready for the database: what hangs on it, then its columns, payloads written as JSON."""
 
     line: int
-    values: dict[str, Any]
-    specs: dict[str, Decimal | str]
+    spec_values: dict[str, Decimal | str]
     relations: list[dict[str, Any]]
     terms: str
+    id: str
+    sku: str
+    sku_key: str
+    name: str
+    description: str
+    product_type: str
+    category_id: str
+    attributes: str
+    specs: str
+    options: str
+    rules: str
+    bundle: str | None
+    active: bool
+    content_hash: str
+
+    def columns(self) -> tuple[Any, ...]:
+        """In the order of PRODUCT_COLUMNS."""
+        return self[-len(PRODUCT_COLUMNS) :]
 
 
 class PreparedBatch(NamedTuple):
     ready: list[Prepared]
     problems: list[Problem]
     vocabulary: set[str]
+    """Its words that can be misspelt."""
 
 
 SECTIONS: dict[str, type[Row]] = {
@@ -79,6 +97,8 @@ SECTIONS: dict[str, type[Row]] = {
 PAYLOADS = ("attributes", "specs", "options", "rules", "bundle")
 """Columns of a product that hold JSON."""
 
+PRODUCT_COLUMNS = Prepared._fields[Prepared._fields.index("id") :]
+
 
 def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared], tenant_id: str) -> PreparedBatch:
     """Everything about products that can be decided without the database; large files do this in a second process."""
@@ -88,7 +108,7 @@ def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared]
         batch.problems.extend(problems)
         if isinstance(row, ProductRow):
             batch.ready.append(_prepare(source.line, row, declared.get(row.category, _NOTHING), tenant_id, batch))
-    return batch
+    return batch._replace(vocabulary=set(filter(may_be_misspelt, batch.vocabulary)))
 
 
 def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
@@ -146,45 +166,47 @@ def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, bat
         for position, r in enumerate(row.relationships)
     ]
     terms = searched.terms((scope_code(tenant_id), scope_code(tenant_id, row.category)))
-    values = _product_columns(row, attributes, specs, relations)
+    prepared = Prepared(line, specs, relations, terms, *_product_columns(row, attributes, specs, relations))
     if row.options or row.rules or row.recommend:
-        batch.problems.extend(_unworkable(line, values))
-    return Prepared(line, values, specs, relations, terms)
+        batch.problems.extend(_unworkable(prepared))
+    return prepared
 
 
-def _unworkable(line: int, values: Mapping[str, Any]) -> list[Problem]:
+def _unworkable(product: Prepared) -> list[Problem]:
     """Options and rules that can never work, judged as they will be stored and by what will check every line."""
     try:
-        configuring.compile_model(read_json(values["options"]), read_json(values["rules"]))
+        configuring.compile_model(read_json(product.options), read_json(product.rules))
     except CpqError as error:
         found = cast("list[dict[str, str]]", error.details["problems"])
-        return [Problem(line, fault["field"], fault["message"]) for fault in found]
+        return [Problem(product.line, fault["field"], fault["message"]) for fault in found]
     return []
 
 
 def _product_columns(
     row: ProductRow, attributes: Mapping[str, Any], specs: Mapping[str, Any], relations: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> tuple[Any, ...]:
+    """In the order of PRODUCT_COLUMNS."""
     # A list, because the order in which options are declared has a meaning for configuring.
     options = [{"name": name, **option.model_dump(exclude_none=True)} for name, option in row.options.items()]
     rules = {"rules": dump(row.rules), "recommend": dump(row.recommend)} if row.rules or row.recommend else {}
-    values = {
-        "id": row.id,
-        "sku": row.sku,
-        "sku_key": row.sku.casefold(),
-        "name": row.name,
-        "description": row.description,
-        "product_type": row.product_type.value,
-        "category_id": row.category,
-        "attributes": canonical_json(attributes) if attributes else "{}",
-        "specs": canonical_json(specs) if specs else "{}",
-        "options": canonical_json(options) if options else "[]",
-        "rules": canonical_json(rules) if rules else "{}",
-        "bundle": canonical_json(row.bundle.model_dump(exclude_none=True)) if row.bundle else None,
-    }
+    values = (
+        row.id,
+        row.sku,
+        row.sku.casefold(),
+        row.name,
+        row.description,
+        row.product_type.value,
+        row.category,
+        canonical_json(attributes) if attributes else "{}",
+        canonical_json(specs) if specs else "{}",
+        canonical_json(options) if options else "[]",
+        canonical_json(rules) if rules else "{}",
+        canonical_json(row.bundle.model_dump(exclude_none=True)) if row.bundle else None,
+        row.active,
+    )
     # Texts hold no NUL, so nothing can be moved from one column to the next without changing the hash.
-    written = "\0".join([*map(str, values.values()), str(row.active), canonical_json(relations) if relations else ""])
-    return {**values, "active": row.active, "content_hash": _digest(written)}
+    written = "\0".join([*map(str, values), canonical_json(relations) if relations else ""])
+    return (*values, _digest(written))
 
 
 def _digest(written: str) -> str:

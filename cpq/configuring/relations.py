@@ -132,10 +132,12 @@ class _Quote:
     def _contents(self, product_id: str) -> Mapping[str, int]:
         """The product and all that is inside one of it."""
         contents: Counter[str] = Counter()
-        level = Counter({product_id: 1})
+        level = {product_id: 1}
         for _ in range(DEPTH_MAX):
+            if not level:
+                break
             contents.update(level)
-            inside: Counter[str] = Counter()
+            inside: dict[str, int] = defaultdict(int)
             for outer, count in level.items():
                 for relation in self._declared.get(outer, ()):
                     if relation.kind is Relation.COMPONENT:

@@ -11,9 +11,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from cpq.errors import Code, CpqError, nearest
+from cpq.money import plain
 from cpq.policy import checking
 from cpq.policy.checking import Placed
-from cpq.policy.compiling import Run, compiled, trends
+from cpq.policy.compiling import Column, column, compiled
+from cpq.policy.defining import with_definitions
 from cpq.policy.document import Document, Path, Problem, UnreadableError, read_document
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.policy.language import (
@@ -22,7 +24,6 @@ from cpq.policy.language import (
     Scope,
     canonical,
     names_in,
-    read,
     read_condition,
     read_number,
 )
@@ -55,6 +56,7 @@ from cpq.policy.shapes import (
     TaxShape,
     TermsShape,
 )
+from cpq.policy.trends import trends
 from cpq.text import fingerprint
 
 GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
@@ -188,9 +190,9 @@ class _Assembly:
 
     def policies(self) -> PolicySet:
         guards = [self._files[file] for file in GUARDS]
-        self._after = replace(self._after, defined=self._defined(guards, self._after))
+        self._after = with_definitions(self._after, map(_definitions, guards), self._problems)
         pricing_file = self._files["pricing.yaml"]
-        self._before = replace(self._before, defined=self._defined([pricing_file], self._before))
+        self._before = with_definitions(self._before, [_definitions(pricing_file)], self._problems)
         rules = [rule for stage, file in enumerate(guards) for rule in self._rules(file, stage)]
         ladders = [ladder for stage, file in enumerate(guards) for ladder in self._ladders(file, stage)]
         pricing = self._pricing(pricing_file)
@@ -222,7 +224,8 @@ class _Assembly:
         outcome = self._outcome(file, (*path, "then"), shape.then)
         if when is None or outcome is None:
             return None
-        threshold, measured = _measure(when.node)
+        limit, measured = _measure(when.node)
+        threshold = limit if shape.threshold is None else shape.threshold
         if given is None and measured is not None:
             given = _expression(shape.when, measured)
         return Rule(
@@ -231,7 +234,7 @@ class _Assembly:
             order=Order(stage, -shape.priority, -len(when.reads), shape.id),
             when=when,
             outcome=outcome,
-            threshold=shape.threshold if shape.threshold is not None else threshold,
+            threshold=None if threshold is None else plain(threshold),
             actual=given,
             culprits=tuple(_culprits(when.node)),
         )
@@ -309,54 +312,17 @@ class _Assembly:
         if text is None:
             return None
         try:
+            if scope.broken and any(word in scope.broken for word, _ in names_in(text)):
+                return None
             return _expression(text, reader(text, scope))
         except ExpressionError as error:
             self._problems.append(file.document.problem(path, error.message, error.near, error.offset))
             return None
 
-    def _defined(self, files: list[File], scope: Scope) -> dict[str, Node]:
-        """The named conditions, each after those it refers to; a circle is a problem, and so is a taken name."""
-        texts: dict[str, tuple[File, str]] = {}
-        for file in files:
-            assert isinstance(file.shape, GuardsShape | PricingShape)
-            for name, text in file.shape.define.items():
-                if name in scope.facts or name in texts or name in _WORDS:
-                    message = f"{name} is already {'defined' if name in texts else 'a word of the language'}"
-                    self._problems.append(file.document.problem_at_name(("define", name), message))
-                else:
-                    texts[name] = file, text
-        nodes: dict[str, Node] = {}
-        done: set[str] = set()
-        for name in texts:
-            self._define(name, texts, scope, nodes, done, ())
-        return nodes
 
-    def _define(
-        self,
-        name: str,
-        texts: Mapping[str, tuple[File, str]],
-        scope: Scope,
-        nodes: dict[str, Node],
-        done: set[str],
-        trail: tuple[str, ...],
-    ) -> None:
-        file, text = texts[name]
-        if name in done:
-            return
-        if name in trail:
-            circle = " → ".join((*trail[trail.index(name) :], name))
-            self._problems.append(file.document.problem(("define", name), f"refers to itself: {circle}"))
-            done.add(name)
-            return
-        try:
-            for word, _ in names_in(text):
-                if word in texts:
-                    self._define(word, texts, scope, nodes, done, (*trail, name))
-            if name not in done:
-                nodes[name] = read(text, replace(scope, defined=nodes))
-        except ExpressionError as error:
-            self._problems.append(file.document.problem(("define", name), error.message, error.near, error.offset))
-        done.add(name)
+def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:
+    assert isinstance(file.shape, GuardsShape | PricingShape)
+    return file.document, file.shape.define
 
 
 def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
@@ -364,7 +330,7 @@ def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
 
 
 def _expression(text: str, node: Node) -> Expression:
-    return Expression(canonical(text), node, compiled(node), trends(node))
+    return Expression(canonical(text), node, compiled(node), dict(sorted(trends(node).items())))
 
 
 def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
@@ -385,13 +351,13 @@ def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
     return None, None
 
 
-def _culprits(node: Node) -> Iterable[Run]:
+def _culprits(node: Node) -> Iterable[Column]:
     """Conditions on single lines: those of every `any` that makes the whole condition true."""
     if isinstance(node, Junction):
         for part in node.parts:
             yield from _culprits(part)
     elif isinstance(node, Fold) and node.function == "any":
-        yield compiled(node.body if node.where is None else Junction("and", (node.where, node.body)))
+        yield column(node.body if node.where is None else Junction("and", (node.where, node.body)))
 
 
 def _reads_line(node: Node) -> bool:
@@ -404,7 +370,7 @@ def _reads_line(node: Node) -> bool:
 def _step(shape: StepShape, outcome: Outcome) -> Step:
     bound = shape.under if shape.above is None else shape.above
     assert bound is not None
-    return Step(shape.id, shape.name or _in_words(shape.id), bound, outcome)
+    return Step(shape.id, shape.name or _in_words(shape.id), plain(bound), outcome)
 
 
 def _adjustment(shape: PricingRuleShape) -> Adjustment:
@@ -460,4 +426,3 @@ def _in_words(id_: str) -> str:
 
 _ALL_FACTS = (QUOTE_FACTS, LINE_FACTS)
 _FORMULAS = {"when", "over", "where", "actual"}
-_WORDS = {"line", "lines", "true", "false", "any", "all", "sum", "min", "max", "count"}

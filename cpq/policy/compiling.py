@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from enum import StrEnum
+from itertools import repeat
 from typing import Any
 
-from cpq.policy.facts import WORKING, ColumnRange, FactsEnvironment, LineInputs, attribute_value
+from cpq.policy.facts import WORKING, ColumnRange, FactsEnvironment, KnownColumn, LineInputs, attribute_value
 from cpq.policy.nodes import (
     MIRRORED,
     Arithmetic,
@@ -17,93 +17,42 @@ from cpq.policy.nodes import (
     Fact,
     Fold,
     Junction,
-    Kind,
     Literal,
     Members,
     Membership,
     Node,
     Not,
     Value,
-    facts_in,
     walk,
 )
 
 Run = Callable[[FactsEnvironment, LineInputs | None], Any]
 """A compiled part: a value of its kind, or None. ArithmeticError where it cannot be worked out."""
 
-
-class Trend(StrEnum):
-    """How a value follows a fact: a condition that RISES with it is left alone by a smaller fact."""
-
-    RISES = "rises"
-    FALLS = "falls"
-    EITHER = "either"
+Column = Callable[[FactsEnvironment], Sequence[Any]]
+"""The same for every line at once, several times as fast."""
 
 
 def compiled(node: Node) -> Run:
     return _COMPILERS[type(node)](node)
 
 
-def trends(node: Node) -> dict[str, Trend]:
-    """Every fact the node reads, and how the node follows it (false counts below true)."""
-    match node:
-        case Fact():
-            return {node.name: Trend.RISES}
-        case Not():
-            return _flipped(trends(node.operand))
-        case Junction():
-            return _joined(*map(trends, node.parts))
-        case Comparison() if node.operator in (">", ">="):
-            return _joined(trends(node.left), _flipped(trends(node.right)))
-        case Comparison() if node.operator in ("<", "<="):
-            return _joined(_flipped(trends(node.left)), trends(node.right))
-        case Arithmetic():
-            return _arithmetic_trends(node)
-        case Choice():
-            return _joined(dict.fromkeys(facts_in(node.test), Trend.EITHER), trends(node.then), trends(node.otherwise))
-        case Fold():
-            return _fold_trends(node)
-        case _:
-            return dict.fromkeys(facts_in(node), Trend.EITHER)
-
-
-def _arithmetic_trends(node: Arithmetic) -> dict[str, Trend]:
-    left, right = trends(node.left), trends(node.right)
-    if node.operator == "+":
-        return _joined(left, right)
-    if node.operator == "-":
-        return _joined(left, _flipped(right))
-    if isinstance(node.right, Literal):
-        return left if _is_positive(node.right) else _flipped(left)
-    if node.operator == "*" and isinstance(node.left, Literal):
-        return right if _is_positive(node.left) else _flipped(right)
-    return dict.fromkeys(left | right, Trend.EITHER)
-
-
-def _fold_trends(node: Fold) -> dict[str, Trend]:
-    where = {} if node.where is None else trends(node.where)
-    if node.function == "all":
-        where = _flipped(where)
-    elif node.function not in ("any", "count"):
-        where = dict.fromkeys(where, Trend.EITHER)
-    return _joined(trends(node.body), where)
-
-
-def _is_positive(literal: Literal) -> bool:
-    return isinstance(literal.value, Decimal) and literal.value >= 0
-
-
-def _flipped(found: Mapping[str, Trend]) -> dict[str, Trend]:
-    other = {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES, Trend.EITHER: Trend.EITHER}
-    return {name: other[trend] for name, trend in found.items()}
-
-
-def _joined(*parts: Mapping[str, Trend]) -> dict[str, Trend]:
-    joined: dict[str, Trend] = {}
-    for part in parts:
-        for name, trend in part.items():
-            joined[name] = trend if joined.get(name, trend) is trend else Trend.EITHER
-    return joined
+def column(node: Node) -> Column:
+    """The part's values of all lines, in their order."""
+    if not any(isinstance(part, Fact) and part.is_of_line for part in walk(node)):
+        same = compiled(node)
+        return lambda environment: [same(environment, None)] * len(environment.lines)
+    # A division is left to each line, because `and` may keep a line from it.
+    if not any(isinstance(part, Arithmetic) for part in walk(node)):
+        if isinstance(node, Fact) and not node.is_attribute:
+            key = ("column", node.name)
+            return lambda environment: environment[key].values  # type: ignore[attr-defined] # Columns are kept so.
+        if isinstance(node, Comparison):
+            return _comparison_column(node)
+        if isinstance(node, Junction):
+            return _junction_column(node)
+    each = compiled(node)
+    return lambda environment: [each(environment, line) for line in environment.lines]
 
 
 def _constant(node: Literal | Members) -> Run:
@@ -113,7 +62,7 @@ def _constant(node: Literal | Members) -> Run:
 
 def _fact(node: Fact) -> Run:
     name = node.name
-    if name.startswith("line.attributes."):
+    if node.is_attribute:
         word, kind, absent = name.removeprefix("line.attributes."), node.kind, node.absent
         return lambda _environment, line: attribute_value(line.attributes, word, kind, absent)  # type: ignore[union-attr] # Only read where a line is.
     if node.is_of_line:
@@ -167,6 +116,54 @@ def _comparison_with(compare: Callable[[Any, Any], bool], node: Node, bound: Val
     return run
 
 
+def _comparison_column(node: Comparison) -> Column:
+    if isinstance(node.left, Literal):
+        node = Comparison(MIRRORED[node.operator], node.right, node.left)
+    compare = _ORDERS[node.operator]
+    if isinstance(node.left, Fact) and not node.left.is_attribute and isinstance(node.right, Literal):
+        key, bound = ("column", node.left.name), node.right.value
+
+        def run_fact(environment: FactsEnvironment) -> list[bool | None]:
+            found = environment[key]
+            assert isinstance(found, KnownColumn)
+            if not found.has_unknown:
+                return list(map(compare, found.values, repeat(bound)))
+            return [None if value is None else compare(value, bound) for value in found.values]
+
+        return run_fact
+    left, right = column(node.left), column(node.right)
+
+    def run(environment: FactsEnvironment) -> list[bool | None]:
+        pairs = zip(left(environment), right(environment), strict=True)
+        return [None if first is None or second is None else compare(first, second) for first, second in pairs]
+
+    return run
+
+
+def _junction_column(node: Junction) -> Column:
+    columns = [column(part) for part in node.parts]
+    decided = node.operator == "or"
+    join = operator.or_ if decided else operator.and_
+
+    def run(environment: FactsEnvironment) -> Sequence[bool | None]:
+        result = columns[0](environment)
+        for following in columns[1:]:
+            more = following(environment)
+            try:
+                result = list(map(join, result, more))
+            except TypeError:  # Some are unknown.
+                result = [_joined(first, second, decided=decided) for first, second in zip(result, more, strict=True)]
+        return result
+
+    return run
+
+
+def _joined(first: bool | None, second: bool | None, *, decided: bool) -> bool | None:
+    if first is decided or second is decided:
+        return decided
+    return None if first is None or second is None else not decided
+
+
 def _membership(node: Membership) -> Run:
     item, members = compiled(node.item), compiled(node.members)
 
@@ -193,6 +190,9 @@ def _junction(node: Junction) -> Run:
     parts = tuple(map(compiled, node.parts))
     decided = node.operator == "or"
 
+    if len(parts) == 2:
+        return _pair(*parts, decided=decided)
+
     def run(environment: FactsEnvironment, line: LineInputs | None) -> bool | None:
         result: bool | None = not decided
         for part in parts:
@@ -202,6 +202,19 @@ def _junction(node: Junction) -> Run:
             if value is None:
                 result = None
         return result
+
+    return run
+
+
+def _pair(left: Run, right: Run, *, decided: bool) -> Run:
+    def run(environment: FactsEnvironment, line: LineInputs | None) -> bool | None:
+        first: bool | None = left(environment, line)
+        if first is decided:
+            return decided
+        second: bool | None = right(environment, line)
+        if second is decided:
+            return decided
+        return None if first is None or second is None else not decided
 
     return run
 
@@ -245,28 +258,11 @@ def _quantifier(node: Fold) -> Run:
     whole = node.body
     if node.where is not None:
         whole = Junction("and", (node.where, whole)) if is_any else Junction("or", (Not(node.where), whole))
-    condition = compiled(whole)
-    if any(isinstance(part, Arithmetic) for part in walk(whole)):
-        return _patient_quantifier(condition, is_any=is_any)
+    values_of = column(whole)
 
     def run(environment: FactsEnvironment, _line: LineInputs | None) -> bool | None:
-        result: bool | None = not is_any
-        for line in environment.lines:
-            value: bool | None = condition(environment, line)
-            if value is is_any:
-                return is_any
-            if value is None:
-                result = None
-        return result
-
-    return run
-
-
-def _patient_quantifier(condition: Run, *, is_any: bool) -> Run:
-    """Looks at every line although one decides: a fault must not depend on the order of the lines."""
-
-    def run(environment: FactsEnvironment, _line: LineInputs | None) -> bool | None:
-        values = {condition(environment, line) for line in environment.lines}
+        # Every line is looked at although one decides: a fault must not depend on the order of the lines.
+        values = values_of(environment)
         return is_any if is_any in values else None if None in values else not is_any
 
     return run
@@ -280,20 +276,19 @@ def _range_quantifier(node: Fold) -> Run | None:
     if isinstance(body.left, Literal):
         body = Comparison(MIRRORED[body.operator], body.right, body.left)
     fact, bound = body.left, body.right
-    is_column = isinstance(fact, Fact) and fact.is_of_line and not fact.name.startswith("line.attributes.")
-    if not is_column or not isinstance(bound, Literal) or bound.kind is not Kind.NUMBER:
+    if not (isinstance(fact, Fact) and fact.is_of_line) or fact.is_attribute or not isinstance(bound, Literal):
         return None
     is_any, compare, limit = node.function == "any", _ORDERS[body.operator], bound.value
-    key = ("column", fact.name.removeprefix("line."))  # type: ignore[union-attr] # A fact, as checked.
+    key = ("range", fact.name)
     end = 1 if (body.operator in (">", ">=")) is is_any else 0
 
     def run(environment: FactsEnvironment, _line: LineInputs | None) -> bool | None:
-        column = environment[key]
-        assert isinstance(column, ColumnRange)
-        extreme = column[end]
+        found = environment[key]
+        assert isinstance(found, ColumnRange)
+        extreme = found[end]
         if extreme is not None and compare(extreme, limit) is is_any:
             return is_any
-        return None if column.has_unknown else not is_any
+        return None if found.has_unknown else not is_any
 
     return run
 

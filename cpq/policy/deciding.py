@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from operator import itemgetter
+from typing import NamedTuple
 
 from cpq.money import plain
-from cpq.policy.compiling import Trend
 from cpq.policy.facts import WORKING, FactsEnvironment, LineFacts, QuoteFacts
 from cpq.policy.model import Ladder, Order, Outcome, PolicySet, Rule, Step
 from cpq.policy.nodes import Value
 from cpq.policy.shapes import Severity
+from cpq.policy.trends import Trend
 
 SHOWN_DECIMALS = 4
 
@@ -28,8 +31,7 @@ FactValue = Value | frozenset[str] | tuple[tuple[str, Value | None], ...] | None
 """A fact's value; of a fact of the lines, each line's id with its value; None is unknown."""
 
 
-@dataclass(frozen=True)
-class FactRead:
+class FactRead(NamedTuple):
     """A fact that a violation rests on. A ladder over lines rests on the worst line's value alone."""
 
     name: str
@@ -37,8 +39,7 @@ class FactRead:
     safe: Safe
 
 
-@dataclass(frozen=True)
-class Violation:
+class Violation(NamedTuple):
     """A rule, or a step of a ladder, that speaks. `line_ids` are the lines to blame, none when it is the quote."""
 
     policy_id: str
@@ -77,10 +78,9 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
     """Every violation in a stable order, and who has to approve. It never raises: a fault blocks the quote."""
     environment = policies.environment(facts)
     found: list[tuple[Order, Violation]] = []
-    for rule in policies.rules:
+    for rule in _speaking(policies, environment):
         try:
-            if rule.when.run(environment, None) is not False:
-                found.append((rule.order, _rule_violation(rule, environment)))
+            found.append((rule.order, _rule_violation(rule, environment)))
         except ArithmeticError:
             found.append((rule.order, _fault(rule.id, rule.name)))
     for ladder in policies.ladders:
@@ -90,7 +90,9 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
             violation = _fault(ladder.id, ladder.id.replace("_", " "))
         if violation is not None:
             found.append((ladder.order, violation))
-    found.sort(key=lambda pair: pair[0])
+    if not found:
+        return Decision((), (), policies.content_hash)
+    found.sort(key=itemgetter(0))
     violations = tuple(violation for _, violation in found)
     wanted = frozenset(violation.required_approver_role for violation in violations) - {None}
     return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)  # type: ignore[arg-type] # None is gone.
@@ -116,14 +118,32 @@ def _moved_safely(before: object, after: object, safe: Safe) -> bool:
     return False
 
 
+def _speaking(policies: PolicySet, environment: FactsEnvironment) -> list[Rule]:
+    """The rules that do not say no: those that hold, are unknown, or cannot be worked out."""
+    try:
+        # The common case in one sweep; a fault, which is rare, is then looked for rule by rule.
+        answers = [run(environment, None) for run in policies.conditions]
+    except ArithmeticError:
+        return [rule for rule in policies.rules if _may_speak(rule, environment)]
+    return [rule for rule, answer in zip(policies.rules, answers, strict=True) if answer is not False]
+
+
+def _may_speak(rule: Rule, environment: FactsEnvironment) -> bool:
+    try:
+        return rule.when.run(environment, None) is not False
+    except ArithmeticError:
+        return True
+
+
 def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     actual = rule.actual.run(environment, None) if rule.actual else None
-    lines = [
+    lines = {
         line.line_id
-        for line in environment.lines
-        if any(culprit(environment, line) is not False for culprit in rule.culprits)
-    ]
-    reads = tuple(_fact_read(name, trend, environment) for name, trend in sorted(rule.when.reads.items()))
+        for blames in rule.culprits
+        for line, is_to_blame in zip(environment.lines, blames(environment), strict=True)
+        if is_to_blame is not False
+    }
+    reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
     sentence = rule.outcome.message or (
         f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
     )
@@ -164,12 +184,12 @@ def _is_past(ladder: Ladder, value: Decimal, bound: Decimal) -> bool:
 
 
 def _step_violation(
-    ladder: Ladder, step: Step, value: Decimal | None, environment: FactsEnvironment, lines: list[str]
+    ladder: Ladder, step: Step, value: Decimal | None, environment: FactsEnvironment, lines: Iterable[str]
 ) -> Violation:
     safe = Safe.HIGHER if ladder.is_falling else Safe.LOWER
     reads = [FactRead(ladder.over.text, value, safe)]
     if ladder.where is not None:
-        reads += [_fact_read(name, Trend.EITHER, environment) for name in sorted(ladder.where.reads)]
+        reads += [_fact_read(name, Trend.EITHER, environment) for name in ladder.where.reads]
     word = "under" if ladder.is_falling else "above"
     sentence = step.outcome.message or f"{step.name}: {{actual}} is {word} {{threshold}}"
     return _violation(step, step.outcome, sentence, step.bound, value, tuple(reads), lines)
@@ -182,14 +202,14 @@ def _violation(
     threshold: Decimal | None,
     actual: Decimal | None,
     reads: tuple[FactRead, ...],
-    lines: list[str],
+    lines: Iterable[str],
 ) -> Violation:
     return Violation(
         policy_id=speaker.id,
         policy_name=speaker.name,
         severity=outcome.severity,
-        description=sentence.replace("{actual}", _shown(actual)).replace("{threshold}", _shown(threshold)),
-        threshold=None if threshold is None else plain(threshold),
+        description=_told(sentence, actual=actual, threshold=threshold),
+        threshold=threshold,
         actual=None if actual is None else plain(actual),
         required_approver_role=outcome.role,
         facts_read=reads,
@@ -203,16 +223,19 @@ def _fault(id_: str, name: str) -> Violation:
 
 
 def _fact_read(name: str, trend: Trend, environment: FactsEnvironment) -> FactRead:
-    safe = {Trend.RISES: Safe.LOWER, Trend.FALLS: Safe.HIGHER, Trend.EITHER: Safe.SAME}[trend]
+    safe = _SAFE[trend]
     if not name.startswith("line."):
         value: FactValue = environment[name]  # type: ignore[assignment] # As the fact is declared.
         return FactRead(name, value, safe)
-    word = name.removeprefix("line.attributes.")
-    if word != name:
-        each = [(line.line_id, line.attributes.get(word)) for line in environment.lines]
-    else:
-        each = [(line.line_id, getattr(line, name.removeprefix("line."))) for line in environment.lines]
-    return FactRead(name, tuple(sorted(each, key=lambda pair: pair[0])), safe)  # type: ignore[arg-type] # As declared.
+    each: FactValue = environment["each", name]  # type: ignore[assignment] # Ids and values.
+    return FactRead(name, each, safe)
+
+
+def _told(sentence: str, **numbers: Decimal | None) -> str:
+    for name, number in numbers.items():
+        if f"{{{name}}}" in sentence:
+            sentence = sentence.replace(f"{{{name}}}", _shown(number))
+    return sentence
 
 
 def _shown(number: Decimal | None) -> str:
@@ -220,3 +243,6 @@ def _shown(number: Decimal | None) -> str:
     if number is None:
         return "unknown"
     return str(plain(number.quantize(Decimal(1).scaleb(-SHOWN_DECIMALS), ROUND_HALF_UP, WORKING)))
+
+
+_SAFE = {Trend.RISES: Safe.LOWER, Trend.FALLS: Safe.HIGHER, Trend.EITHER: Safe.SAME}

@@ -114,8 +114,10 @@ class Document:
         found = position
         for character in wanted:
             if not character.isspace():
-                found = self.text.find(character, position, end)
-                position = found + 1
+                here = self.text.find(character, position, end)
+                if here < 0:
+                    break  # Written as an escape; this is near enough.
+                found, position = here, here + 1
         beyond = 1 if offset >= len(value.rstrip()) else 0
         before = self.text[: found + beyond]
         return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from enum import StrEnum
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from cpq.policy.nodes import Kind, Value
@@ -167,7 +168,7 @@ QUOTE_FACTS: dict[str, Declaration] = {
 
 def combined_discount(line_percent: Decimal, quote_percent: Decimal) -> Decimal:
     """Both discounts as one share of the regular price, from the percentages: rounded cents would blur a cap."""
-    left = EXACT.multiply(HUNDRED - line_percent, HUNDRED - quote_percent)
+    left = EXACT.multiply(EXACT.subtract(HUNDRED, line_percent), EXACT.subtract(HUNDRED, quote_percent))
     return EXACT.subtract(HUNDRED, EXACT.divide(left, HUNDRED))
 
 
@@ -181,16 +182,23 @@ class FactsEnvironment(dict[Any, object]):
 
     __slots__ = ("lines", "rates", "standard_terms")
 
-    def __init__(self, facts: QuoteInputs, rates: Mapping[str, Decimal], standard_terms: frozenset[str]) -> None:
+    def __init__(self, facts: QuoteInputs, rates: Mapping[str, Decimal], standard_terms: Sequence[str]) -> None:
         super().__init__(vars(facts))
         self.lines: tuple[LineFacts, ...] = getattr(facts, "lines", ())
         self.rates = rates
         self.standard_terms = standard_terms
 
     def __missing__(self, name: object) -> object:
-        value = _column_range(self.lines, name[1]) if isinstance(name, tuple) else _DERIVED[str(name)](self)
+        value = _OF_LINES[name[0]](self, name[1]) if isinstance(name, tuple) else _DERIVED[str(name)](self)
         self[name] = value
         return value
+
+
+class KnownColumn(NamedTuple):
+    """A line fact of all lines, in their order."""
+
+    values: list[Any]
+    has_unknown: bool
 
 
 class ColumnRange(NamedTuple):
@@ -215,11 +223,33 @@ def attribute_value(attributes: Mapping[str, object], name: str, kind: Kind, abs
     return value if isinstance(value, Decimal) and value.is_finite() else None
 
 
-def _column_range(lines: Iterable[LineFacts], name: object) -> ColumnRange:
-    values = [getattr(line, str(name)) for line in lines]
+def _column(environment: FactsEnvironment, name: str) -> KnownColumn:
+    word = name.removeprefix("line.attributes.")
+    if word != name:
+        values = [line.attributes.get(word) for line in environment.lines]
+    else:
+        values = list(map(attrgetter(name.removeprefix("line.")), environment.lines))
+    return KnownColumn(values, any(value is None for value in values))
+
+
+def _column_range(environment: FactsEnvironment, name: str) -> ColumnRange:
+    values, has_unknown = _column(environment, name)
     known = [value for value in values if value is not None]
-    has_unknown = len(known) < len(values)
     return ColumnRange(min(known), max(known), has_unknown) if known else ColumnRange(None, None, has_unknown)
+
+
+def _each_line(environment: FactsEnvironment, name: str) -> tuple[tuple[str, object], ...]:
+    """The fact by line id, for the record of a decision."""
+    values = _column(environment, name).values
+    pairs = [(line.line_id, value) for line, value in zip(environment.lines, values, strict=True)]
+    return tuple(sorted(pairs, key=itemgetter(0)))
+
+
+_OF_LINES: dict[str, Callable[[FactsEnvironment, str], object]] = {
+    "column": _column,
+    "range": _column_range,
+    "each": _each_line,
+}
 
 
 def _converted(name: str) -> Callable[[FactsEnvironment], object]:
@@ -243,10 +273,9 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
 
 
 def _require_numbers(facts: LineInputs | QuoteInputs) -> None:
-    for part in fields(facts):
-        value = getattr(facts, part.name)
-        if isinstance(value, Decimal):
-            _require_bounded(part.name, value)
+    for name, value in vars(facts).items():
+        if type(value) is Decimal:
+            _require_bounded(name, value)
 
 
 def _require_bounded(name: str, value: Decimal) -> None:

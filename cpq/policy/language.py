@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from cpq.errors import nearest
@@ -26,6 +27,7 @@ from cpq.policy.nodes import (
     Not,
     Order,
     Value,
+    depth,
     walk,
 )
 
@@ -35,7 +37,8 @@ DEPTH_MAX = 40
 TEXT_MAX = 200
 DIGITS_MAX = 30
 SIZE_MAX = 2000
-"""Parts of a condition once the named conditions it refers to are put in."""
+NAMED_DEPTH_MAX = 100
+"""Parts and depth of a condition once the named conditions it refers to are put in."""
 
 
 class Declared(NamedTuple):
@@ -47,12 +50,16 @@ class Declared(NamedTuple):
 
 @dataclass(frozen=True)
 class Scope:
-    """The words a condition may use. Before pricing there is one `line`; afterwards there are `lines` to fold."""
+    """The words a condition may use. Before pricing there is one `line`; afterwards there are `lines` to fold.
+
+    `broken` are named conditions whose own problem has been told, so that nobody is blamed for using them.
+    """
 
     facts: Mapping[str, Declared]
     line_facts: Mapping[str, Declared]
     attributes: Mapping[str, Declared] = field(default_factory=dict)
     defined: Mapping[str, Node] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()
     has_line: bool = False
     has_lines: bool = True
 
@@ -89,10 +96,13 @@ def names_in(text: str) -> list[tuple[str, int]]:
 
 
 def canonical(text: str) -> str:
-    """The expression with one blank between its words: what is hashed, whatever the layout."""
+    """The expression in one layout, whatever the author's: what is shown and hashed."""
     words = [token.text.replace("_", "") if token.kind == "number" else token.text for token in tokenize(text)]
-    glued = [word if index == 0 or "." in (word, words[index - 1]) else f" {word}" for index, word in enumerate(words)]
-    return "".join(glued)
+    return words[0] + "".join(word if _is_glued(last, word) else f" {word}" for last, word in pairwise(words))
+
+
+def _is_glued(last: str, word: str) -> bool:
+    return last in "([{." or word in ")]},." or (word == "(" and last in _FOLDS)
 
 
 class Token(NamedTuple):
@@ -174,8 +184,10 @@ class _Reader:
 
     def read(self, tree: ast.expr) -> Node:
         node = self._node(tree)
-        if sum(1 for _ in walk(node)) > SIZE_MAX:
+        if sum(1 for _ in islice(walk(node), SIZE_MAX + 1)) > SIZE_MAX:
             raise ExpressionError(f"with its named conditions it has more than {SIZE_MAX} parts")
+        if depth(node) > NAMED_DEPTH_MAX:
+            raise ExpressionError(f"with its named conditions it is nested more than {NAMED_DEPTH_MAX} levels deep")
         return node
 
     def _node(self, tree: ast.expr) -> Node:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from cpq.errors import Code, CpqError, nearest
 from cpq.money import Rounding
-from cpq.policy.compiling import Run, Trend
+from cpq.policy.compiling import Column, Run
 from cpq.policy.facts import FactsEnvironment, LineInputs, QuoteInputs
 from cpq.policy.nodes import Node
 from cpq.policy.shapes import PartPeriods, Severity, TaxRounding
+from cpq.policy.trends import Trend
 
 AdjustmentKind = Literal["markup", "percentage", "amount"]
 
@@ -56,7 +58,7 @@ class Rule:
     outcome: Outcome
     threshold: Decimal | None
     actual: Expression | None
-    culprits: tuple[Run, ...]
+    culprits: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -148,15 +150,23 @@ class PolicySet:
     tax: Mapping[str, Mapping[str, Decimal]]
     content_hash: str
 
+    @cached_property
+    def conditions(self) -> tuple[Run, ...]:
+        """Of the rules, in their order."""
+        return tuple(rule.when.run for rule in self.rules)
+
     def environment(self, facts: QuoteInputs) -> FactsEnvironment:
-        return FactsEnvironment(facts, self.terms.rates, frozenset(self.terms.standard_payment_terms))
+        return FactsEnvironment(facts, self.terms.rates, self.terms.standard_payment_terms)
 
     def adjustments(self, quote: QuoteInputs, line: LineInputs) -> tuple[Adjustment, ...]:
         """What the pricing rules do to a line: markups, percentages, amounts, each in the order they apply.
 
         A rule applies only when its condition is true: an unknown changes no price.
         """
-        environment = self.environment(quote)
+        return self.adjustments_within(self.environment(quote), line)
+
+    def adjustments_within(self, environment: FactsEnvironment, line: LineInputs) -> tuple[Adjustment, ...]:
+        """The same for one of many lines: what is derived from the quote is worked out once for all of them."""
         found = []
         for rule in self.pricing:
             try:

@@ -51,6 +51,10 @@ class Fact:
     def is_of_line(self) -> bool:
         return self.name.startswith("line.")
 
+    @property
+    def is_attribute(self) -> bool:
+        return self.name.startswith("line.attributes.")
+
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
@@ -136,6 +140,10 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def depth(node: Node) -> int:
+    return 1 + max(map(depth, children(node)), default=0)
 
 
 def facts_in(node: Node) -> frozenset[str]:

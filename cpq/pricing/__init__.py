@@ -13,7 +13,7 @@ from cpq.pricing.composing import compose
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Request
 from cpq.pricing.result import PricedLine, PricedQuote, Step, TaxGroup
 from cpq.pricing.tax import MinorUnit, TaxTable
-from cpq.pricing.waterfall import Part, Prices, nearest
+from cpq.pricing.waterfall import Part, Prices, nearest, new_tuple
 
 __all__ = ["AMOUNT_MAX", "WATERFALL", "PricedLine", "PricedQuote", "Request", "Step", "price"]
 
@@ -39,6 +39,9 @@ DIGITS_MAX = 15
 SQUARE = ONE_HUNDRED_PERCENT**2
 """The whole, where a line discount and the quote's are multiplied."""
 
+FINE = 10**12
+"""Parts of a millionth to which amounts are cut before their discount is told, so it is right to the last digit."""
+
 
 def price(request: Request) -> PricedQuote:
     """Price a gathered request. The same request gives the same answer for ever, whatever the order of its lines."""
@@ -47,34 +50,33 @@ def price(request: Request) -> PricedQuote:
     bills = [_bill(prices, minor_unit, line) for line in request.lines]
     shares = _quote_discount(request, minor_unit, bills)
     taxes = TaxTable(_rates(request), request.tax_rounding, minor_unit)
-    lines = tuple(
-        [
-            _finish(request, minor_unit, taxes, line, bill, share)
-            for line, bill, share in zip(request.lines, bills, shares, strict=True)
-        ]
-    )
+    lines = _finish(request, minor_unit, taxes, bills, shares)
     return _add_up(request, minor_unit, bills, lines, taxes.groups())
 
 
 def _bill(prices: Prices, minor_unit: MinorUnit, line: Line) -> Part:
     """Everything a line's amount owes to the line alone, up to the customer price, where it is rounded."""
-    plan = prices.plan(line.product_id)
-    if line.ramp or plan.components:
+    _, product_id, quantity, discount, choices, ramp, adjustments = line
+    plan = prices.plan(product_id)
+    if ramp or plan.components:
         bill = compose(prices, line)
     else:
-        bill = Part(plan, line.quantity, line.choices)
+        bill = Part(plan, quantity, choices)
         for stage in plan.stages:
             stage(prices, bill)
-    if line.adjustments:
-        regular, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
-        regular, steps = adjust(line.adjustments, line.quantity, regular, listed)
-        bill.numerator, bill.denominator = regular.numerator, regular.denominator
-        bill.steps += steps
-    bill.customer = minor_unit.round(
-        bill.numerator * (ONE_HUNDRED_PERCENT - line.discount), bill.denominator * ONE_HUNDRED_PERCENT
-    )
-    if line.discount or bill.customer != bill.steps[-1].amount:
-        bill.steps.append(Step("line discount", bill.customer, "discount_pct", line.discount))
+    if adjustments:
+        exact, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
+        exact, adjusted = adjust(adjustments, quantity, exact, listed)
+        bill.numerator, bill.denominator = exact.numerator, exact.denominator
+        bill.steps += tuple(adjusted)
+    numerator, denominator = bill.numerator, bill.denominator
+    customer = bill.regular = minor_unit.round(numerator, denominator)
+    if discount:
+        kept = ONE_HUNDRED_PERCENT - discount
+        customer = minor_unit.round(numerator * kept, denominator * ONE_HUNDRED_PERCENT)
+    bill.customer = customer
+    if discount or customer != bill.steps[-1][1]:
+        bill.steps += (new_tuple(Step, ("line discount", customer, "discount_pct", discount, "")),)
     return bill
 
 
@@ -108,59 +110,72 @@ def _rates(request: Request) -> Mapping[str, int]:
     return request.tax_rates if request.tax_status == "taxable" else defaultdict(int)
 
 
-def _finish(request: Request, minor_unit: MinorUnit, taxes: TaxTable, line: Line, bill: Part, share: int) -> PricedLine:
-    """What the quote does to a line: its share of the discount, its tax, its margin."""
-    row, steps = bill.row, bill.steps
-    # The exact regular price times this is what the line comes to, unrounded.
-    kept = (ONE_HUNDRED_PERCENT - line.discount) * (ONE_HUNDRED_PERCENT - request.requested_discount)
-    regular = minor_unit.round(bill.numerator, bill.denominator)
-    listed = minor_unit.round(bill.listed, bill.listed_below)
-    net = bill.customer - share
-    if share:
-        steps.append(Step("quote discount", net, "requested_discount_pct", request.requested_discount))
-    if row.tax_included:
-        category, rate = row.tax_category, request.tax_rates[row.tax_category]
-        gross = net
-        net, regular, listed = (
-            minor_unit.round(amount * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
-            for amount in (net, regular, listed)
-        )
-        taxes.add_inside(category, net, gross - net if request.tax_status == "taxable" else 0)
-        steps.append(Step("tax", net, f"{category}, included", rate))
-    elif bill.taxed:
-        _tax_mixed(taxes, minor_unit, bill, net, kept)
-    else:
-        taxes.add(row.tax_category, net, bill.numerator * kept, bill.denominator * SQUARE)
-    cost = None if bill.cost is None else minor_unit.round(bill.cost, bill.cost_below)
-    return PricedLine(
-        line.id,
-        line.product_id,
-        line.quantity,
-        listed,
-        regular,
-        net,
-        ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT,
-        _percent_off(bill.listed * bill.denominator * SQUARE, bill.numerator * bill.listed_below * kept),
-        cost,
-        _margin(net, cost),
-        row.billing_period,
-        row.tax_category,
-        tuple(steps),
+def _finish(
+    request: Request, minor_unit: MinorUnit, taxes: TaxTable, bills: Sequence[Part], shares: Sequence[int]
+) -> tuple[PricedLine, ...]:
+    """What the quote does to its lines: their shares of the discount, their taxes, their margins."""
+    asked, is_document, rounded = request.requested_discount, request.tax_rounding == "document", minor_unit.round
+    lines: list[PricedLine] = []
+    for line, bill, share in zip(request.lines, bills, shares, strict=True):
+        id_, product_id, quantity, line_discount, _, _, _ = line
+        plan, listed, net = bill.plan, bill.regular, bill.customer - share
+        numerator, denominator, cost = bill.numerator, bill.denominator, bill.cost
+        # The exact regular price times this is what the line comes to, unrounded.
+        kept = (ONE_HUNDRED_PERCENT - line_discount) * (ONE_HUNDRED_PERCENT - asked)
+        discount = off_list = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
+        if bill.listed != numerator or bill.listed_below != denominator:
+            listed = rounded(bill.listed, bill.listed_below)
+            off_list = _percent_off(bill.listed * denominator, numerator * bill.listed_below * kept)
+        if share:
+            bill.steps += (new_tuple(Step, ("quote discount", net, "requested_discount_pct", asked, "")),)
+        if plan.is_tax_included:
+            net, listed = _take_tax_out(request, minor_unit, taxes, bill, net, listed)
+        elif bill.taxed:
+            _tax_mixed(taxes, minor_unit, bill, net)
+        else:
+            taxes.add(plan.tax_category, net)
+        if is_document and not plan.is_tax_included:
+            _tax_unrounded(taxes, bill, numerator * kept, denominator * SQUARE)
+        if cost is not None:
+            cost = rounded(cost, bill.cost_below)
+        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps)
+        known = (id_, product_id, quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
+        lines.append(new_tuple(PricedLine, known))
+    return tuple(lines)
+
+
+def _take_tax_out(
+    request: Request, minor_unit: MinorUnit, taxes: TaxTable, bill: Part, gross: int, listed: int
+) -> tuple[int, int]:
+    """Net and list amount without the tax that is in them, and the regular price likewise."""
+    category, is_taxable = bill.plan.tax_category, request.tax_status == "taxable"
+    rate = request.tax_rates[category]
+    net, bill.regular, listed = (
+        minor_unit.round(amount * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
+        for amount in (gross, bill.regular, listed)
     )
+    taxes.add_inside(category, net, gross - net if is_taxable else 0)
+    bill.steps += (Step("tax", net, f"{category}, included", rate),)
+    return net, listed
 
 
-def _tax_mixed(taxes: TaxTable, minor_unit: MinorUnit, bill: Part, net: int, kept: int) -> None:
+def _tax_mixed(taxes: TaxTable, minor_unit: MinorUnit, bill: Part, net: int) -> None:
     """A bundle's amount belongs to several tax categories, to each by the weight of its parts."""
-    weights = [weight for _, weight in bill.taxed]
-    below = bill.denominator * SQUARE * sum(weights)
-    shares = split_units(net // minor_unit.size, weights)
-    for (category, weight), share in zip(bill.taxed, shares, strict=True):
-        taxes.add(category, share * minor_unit.size, bill.numerator * kept * weight, below)
+    shares = split_units(net // minor_unit.size, [weight for _, weight in bill.taxed])
+    for (category, _), share in zip(bill.taxed, shares, strict=True):
+        taxes.add(category, share * minor_unit.size)
+
+
+def _tax_unrounded(taxes: TaxTable, bill: Part, numerator: int, denominator: int) -> None:
+    weights = bill.taxed or ((bill.plan.tax_category, 1),)
+    below = denominator * sum([weight for _, weight in weights])
+    for category, weight in weights:
+        taxes.add_unrounded(category, numerator * weight, below)
 
 
 def _percent_off(before: int, after: int) -> int:
-    """By how many percent `after` is below `before`, in millionths; negative when it is above."""
-    return 0 if before == 0 else ONE_HUNDRED_PERCENT - after * ONE_HUNDRED_PERCENT // before
+    """By how many percent `after`, whose whole is `SQUARE`, is below `before`; negative when it is above."""
+    return 0 if before == 0 else ONE_HUNDRED_PERCENT - after // (before * ONE_HUNDRED_PERCENT)
 
 
 def _margin(net: int, cost: int | None) -> int | None:
@@ -200,13 +215,14 @@ def _add_up(
 
 def _discounts(request: Request, bills: Sequence[Part]) -> tuple[int, int]:
     """The quote's discount against the regular prices, and against list. Rounding of amounts has no part in them."""
-    scale = 10**12
     regular = customer = listed = 0
     for line, bill in zip(request.lines, bills, strict=True):
-        amount = bill.numerator * scale // bill.denominator
+        amount = bill.numerator * FINE
+        if bill.denominator != 1:
+            amount //= bill.denominator
         regular += amount
         customer += amount * (ONE_HUNDRED_PERCENT - line.discount)
-        listed += bill.listed * scale // bill.listed_below
+        listed += bill.listed * FINE // bill.listed_below
     kept = customer * (ONE_HUNDRED_PERCENT - request.requested_discount)
     return _rest(kept, regular), _rest(kept, listed)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
-from cpq.errors import bad_field
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Segment
+from cpq.errors import Code, CpqError, bad_field
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment
 from cpq.pricing.result import Step
 from cpq.pricing.waterfall import WHOLE_TERM, Part, Plan, Prices, nearest
 
@@ -20,6 +21,7 @@ def compose(prices: Prices, line: Line) -> Part:
     """
     plan = prices.plan(line.product_id)
     _check_ramp(plan, line)
+    contents = [(_content(prices, plan, component), component.quantity) for component in plan.components]
     own: list[Part] = []
     inside: list[Part] = []
     counting: list[Part] = []
@@ -29,8 +31,8 @@ def compose(prices: Prices, line: Line) -> Part:
         mine = _run(prices, line, plan, 1, segment, offset, when)
         theirs = [
             _less(part, plan.bundle_discount)
-            for component in plan.components
-            for part in _run(prices, line, prices.plan(component.product_id), component.quantity, segment, offset, when)
+            for content, each in contents
+            for part in _run(prices, line, content, each, segment, offset, when)
         ]
         own, inside = own + mine, inside + theirs
         is_agreed = plan.is_contracted or segment.unit_price is not None
@@ -46,6 +48,17 @@ def _check_ramp(plan: Plan, line: Line) -> None:
         raise bad_field("/line_items", message, hint="Leave the ramp out, or split the quantity into lines.")
 
 
+def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
+    content = prices.plan(component.product_id)
+    if content.components:
+        raise CpqError(
+            Code.CONFLICT,
+            f"{plan.product_id} contains {content.product_id}, which is itself priced by its components.",
+            hint=f"Give {content.product_id} a price of its own, or put its components into {plan.product_id}.",
+        )
+    return content
+
+
 def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, offset: int, when: str) -> list[Part]:
     """A product in one segment. What is paid once is paid with the first, for the quantity of the line."""
     is_own = plan.product_id == line.product_id
@@ -54,7 +67,9 @@ def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, of
             return []
         segment, when = WHOLE_TERM, ""
     if not is_own:
-        segment, when = segment._replace(unit_price=None), f"{when} {plan.product_id}".strip()
+        when = f"{when} {plan.product_id}".strip()
+    elif segment.unit_price is not None:
+        plan = prices.agreed(plan, segment.unit_price)
     part = Part(plan, (segment.quantity or line.quantity) * each, line.choices if is_own else {}, segment, when)
     part.offset = offset
     part.others = prices.units(plan.product_id) - line.quantity * each
@@ -76,8 +91,8 @@ def _add_up(line: Line, plan: Plan, own: list[Part], inside: list[Part], countin
     cost = _cost(own, inside) if plan.components else _sum_of_costs(own)
     whole.cost, whole.cost_below = (None, 1) if cost is None else _ratio(cost)
     _settle_tax(whole, counting, amounts)
-    whole.steps = [step for part in (*own, *inside) for step in part.steps]
-    whole.steps.append(_last_step(plan, nearest(whole.numerator, whole.denominator)))
+    last = _last_step(plan, nearest(whole.numerator, whole.denominator))
+    whole.steps = (*(step for part in (*own, *inside) for step in part.steps), last)
     return whole
 
 
@@ -108,17 +123,18 @@ def _settle_tax(whole: Part, counting: Sequence[Part], amounts: Sequence[Fractio
     counted = counted or [(counting[0], amounts[0])]
     weights: dict[str, Fraction] = {}
     for part, amount in counted:
-        weights[part.row.tax_category] = weights.get(part.row.tax_category, Fraction(0)) + amount
+        weights[part.plan.tax_category] = weights.get(part.plan.tax_category, Fraction(0)) + amount
     weights = {name: weight for name, weight in sorted(weights.items()) if weight > 0} or weights
-    is_included = {part.row.tax_included for part, _ in counted}
+    is_included = {part.plan.is_tax_included for part, _ in counted}
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
         raise bad_field("/line_items", f"The prices of the components of {named} do not all treat tax alike.")
-    period = {part.row.billing_period for part, _ in counted}
-    whole.row = whole.row._replace(
+    period = {part.plan.billing_period for part, _ in counted}
+    whole.plan = replace(
+        whole.plan,
         billing_period=period.pop() if len(period) == 1 else "mixed",
         tax_category=next(iter(weights)) if len(weights) == 1 else "mixed",
-        tax_included=is_included.pop(),
+        is_tax_included=is_included.pop(),
     )
     if len(weights) > 1:
         below = lcm(*(weight.denominator for weight in weights.values()))

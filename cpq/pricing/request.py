@@ -7,6 +7,7 @@ keeps them: exact, small and quick. Days are ISO dates, which sort as they are w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 ONE_HUNDRED_PERCENT = 100_000_000
@@ -142,12 +143,17 @@ def load(plain: Mapping[str, Any]) -> Request:
 
 
 def _sparse(value: Any) -> dict[str, Any]:
-    defaults = value._field_defaults
     return {
         name: part
-        for name, part in zip(value._fields, value, strict=True)
-        if name not in defaults or part != defaults[name]
+        for name, part, default in zip(value._fields, value, _defaults(value.__class__), strict=True)
+        if part is not default and part != default
     }
+
+
+@cache
+def _defaults(kind: type[Any]) -> tuple[object, ...]:
+    """What each field is when it is left out; for one that cannot be, something that nothing equals."""
+    return tuple(kind._field_defaults.get(name, object()) for name in kind._fields)
 
 
 def _load_line(plain: Mapping[str, Any]) -> Line:

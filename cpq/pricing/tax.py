@@ -20,11 +20,12 @@ class MinorUnit:
 
     def round(self, numerator: int, denominator: int) -> int:
         """The nearest whole number of minor units to a fraction, in millionths."""
-        whole = denominator * self.size
+        size = self.size
+        whole = denominator * size
         if self._is_half_up:
-            return (2 * numerator + whole) // (2 * whole) * self.size
+            return (numerator + whole // 2) // whole * size  # A minor unit is an even number of millionths.
         quotient, rest = divmod(numerator, whole)
-        return (quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))) * self.size
+        return (quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))) * size
 
 
 class TaxTable:
@@ -34,35 +35,36 @@ class TaxTable:
         self._rates = rates
         self._mode = mode
         self._minor_unit = minor_unit
-        self._bases: defaultdict[str, int] = defaultdict(int)
+        self._outside: defaultdict[str, int] = defaultdict(int)
+        self._inside: defaultdict[str, int] = defaultdict(int)
         self._taxes: defaultdict[str, int] = defaultdict(int)
-        self._grouped: defaultdict[str, int] = defaultdict(int)
         self._unrounded: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
 
-    def add(self, category: str, base: int, numerator: int = 0, denominator: int = 1) -> None:
-        """An amount without tax: rounded, and for the mode `document` as the exact fraction it was rounded from."""
-        self._bases[category] += base
-        if self._mode == "group":
-            self._grouped[category] += base
-        elif self._mode == "line":
+    def add(self, category: str, base: int) -> None:
+        """An amount to which tax is added."""
+        self._outside[category] += base
+        if self._mode == "line":
             self._taxes[category] += self._minor_unit.round(base * self._rates[category], ONE_HUNDRED_PERCENT)
-        else:
-            self._unrounded[category][denominator] += numerator
+
+    def add_unrounded(self, category: str, numerator: int, denominator: int) -> None:
+        """The exact fraction that an added amount was rounded from: what the mode `document` reckons with."""
+        self._unrounded[category][denominator] += numerator
 
     def add_inside(self, category: str, base: int, tax: int) -> None:
         """An amount from which its tax was taken out."""
-        self._bases[category] += base
+        self._inside[category] += base
         self._taxes[category] += tax
 
     def groups(self) -> tuple[TaxGroup, ...]:
-        rates = self._rates
-        for category, base in self._grouped.items():
-            self._taxes[category] += self._minor_unit.round(base * rates[category], ONE_HUNDRED_PERCENT)
+        rates, taxes = self._rates, self._taxes
+        if self._mode == "group":
+            for category, base in self._outside.items():
+                taxes[category] += self._minor_unit.round(base * rates[category], ONE_HUNDRED_PERCENT)
         if self._unrounded:
             self._round_once()
+        categories = sorted(self._outside.keys() | self._inside.keys())
         return tuple(
-            TaxGroup(category, rates[category], base, self._taxes[category])
-            for category, base in sorted(self._bases.items())
+            TaxGroup(name, rates[name], self._outside[name] + self._inside[name], taxes[name]) for name in categories
         )
 
     def _round_once(self) -> None:

@@ -6,7 +6,9 @@ An amount is an exact fraction, numerator over denominator, until it is rounded 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from fractions import Fraction
 from typing import NamedTuple
 
 from cpq.errors import Code, CpqError, bad_field
@@ -17,7 +19,19 @@ from cpq.pricing.terms import add_months, factor
 WHOLE_TERM = Segment(0)
 
 
-class Plan(NamedTuple):
+class Term(NamedTuple):
+    """How many billing periods a price falls due for, as a fraction, and that number for people, in millionths."""
+
+    periods: int
+    of: int
+    shown: int
+
+
+ONCE = Term(1, 1, 1_000_000)
+
+
+@dataclass(slots=True)
+class Plan:
     """What is decided about a product once for the whole quote: its prices, and the stages that act on them."""
 
     product_id: str
@@ -25,13 +39,20 @@ class Plan(NamedTuple):
     """The list price; the contracted one where there is no list price."""
     row: PriceRow
     """The price that is charged."""
-    stages: tuple[Stage, ...]
+    costs: PriceRow
+    """The price that says what we pay; it may say nothing."""
+    stages: list[Stage]
+    """What happens to each part of a line, in the order of the waterfall; what changes the amount leaves a step."""
+    billing_period: str
+    tax_category: str
+    is_tax_included: bool
+    term: Term
+    """The whole one; a segment of a ramp has its own."""
     is_listed: bool
     is_contracted: bool
-    is_frame: bool
-    """The product is a bundle priced by its components: its own list price carries the options and nothing else."""
-    components: tuple[Component, ...]
-    bundle_discount: int
+    components: tuple[Component, ...] = ()
+    """Those of a bundle that is priced by them: its own list price carries the options and nothing else."""
+    bundle_discount: int = 0
 
 
 class Part:
@@ -51,7 +72,7 @@ class Part:
         "others",
         "plan",
         "quantity",
-        "row",
+        "regular",
         "segment",
         "steps",
         "surcharge",
@@ -62,17 +83,17 @@ class Part:
         self, plan: Plan, quantity: int, choices: Mapping[str, str], segment: Segment = WHOLE_TERM, name: str = ""
     ) -> None:
         self.plan = plan
-        self.row = plan.row
         self.quantity = quantity
         self.choices = choices
         self.segment = segment
         self.name = name
-        self.steps: list[Step] = []
+        self.steps: tuple[Step, ...] = ()
         self.denominator = self.listed_below = self.cost_below = 1
         self.surcharge = self.offset = 0
         self.numerator: int
         self.listed: int
         self.cost: int | None
+        self.regular: int
         self.customer: int
         self.others: int | None = None
         """Units of the product elsewhere in the quote; not known until a price asks for them."""
@@ -81,7 +102,7 @@ class Part:
 
     def note(self, stage: str, source: str, value: int | None) -> None:
         amount = self.numerator if self.denominator == 1 else nearest(self.numerator, self.denominator)
-        self.steps.append(_new_tuple(Step, (stage, amount, source, value, self.name)))
+        self.steps += (new_tuple(Step, (stage, amount, source, value, self.name)),)
 
 
 Stage = Callable[["Prices", Part], None]
@@ -93,7 +114,7 @@ class Prices:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._plans: dict[str, Plan] = {}
-        self._factors: dict[tuple[str, int, int], tuple[int, int]] = {}
+        self._terms: dict[tuple[str, int, int], Term] = {}
         self._quantities: dict[str, int] = {}
         self._has_ramps = any(line.ramp for line in request.lines)
 
@@ -112,30 +133,43 @@ class Prices:
     def _decide(self, product_id: str) -> Plan:
         product = self.request.products[product_id]
         listed, contracted = choose(self.request, product_id)
-        is_listed, is_frame = listed is not None, bool(product.components)
+        is_listed = listed is not None
         row = contracted or listed
         if row is None:
             raise CpqError(
                 Code.CURRENCY_MISMATCH, f"{product_id} has no price in {self.request.currency}.", field="/currency"
             )
         listed = listed or row
-        if is_frame:
+        if product.components:
             listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0)
             row = contracted or listed
         self._check_tax(product_id, row)
-        idle: set[Stage] = set()
-        if contracted is None and not self._has_ramps:
-            idle.add(take_contracted_price)
-        if row.tier_mode == "none":
-            idle.add(apply_tiers)
-        if not row.surcharges and not listed.surcharges:
-            idle.add(add_options)
-        if row.billing_period == "one_time" == listed.billing_period:
-            idle.add(apply_term)
-        stages = tuple([stage for stage in STAGES if stage not in idle])
-        is_contracted = contracted is not None
-        frame = (is_frame, product.components, product.bundle_discount)
-        return Plan(product_id, listed, row, stages, is_listed, is_contracted, *frame)
+        term = self.term(row.billing_period)
+        stages: list[Stage] = [take_list_price]
+        if contracted:
+            stages.append(take_contracted_price)
+        if row.tier_mode != "none":
+            stages.append(apply_tiers)
+        if row.surcharges or listed.surcharges:
+            stages.append(add_options)
+        stages.append(take_cost)
+        if self._has_ramps or term != ONCE or row.billing_period != listed.billing_period:
+            stages.append(apply_term)
+        return Plan(
+            product_id,
+            listed,
+            row,
+            listed if row.cost is None else row,
+            stages,
+            row.billing_period,
+            row.tax_category,
+            row.tax_included,
+            term,
+            is_listed,
+            contracted is not None,
+            product.components,
+            product.bundle_discount,
+        )
 
     def _check_tax(self, product_id: str, row: PriceRow) -> None:
         request = self.request
@@ -159,22 +193,30 @@ class Prices:
     def _count(self, product_id: str, quantity: int) -> None:
         self._quantities[product_id] = self._quantities.get(product_id, 0) + quantity
 
-    def factor(self, billing_period: str, offset: int, months: int) -> tuple[int, int]:
+    def agreed(self, plan: Plan, unit_price: int) -> Plan:
+        """The plan with a price that is agreed for one segment of a ramp, in place of list price and contract."""
+        row = plan.row._replace(unit_price=unit_price, tier_mode="none", tiers=(), package_size=None)
+        later = [stage for stage in plan.stages if stage not in (take_list_price, take_contracted_price, apply_tiers)]
+        return replace(plan, row=row, stages=[take_list_price, take_contracted_price, *later])
+
+    def term(self, billing_period: str, offset: int = 0, months: int = 0) -> Term:
         """How many billing periods the term is, or a segment of so many months that starts `offset` months later."""
         key = (billing_period, offset, months)
-        found = self._factors.get(key)
+        found = self._terms.get(key)
         if found is None:
-            found = self._factors[key] = self._reckon(PERIOD_MONTHS.get(billing_period), offset, months)
+            share = self._reckon(PERIOD_MONTHS.get(billing_period), offset, months)
+            shown = nearest(share.numerator * 1_000_000, share.denominator)
+            found = self._terms[key] = Term(share.numerator, share.denominator, shown)
         return found
 
-    def _reckon(self, period_months: int | None, offset: int, segment_months: int) -> tuple[int, int]:
+    def _reckon(self, period_months: int | None, offset: int, segment_months: int) -> Fraction:
         """One period when the quote has no term."""
         request = self.request
         months = segment_months or request.term_months
         if period_months is None or not (months or request.ends_on):
-            return 1, 1
+            return Fraction(1)
         if months and (request.part_periods != "actual_days" or (offset + months) % period_months == 0 == offset):
-            return months, period_months
+            return Fraction(months, period_months)
         start = date.fromisoformat(request.starts_on or request.as_of)
         try:
             end = add_months(start, offset + months) if months else _day_after(request.ends_on or "")
@@ -183,7 +225,7 @@ class Prices:
             raise bad_field("/term_months", "The term ends after the last day of the calendar.") from None
         if offset:
             share -= factor(request.part_periods, start, add_months(start, offset), period_months)
-        return share.numerator, share.denominator
+        return share
 
 
 def choose(request: Request, product_id: str) -> tuple[PriceRow | None, PriceRow | None]:
@@ -193,9 +235,10 @@ def choose(request: Request, product_id: str) -> tuple[PriceRow | None, PriceRow
     contracted: PriceRow | None = None
     best = best_contracted = None
     for row in request.products[product_id].rows:
-        if (row.valid_from and row.valid_from > day) or (row.valid_to and row.valid_to < day):
+        first, last = row.valid_from, row.valid_to
+        if (first and first > day) or (last and last < day):
             continue
-        bounds = (row.valid_from is not None) + (row.valid_to is not None)
+        bounds = (first is not None) + (last is not None)
         if row.account_id is not None:
             key: tuple[int, int, int, str] = (0, -row.priority, -bounds, row.id)
             if best_contracted is None or key < best_contracted:
@@ -215,17 +258,17 @@ def nearest(numerator: int, denominator: int) -> int:
 def charge(row: PriceRow, quantity: int) -> int:
     """What a quantity costs by the row's own tiers."""
     if row.tier_mode == "volume":
-        tier = next(tier for tier in row.tiers if tier.up_to is None or quantity <= tier.up_to)
-        return tier.unit_price * quantity + tier.flat_fee
+        for up_to, unit_price, flat_fee in row.tiers:
+            if up_to is None or quantity <= up_to:
+                return unit_price * quantity + flat_fee
     if row.tier_mode == "graduated":
         amount = low = 0
-        for tier in row.tiers:
-            high = quantity if tier.up_to is None or quantity < tier.up_to else tier.up_to
-            amount += (high - low) * tier.unit_price + tier.flat_fee
-            if high == quantity:
-                break
-            low = high
-        return amount
+        for up_to, unit_price, flat_fee in row.tiers:
+            if up_to is None or quantity <= up_to:
+                return amount + (quantity - low) * unit_price + flat_fee
+            amount += (up_to - low) * unit_price + flat_fee
+            low = up_to
+    assert not row.tiers, "the last tier is open"
     return row.unit_price * sold(row, quantity)
 
 
@@ -239,28 +282,22 @@ def sold(row: PriceRow, quantity: int) -> int:
 def take_list_price(_prices: Prices, part: Part) -> None:
     plan = part.plan
     row = plan.listed
-    part.numerator = part.listed = row.unit_price * (
-        part.quantity if row.package_size is None else sold(row, part.quantity)
-    )
+    unit_price = row.unit_price
+    amount = unit_price * (part.quantity if row.package_size is None else sold(row, part.quantity))
+    part.numerator = part.listed = amount
     if plan.is_listed:
-        part.note("list", row.id, row.unit_price)
+        part.steps = (new_tuple(Step, ("list", amount, row.id, unit_price, part.name)),)
 
 
 def take_contracted_price(_prices: Prices, part: Part) -> None:
     """An agreed price replaces the list price; the price of a ramp's segment replaces both."""
-    agreed = part.segment.unit_price
-    if agreed is not None:
-        part.row = part.row._replace(unit_price=agreed, tier_mode="none", tiers=(), package_size=None)
-    elif not part.plan.is_contracted:
-        return
-    part.numerator = part.row.unit_price * sold(part.row, part.quantity)
-    part.note("contracted", part.row.id if agreed is None else part.name, part.row.unit_price)
+    row = part.plan.row
+    part.numerator = row.unit_price * sold(row, part.quantity)
+    part.note("contracted", row.id if part.segment.unit_price is None else part.name, row.unit_price)
 
 
 def apply_tiers(prices: Prices, part: Part) -> None:
-    row, quantity = part.row, part.quantity
-    if row.tier_mode == "none":
-        return
+    row, quantity = part.plan.row, part.quantity
     # Counted over the quote, a line bears the share of the whole charge that its quantity is of the whole quantity.
     counted = _counted(prices, part, row)
     part.numerator = charge(row, counted)
@@ -270,43 +307,45 @@ def apply_tiers(prices: Prices, part: Part) -> None:
 
 
 def add_options(_prices: Prices, part: Part) -> None:
-    plan, choices = part.plan, part.choices
-    priced = part.row.surcharges or plan.listed.surcharges
-    if not priced or not choices:
+    plan = part.plan
+    priced = plan.row.surcharges or plan.listed.surcharges
+    chosen: list[str] = []
+    surcharge = 0
+    has_price = False
+    for name, value in part.choices.items():
+        if name in priced and value in priced[name]:
+            chosen.append(f"{name}={value}")
+            surcharge += priced[name][value]
+            has_price = has_price or priced[name][value] != 0
+    if not has_price:
         return
-    chosen = {name: priced[name][value] for name, value in choices.items() if name in priced and value in priced[name]}
-    if not any(chosen.values()):
-        return
-    part.surcharge = sum(chosen.values())
-    added = part.surcharge * part.quantity
+    part.surcharge = surcharge
+    added = surcharge * part.quantity
     part.numerator += added * part.denominator
     part.listed += added
     # What is taken off a bundle is taken off its components, so there it may be more than its own price.
-    if added < 0 and not plan.is_frame:
+    if added < 0 and not plan.components:
         part.numerator, part.listed = max(0, part.numerator), max(0, part.listed)
-    named = ", ".join(f"{name}={choices[name]}" for name in sorted(chosen))
-    part.note("options", named, part.surcharge)
+    part.note("options", ", ".join(sorted(chosen)), surcharge)
 
 
 def take_cost(prices: Prices, part: Part) -> None:
     """What the quantity costs us for one period. An option costs as large a share of its price as the product does."""
-    row, listed = part.plan.row, part.plan.listed
-    if row.cost is None:
-        row = listed
-    if row.cost is None:
+    row, quantity = part.plan.costs, part.quantity
+    cost = row.cost
+    if cost is None:
         part.cost = None
         return
-    quantity = part.quantity
     if row.package_size is None:
-        part.cost = row.cost * quantity
+        part.cost = cost * quantity
     else:
         counted = _counted(prices, part, row)
-        part.cost = row.cost * sold(row, counted)
+        part.cost = cost * sold(row, counted)
         if counted != quantity:
             part.cost, part.cost_below = _reduced(part.cost * quantity, counted)
     if part.surcharge:
-        base = listed.unit_price
-        share = row.cost * part.surcharge * quantity
+        base = part.plan.listed.unit_price
+        share = cost * part.surcharge * quantity
         part.cost = max(0, part.cost * base + share * part.cost_below) if base else None
         part.cost_below *= base or 1
 
@@ -314,38 +353,23 @@ def take_cost(prices: Prices, part: Part) -> None:
 def apply_term(prices: Prices, part: Part) -> None:
     """The uplift of a segment is in the price alone: neither the list price nor our cost rises with it."""
     plan, segment = part.plan, part.segment
-    period, listed_period = part.row.billing_period, plan.listed.billing_period
-    periods, of = prices.factor(period, part.offset, segment.months)
-    if periods != of:
-        part.numerator *= periods
-        part.denominator *= of
-        if part.cost is not None and (period == listed_period or plan.row.cost is not None):
-            part.cost *= periods
-            part.cost_below *= of
-    if period == listed_period:
-        part.listed *= periods
-        part.listed_below = of
-    else:
-        _apply_listed_term(prices, part)
+    term = plan.term if segment is WHOLE_TERM else prices.term(plan.billing_period, part.offset, segment.months)
+    periods, of, shown = term
+    part.numerator *= periods
+    part.denominator *= of
+    if plan.billing_period != plan.listed.billing_period:
+        periods, of, _ = prices.term(plan.listed.billing_period, part.offset, segment.months)
+    part.listed *= periods
+    part.listed_below = of
+    if part.cost is not None:
+        periods, of, _ = term if plan.costs is plan.row else (periods, of, 0)
+        part.cost *= periods
+        part.cost_below *= of
     if segment.uplift:
         part.numerator *= ONE_HUNDRED_PERCENT + segment.uplift
         part.denominator *= ONE_HUNDRED_PERCENT
-    elif periods == of:
-        return
-    if part.denominator != 1:
-        part.numerator, part.denominator = _reduced(part.numerator, part.denominator)
-    part.note("term", period, nearest(periods * 1_000_000, of))
-
-
-def _apply_listed_term(prices: Prices, part: Part) -> None:
-    """For a list price that is billed in other periods than the price that replaces it."""
-    plan = part.plan
-    periods, of = prices.factor(plan.listed.billing_period, part.offset, part.segment.months)
-    part.listed *= periods
-    part.listed_below = of
-    if part.cost is not None and plan.row.cost is None:
-        part.cost *= periods
-        part.cost_below *= of
+    if segment.uplift or term != ONCE:
+        part.note("term", plan.billing_period, shown)
 
 
 def _counted(prices: Prices, part: Part, row: PriceRow) -> int:
@@ -367,15 +391,5 @@ def _day_after(day: str) -> date:
     return date.fromisoformat(day) + timedelta(days=1)
 
 
-STAGES: tuple[Stage, ...] = (
-    take_list_price,
-    take_contracted_price,
-    apply_tiers,
-    add_options,
-    take_cost,
-    apply_term,
-)
-"""What happens to each part of a line, in this order; a stage that changes the amount leaves a step."""
-
-_new_tuple = tuple.__new__
+new_tuple = tuple.__new__
 """A third of the cost of calling a named tuple's class, and steps are made by the thousand."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cpq import pricing
@@ -10,7 +11,7 @@ from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, bad_field, next_call
 from cpq.pricing import request as pricing_request
 from cpq.quotes import storing, viewing
-from cpq.quotes.changing import Changes, changed_draft, require_few_lines
+from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide
 from cpq.quotes.importing import import_quotes
@@ -19,7 +20,7 @@ from cpq.quotes.recording import record
 from cpq.quotes.replaying import Proof, replay
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
-from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved
+from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved, amount
 
 __all__ = [
     "Changes",
@@ -46,10 +47,7 @@ __all__ = [
 
 def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
     """A new quote, version 1, a draft with list prices and line discounts; `price` makes them final."""
-    composed = compose(tx, draft)
-    quote_id = tx.new_id("Q-")
-    storing.add_quote(tx, quote_id, composed)
-    return viewing.created(tx, quote_id, composed, idempotency_key)
+    return _add(tx, compose(tx, draft), idempotency_key)
 
 
 def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
@@ -57,15 +55,17 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
     found = storing.load(tx, quote_id, for_update=True)
     if found.status != "draft":
         return _evaluate(tx, found, requested_discount)
-    composed = compose(tx, found.as_draft(requested_discount=requested_discount))
+    composed = _recompose(tx, quote_id, found.as_draft(requested_discount=requested_discount))
     verdict = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
+    version = found.root.version
     if found.version.status == "rejected":
-        storing.add_version(tx, quote_id, found.root.version + 1, composed, priced_at=tx.now)
+        version = _next_version(tx, quote_id)
+        storing.add_version(tx, quote_id, version, composed, priced_at=tx.now)
     elif found.version.priced_at is not None and _is_same(found, composed):
         return viewing.priced(found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
     else:
-        storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=tx.now)
-    found = storing.settle(tx, found, composed)
+        storing.replace_version(tx, quote_id, version, composed, priced_at=tx.now)
+    found = storing.settle(tx, found, version, composed)
     return viewing.priced(found, composed, verdict, priced_at=tx.now, outcome="changed")
 
 
@@ -88,9 +88,9 @@ def update(
         require_few_lines(len(draft.lines), tx.settings.quote_lines_max, "/add_lines")
     if draft == before:
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
-    composed = compose(tx, draft)
+    composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
     storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=None)
-    found = storing.settle(tx, found, composed)
+    found = storing.settle(tx, found, found.root.version, composed)
     return viewing.moved(found, "Quote changed; price it again.", warnings=composed.advice)
 
 
@@ -99,19 +99,23 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
     found = _open(tx, quote_id, expected_version)
     if found.version.status != "rejected":
         after(found.status, Move.REVISE, quote_id, found.root.version)
-    composed = compose(tx, found.as_draft())
-    version = found.root.version + 1
+    composed = _recompose(tx, quote_id, found.as_draft())
+    version = _next_version(tx, quote_id)
     storing.add_version(tx, quote_id, version, composed, priced_at=None)
-    found = storing.settle(tx, found, composed)
+    found = storing.settle(tx, found, version, composed)
     return viewing.moved(found, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
 
 
-def clone(tx: Tx, quote_id: str, *, account_id: str | None = None) -> CreatedQuote:
+def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_key: str | None = None) -> CreatedQuote:
     """A new draft with the same lines and terms, for the same or another account. Approvals do not come along."""
-    found = storing.load(tx, quote_id)
-    lines = [replace(line, number=number) for number, line in enumerate(found.as_draft().lines, 1)]
-    draft = found.as_draft(lines=tuple(lines), requested_discount=0)
-    return create(tx, replace(draft, account_id=account_id or draft.account_id))
+    draft = storing.load(tx, quote_id).as_draft(requested_discount=0)
+    draft = replace(draft, account_id=account_id or draft.account_id)
+    lines = tuple(replace(line, number=number) for number, line in enumerate(draft.lines, 1))
+    try:
+        composed = compose(tx, replace(draft, lines=lines))
+    except CpqError as error:
+        raise about_lines(error, draft, quote_id, {}) from None
+    return _add(tx, composed, idempotency_key)
 
 
 def cancel(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
@@ -125,7 +129,7 @@ def cancel(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None =
         return viewing.moved(storing.load(tx, quote_id), "Quote cancelled.")
     earlier = storing.load(tx, quote_id, version=sent).version
     storing.move(tx, found, **_of_version(earlier), status="sent")
-    return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, holds again.")
+    return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, is current again.")
 
 
 def send(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
@@ -137,6 +141,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
     status = after(found.status, Move.SEND, quote_id, found.root.version)
     if found.status == "draft":
         _require_sendable(tx, found)
+    _require_complete(tx, found)
     earlier = _sent_version(tx, quote_id)
     if earlier is not None:
         reason = f"version {found.root.version} was sent"
@@ -156,6 +161,7 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
     if chosen is not None and chosen != found.version.option_set:
         record = next(row for row in storing.pricings(tx, quote_id, found.version.version) if row.option_set == chosen)
         changes = {name: record.result[name] for name in ("subtotal", "discount_total", "tax_total", "total")}
+        storing.choose_amounts(tx, quote_id, found.version.version, storing.result_of(record))
     if len(draft.option_sets) > 1:
         void = ", ".join(name for name in draft.option_sets if name != chosen)
         reason = f"option set {chosen} was accepted; {void} void"
@@ -170,6 +176,20 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
     found = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
     storing.move_version(tx, quote_id, found.version.version, status="declined", reason=reason)
     return _conclude(tx, found, "declined", "Quote declined.")
+
+
+def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
+    quote_id = tx.new_id("Q-")
+    storing.add_quote(tx, quote_id, composed)
+    return viewing.created(tx, quote_id, composed, idempotency_key)
+
+
+def _recompose(tx: Tx, quote_id: str, draft: Draft, arguments: Mapping[int, str] | None = None) -> Composition:
+    """Compose a quote that is stored; what is wrong with a line is told by the argument that changed it, and its id."""
+    try:
+        return compose(tx, draft)
+    except CpqError as error:
+        raise about_lines(error, draft, quote_id, arguments or {}) from None
 
 
 def _evaluate(tx: Tx, found: Quote, requested_discount: int) -> PricedQuoteView:
@@ -221,6 +241,11 @@ def _is_same(found: Quote, composed: Composition) -> bool:
     )
 
 
+def _next_version(tx: Tx, quote_id: str) -> int:
+    """One more than any there was: a revision that was cancelled keeps its number."""
+    return max(storing.statuses(tx, quote_id)) + 1
+
+
 def _of_version(version: AnyRow) -> dict[str, object]:
     return {name: getattr(version, name) for name in ("version", "total", "valid_until", "expires_at")}
 
@@ -236,7 +261,7 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
             Code.CONFLICT,
             "The quote has no current price.",
             field="/quote_id",
-            next_call=next_call("quote_price", quote_id=found.id),
+            next_call=_price_again(found),
         )
     draft = found.as_draft()
     priced = [storing.result_of(row) for row in storing.pricings(tx, found.id, found.root.version)]
@@ -257,23 +282,27 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
             policy_violations=[dict(violation) for violation in verdict.view()],
             next_call=next_call("approval_request", quote_id=found.id, justification="Say why this deal deserves it."),
         )
-    _require_complete(tx, found, draft)
 
 
-def _require_complete(tx: Tx, found: Quote, draft: Draft) -> None:
-    buyer = facts.account_facts(tx, draft.account_id)
-    assert buyer is not None
+def _price_again(found: Quote) -> dict[str, object]:
+    """With the discount that was asked for last, so that following the advice does not take it back."""
+    asked = found.version.requested_discount
+    discount = {"requested_discount_pct": amount(asked)} if asked else {}
+    return next_call("quote_price", quote_id=found.id, **discount)
+
+
+def _require_complete(tx: Tx, found: Quote) -> None:
+    draft = found.as_draft()
     ids = {line.product_id for line in draft.lines}
-    products = facts.product_facts(tx, ids, currency=draft.currency, buyer=buyer)
-    for name in draft.option_sets or [""]:
-        lines = [line for line in draft.lines if line.option_set in (None, name)]
-        if missing := broken_relations(lines, products):
-            raise CpqError(
-                Code.CONFIGURATION_INVALID,
-                missing[0],
-                problems=[{"code": Code.CONFIGURATION_INVALID.value, "message": message} for message in missing],
-                next_call=next_call("quote_get", quote_id=found.id),
-            )
+    missing = broken_relations(draft, facts.product_facts(tx, ids, currency=draft.currency, buyer=None))
+    if missing:
+        raise CpqError(
+            Code.CONFIGURATION_INVALID,
+            missing[0],
+            field="/quote_id",
+            problems=[{"code": Code.CONFIGURATION_INVALID.value, "message": message} for message in missing],
+            next_call=next_call("quote_get", quote_id=found.id),
+        )
 
 
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
@@ -285,7 +314,7 @@ def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) 
         raise _stale(found, expected_version)
     found = storing.load(tx, quote_id, version=sent)
     if found.version.expires_at <= tx.now:
-        after("expired", move, quote_id, found.root.version)
+        raise _too_late(found, move)
     if sent != expected_version:
         raise CpqError(
             Code.CONFLICT,
@@ -295,6 +324,22 @@ def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) 
             next_call=next_call("quote_get", quote_id=quote_id),
         )
     return found
+
+
+def _too_late(found: Quote, move: Move) -> CpqError:
+    """The way on is a revision, and where one is open already, that one."""
+    sent, current = found.version, found.root.version
+    is_current = sent.version == current
+    if is_current:
+        after("expired", move, found.id, current)
+    return CpqError(
+        Code.CONFLICT,
+        f"Version {sent.version} was valid until {sent.valid_until}; version {current} is in the making.",
+        field="/expected_version",
+        status="expired",
+        version=current,
+        next_call=next_call("quote_get", quote_id=found.id),
+    )
 
 
 def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
@@ -313,8 +358,9 @@ def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
 def _conclude(tx: Tx, found: Quote, status: str, message: str) -> QuoteMoved:
     """The customer has spoken: the version that was sent is the quote, and a revision in the making is dropped."""
     sent = found.version.version
-    for number in range(sent + 1, found.root.version + 1):
-        storing.move_version(tx, found.id, number, status="cancelled", reason=f"version {sent} was {status}")
+    if found.root.version != sent:
+        reason = f"version {sent} was {status}"
+        storing.move_version(tx, found.id, found.root.version, status="cancelled", reason=reason)
     now = storing.load(tx, found.id, version=sent)
     storing.move(tx, found, **_of_version(now.version), status=status)
     return viewing.moved(storing.load(tx, found.id), message)

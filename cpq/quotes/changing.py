@@ -14,7 +14,7 @@ CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "notes")
 
 @dataclass(frozen=True)
 class Changes:
-    """What to do to a draft. Lines keep their numbers; a new one takes the next that was never used in it."""
+    """What to do to a draft. Lines keep their numbers; a new one takes the number after the last line's."""
 
     terms: Mapping[str, Any] = field(default_factory=dict)
     clear: Sequence[str] = ()
@@ -50,6 +50,40 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
     if "end_date" in changes.terms:
         cleared["term_months"] = None
     return replace(draft, **{**cleared, **changes.terms}, lines=(*kept, *added))
+
+
+def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int, str]:
+    """For the number of every line that the changes touch, the argument that does it."""
+    by_id = {line_id(quote_id, line.number): line.number for line in draft.lines}
+    last = max(by_id.values())
+    changed = {by_id[id_]: f"/change_lines/{place}" for place, (id_, _) in enumerate(changes.change_lines)}
+    return changed | {last + place: f"/add_lines/{place - 1}" for place in range(1, len(changes.add_lines) + 1)}
+
+
+def about_lines(error: CpqError, draft: Draft, quote_id: str, arguments: Mapping[int, str]) -> CpqError:
+    """The same error, whose fields name arguments of the call instead of places among the lines of the quote.
+
+    What is wrong with a line that the call does not touch is about the quote; `line_id` says which line it is.
+    """
+    details = _about_line(error.details, draft, quote_id, arguments)
+    problems = error.details.get("problems")
+    if isinstance(problems, list):
+        details["problems"] = [_about_line(problem, draft, quote_id, arguments) for problem in problems]
+    return CpqError(error.code, error.message, **details)
+
+
+def _about_line(
+    details: Mapping[str, object], draft: Draft, quote_id: str, arguments: Mapping[int, str]
+) -> dict[str, object]:
+    start, _, rest = str(details.get("field", "")).removeprefix("/").partition("/")
+    if start != "line_items":
+        return dict(details)
+    place, _, part = rest.partition("/")
+    if not place:
+        return {**details, "field": next(iter(arguments.values()), "/quote_id")}
+    number = draft.lines[int(place)].number
+    field_ = f"{arguments[number]}/{part}" if number in arguments else "/quote_id"
+    return {**details, "field": field_, "line_id": line_id(quote_id, number)}
 
 
 def require_few_lines(count: int, most: int, field_: str) -> None:

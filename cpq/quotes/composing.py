@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -121,15 +121,15 @@ class Composition:
 def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
     """Look everything up and price it; CpqError with every problem at once when it cannot be."""
     buyer = facts.account_facts(tx, draft.account_id)
-    if buyer is None:
-        _refuse([_no_account(draft.account_id)])
-        raise AssertionError
     product_ids = {line.product_id for line in draft.lines}
     products = facts.product_facts(tx, product_ids, currency=draft.currency, buyer=buyer)
-    problems = [*_account_problems(buyer), *_term_problems(tx, draft)]
+    problems = [*_account_problems(draft.account_id, buyer), *_term_problems(tx, draft)]
     choices: dict[int, Mapping[str, str]] = {}
     for index, line in enumerate(draft.lines):
         problems += _line_problems(index, line, products.get(line.product_id), choices)
+    if buyer is None:
+        _refuse(problems)
+        raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
     problems += _unpriced(tx, draft, request)
     _refuse(problems, problems_max)
@@ -147,21 +147,39 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
-        advice=broken_relations(draft.lines, products),
+        advice=broken_relations(draft, products),
     )
 
 
-def broken_relations(lines: Iterable[DraftLine], products: Mapping[str, ProductFacts]) -> tuple[str, ...]:
-    """What the products of the quote require or exclude and do not find. A draft may lack it, a sent quote may not."""
+def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tuple[str, ...]:
+    """What products require or exclude of each other and do not find. A draft may lack it, a sent quote may not.
+
+    Each option set is looked at by itself: what excludes each other may well be offered side by side.
+    """
     relations = [
         configuring.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
         for product in products.values()
         for r in product.relations
+        if r.kind in _BINDING
     ]
-    if not relations:
+    if all(_holds_plainly(relation, products) for relation in relations):
         return ()
-    quoted = [configuring.QuotedProduct(line.product_id, line.quantity) for line in lines]
-    return tuple(problem.message for problem in configuring.check_relations(quoted, relations).problems)
+    found: dict[str, None] = {}
+    for name in draft.option_sets or [""]:
+        inside = (line for line in draft.lines if line.option_set in (None, name))
+        quoted = [configuring.QuotedProduct(line.product_id, line.quantity) for line in inside]
+        found |= dict.fromkeys(problem.message for problem in configuring.check_relations(quoted, relations).problems)
+    return tuple(found)
+
+
+_BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
+
+
+def _holds_plainly(relation: configuring.ProductRelation, products: Mapping[str, ProductFacts]) -> bool:
+    """What needs no counting: a component brings itself, one of the required is there, nothing excluded is."""
+    if relation.kind is Relation.EXCLUDES:
+        return relation.other_id not in products
+    return relation.kind is Relation.COMPONENT or (relation.quantity == 1 and relation.other_id in products)
 
 
 def _in_order(draft: Draft) -> list[str]:
@@ -223,17 +241,20 @@ def _with_adjustments(
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
     if not tx.policies.pricing:
         return request
-    quote = quote_inputs(tx, draft, buyer)
+    environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
         inputs = LineInputs(**line_inputs(asked, products[asked.product_id], billing_period(request, asked.product_id)))
-        found = tx.policies.adjustments(quote, inputs)
+        found = tx.policies.adjustments_within(environment, inputs)
+        if not found:
+            lines.append(line)
+            continue
         adjustments = tuple(
             # The rules write what comes off as a negative number, the pricer takes it as what comes off.
             Adjustment(a.rule_id, a.kind, to_micro(a.value if a.kind == "markup" else -a.value), a.base, a.stacking)
             for a in found
         )
-        lines.append(line._replace(adjustments=adjustments) if adjustments else line)
+        lines.append(line._replace(adjustments=adjustments))
     return request._replace(lines=tuple(lines))
 
 
@@ -257,7 +278,8 @@ def line_inputs(line: DraftLine, product: ProductFacts, period: str) -> dict[str
         "product_type": product.product_type,
         "quantity": Decimal(line.quantity),
         "billing_period": period,
-        "attributes": {**line.attributes, **product.attributes},  # What the catalogue says cannot be unsaid.
+        # What the catalogue says of a product cannot be unsaid on a line.
+        "attributes": {**line.attributes, **product.attributes} if line.attributes else product.attributes,
     }
 
 
@@ -268,7 +290,9 @@ def billing_period(request: Request, product_id: str) -> str:
     return row.billing_period
 
 
-def _account_problems(buyer: AccountFacts) -> list[CpqError]:
+def _account_problems(account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
+    if buyer is None:
+        return [_no_account(account_id)]
     if buyer.active:
         return []
     return [CpqError(Code.CONFLICT, f"Account {buyer.id!r} is not active.", field="/account_id")]

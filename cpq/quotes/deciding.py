@@ -52,9 +52,16 @@ def decide(
         facts = _facts(tx, draft, buyer, products, asked, priced)
         for violation in evaluate(tx.policies, facts).violations:
             known = worst.get(violation.policy_id)
-            if known is None or (violation.actual or 0) > (known.actual or 0):
+            if known is None or _excess(violation) > _excess(known):
                 worst[violation.policy_id] = violation
     return Verdict(list(worst.values()))
+
+
+def _excess(violation: Violation) -> Decimal:
+    """How far it is past its threshold, whichever side is the wrong one; what is not known may be anywhere."""
+    if violation.actual is None:
+        return Decimal("Infinity")
+    return abs(violation.actual - (violation.threshold or 0))
 
 
 def _facts(

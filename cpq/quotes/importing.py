@@ -102,7 +102,7 @@ class _Import:
         composed = self._compose(quote_id, asked)
         if not self._problems:
             storing.replace_version(self.tx, quote_id, found.root.version, composed, priced_at=None)
-            storing.settle(self.tx, found, composed)
+            storing.settle(self.tx, found, found.root.version, composed)
         self.report.updated[SECTION] += 1
 
     def _compose(self, quote_id: str, draft: Draft) -> Composition:

@@ -69,11 +69,6 @@ def after(status: str, move: Move, quote_id: str, version: int) -> str:
     if target is not None:
         return target
     allowed = [str(known) for (state, known) in TRANSITIONS if state == status]
-    is_open_to_revision = ("quote_revise" if (status, Move.REVISE) in TRANSITIONS else "quote_clone") if allowed else ""
-    way_out = {
-        "quote_revise": next_call("quote_revise", quote_id=quote_id, expected_version=version),
-        "quote_clone": next_call("quote_clone", quote_id=quote_id),
-    }
     raise CpqError(
         Code.CONFLICT,
         f"A quote that is {status} cannot be {_DONE[move]}.",
@@ -81,8 +76,28 @@ def after(status: str, move: Move, quote_id: str, version: int) -> str:
         status=status,
         version=version,
         allowed=allowed,
-        next_call=way_out.get(is_open_to_revision) or way_out["quote_clone"],
+        next_call=_way_out(status, move, quote_id, version),
     )
+
+
+def _way_out(status: str, move: Move, quote_id: str, version: int) -> dict[str, object]:
+    is_changeable = move is Move.EDIT and (status, Move.REVISE) in TRANSITIONS
+    tool = "quote_revise" if is_changeable else _NEXT_TOOL[status]
+    expected = {"expected_version": version} if tool in ("quote_revise", "quote_send") else {}
+    return next_call(tool, quote_id=quote_id, **expected)
+
+
+_NEXT_TOOL = {
+    "draft": "quote_get",
+    "pending_approval": "approval_status",
+    "approved": "quote_send",
+    "sent": "quote_revise",
+    "declined": "quote_revise",
+    "expired": "quote_revise",
+    "accepted": "quote_clone",
+    "cancelled": "quote_clone",
+}
+"""Where a quote goes on from each state, whatever was asked of it in vain."""
 
 
 _DONE = {

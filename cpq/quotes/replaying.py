@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, Tx, among
+from cpq.db import AnyRow, Tx, mine_among
 from cpq.errors import Code, CpqError
 from cpq.money import from_micro
 from cpq.pricing.replaying import Difference, first_difference, reprice
@@ -77,7 +77,7 @@ class _Now:
     def _learn(self, table: sa.Table, known: dict[str, str], ids: Sequence[str]) -> None:
         unknown = [id_ for id_ in ids if id_ not in known]
         if unknown:
-            mine = (table.c.tenant_id == self._tx.tenant_id) & among(self._tx.connection, table.c.id, unknown)
+            mine = mine_among(self._tx, table.c.id, unknown)
             rows = self._tx.connection.execute(sa.select(table.c.id, table.c.content_hash).where(mine))
             known.update(dict.fromkeys(unknown, "") | {row.id: row.content_hash for row in rows})
 

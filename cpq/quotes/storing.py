@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, Tx, insert_many
+from cpq.db import AnyRow, JsonText, Statement, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment
@@ -77,9 +77,9 @@ def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool 
     if found is None:
         raise CpqError(
             Code.NOT_FOUND,
-            f"Quote {quote_id} has no version {wanted}; its versions are 1 to {root.version}.",
+            f"Quote {quote_id} has no version {wanted}.",
             field="/version",
-            maximum=root.version,
+            maximum=max(statuses(tx, quote_id)),
         )
     return Quote(root, found, lines(tx, quote_id, wanted), status_at(root.status, root.expires_at, tx.now))
 
@@ -125,7 +125,7 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert_many(tx.connection, quote, [root])
+    _ADD_QUOTE.run(tx.connection, **root)
     add_version(tx, quote_id, 1, composed, priced_at=None)
 
 
@@ -140,7 +140,7 @@ def add_version(tx: Tx, quote_id: str, version: int, composed: Composition, *, p
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert_many(tx.connection, quote_version, [row])
+    _ADD_VERSION.run(tx.connection, **row)
     _add_parts(tx, mine, composed)
 
 
@@ -159,13 +159,12 @@ def move(tx: Tx, found: Quote, **changes: Any) -> None:
     tx.connection.execute(sa.update(quote).where(mine).values(edit=found.root.edit + 1, **changes))
 
 
-def settle(tx: Tx, found: Quote, composed: Composition) -> Quote:
+def settle(tx: Tx, found: Quote, version: int, composed: Composition) -> Quote:
     """Bring the root in line with the version that was just written, and read it again."""
-    is_new = found.version.status != "draft"
     move(
         tx,
         found,
-        version=found.root.version + is_new,
+        version=version,
         status="draft",
         deal_id=composed.draft.deal_id,
         total=composed.priced.total,
@@ -178,6 +177,19 @@ def settle(tx: Tx, found: Quote, composed: Composition) -> Quote:
 def move_version(tx: Tx, quote_id: str, version: int, **changes: Any) -> None:
     mine = _mine(tx, quote_version, quote_id, version)
     tx.connection.execute(sa.update(quote_version).where(*mine).values(**changes))
+
+
+def choose_amounts(tx: Tx, quote_id: str, version: int, priced: PricedQuote) -> None:
+    """Give lines what they cost in the chosen option set: one that all sets share may cost something else in each."""
+    names = ("list_amount", "regular", "net", "cost")
+    change = sa.update(quote_line).where(
+        *_mine(tx, quote_line, quote_id, version), quote_line.c.number == sa.bindparam("line_number")
+    )
+    change = change.values({name: sa.bindparam(f"new_{name}") for name in names})
+    rows = [
+        {f"new_{name}": getattr(line, name) for name in names} | {"line_number": int(line.id)} for line in priced.lines
+    ]
+    tx.connection.execute(change, rows)
 
 
 def _terms(composed: Composition) -> dict[str, Any]:
@@ -215,10 +227,10 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 "product_name": composed.products[line.product_id].name,
                 "quantity": line.quantity,
                 "discount_pct": line.discount_pct,
-                "attributes": canonical_json(line.attributes) if line.attributes else "{}",
+                "attributes": JsonText(canonical_json(line.attributes)) if line.attributes else _NONE,
                 "notes": line.notes,
                 "option_set": line.option_set,
-                "ramp": canonical_json(line.ramp) if line.ramp else "[]",
+                "ramp": JsonText(canonical_json(line.ramp)) if line.ramp else _EMPTY,
                 "billing_period": priced.billing_period,
                 "tax_category": priced.tax_category,
                 "list_amount": priced.list_amount,
@@ -227,12 +239,16 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 "cost": priced.cost,
             }
         )
-    insert_many(tx.connection, quote_line, rows, written=("attributes", "ramp"))
-    records = [
-        {**mine, "option_set": one.name, "request": one.request_json, "result": one.result_json}
-        for one in composed.sets
-    ]
-    insert_many(tx.connection, quote_pricing, records, written=("request", "result"))
+    _ADD_LINE.run_many(tx.connection, rows)
+    for one in composed.sets:
+        _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
+
+
+_ADD_QUOTE = Statement(lambda _dialect: sa.insert(quote))
+_ADD_VERSION = Statement(lambda _dialect: sa.insert(quote_version))
+_ADD_LINE = Statement(lambda _dialect: sa.insert(quote_line))
+_ADD_PRICING = Statement(lambda _dialect: sa.insert(quote_pricing))
+_NONE, _EMPTY = JsonText("{}"), JsonText("[]")
 
 
 def _as_line(row: AnyRow) -> DraftLine:

@@ -51,6 +51,7 @@ def detail(tx: Tx, found: Quote, *, include_pricing: bool) -> QuoteDetail:
             "account_name": root.account_name,
             "deal_id": root.deal_id,
             "status": status,
+            "reason": chosen.reason,
             "currency": root.currency,
             "term_months": chosen.term_months,
             "start_date": chosen.start_date,

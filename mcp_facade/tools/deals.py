@@ -18,6 +18,7 @@ from mcp_facade.arguments import (
     Day,
     Flag,
     Identifier,
+    Key,
     Limit,
     LineItem,
     Listed,
@@ -138,12 +139,13 @@ def quote_clone(
     *,
     quote_id: QuoteId,
     account_id: Annotated[Identifier | None, Field(description="Another customer; the same when left out.")] = None,
+    idempotency_key: Key = None,
 ) -> CreatedQuote:
     """Make a new draft with the lines and terms of a quote in any state, at today's prices.
 
     Discounts of the lines come along; the discount on the whole quote and approvals do not.
     """
-    return quotes.clone(tx, quote_id, account_id=account_id)
+    return quotes.clone(tx, quote_id, account_id=account_id, idempotency_key=idempotency_key)
 
 
 @tool(

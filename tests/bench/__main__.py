@@ -1,8 +1,10 @@
 """`make bench`: measures what the product promises and prints it beside its floor, never judging by one reading."""
 
 import argparse
+import gc
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, policies, stdio, writers
+from tests.bench import catalog, crowd, policies, pricing, quotes, stdio, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -23,26 +25,36 @@ TARGETS = {
     "rule evaluations M/s": "≥ 1",
     "200 rules, 100 lines ms": "≤ 2",
     "load 2,000 rules s": "≤ 1",
+    "10,000 lines: lines a second": "≥ 60,000",
+    "time a line, 10,000 / 100": "≤ 1.3",
+    "1,000 lines: pricer / bare integers": "≤ 4",
+    "10 lines / floor": "≤ 2.5",
+    "500 lines / floor": "≤ 3",
+    "10 lines, full / empty": "≤ 1.5",
+    "500 lines, full / empty": "≤ 1.5",
+    "unexpected errors": "0",
+    "duplicates": "0",
+    "lost quotes": "0",
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--products", type=int, default=1_000_000, help="size of the large catalogue")
-    parser.add_argument("--only", choices=["stdio", "writers", "catalog", "policies"], help="measure one part")
+    parser.add_argument("--quotes", type=int, default=1_000_000, help="quotes in the full store")
+    parser.add_argument("--seconds", type=int, default=60, help="how long the crowd writes")
+    parser.add_argument("--only", choices=list(PARTS), help="measure one part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
-        home = Path(folder)
-        make.fill_with_sample(read_settings({}, home=home / "sample"))
-        if options.only in (None, "stdio"):
-            report("Calls over stdio, alternating", stdio.measure(home / "sample"))
-        if options.only in (None, "writers"):
-            report("Eight processes writing to one SQLite file", writers.measure(home / "sample"))
-        if options.only in (None, "policies"):
-            report("Policies, in CPU time", policies.measure())
-        if options.only in (None, "catalog"):
-            title = f"A catalogue of {options.products:,} products"
-            report(title, catalog.measure(home / "large", options.products))
+        for name, measure in PARTS.items():
+            if options.only in (None, name):
+                measure(Path(folder) / name, options)
+                gc.collect()
+
+
+def sample(home: Path) -> Path:
+    make.fill_with_sample(read_settings({}, home=home))
+    return home
 
 
 def report(title: str, figures: dict[str, float]) -> None:
@@ -50,8 +62,29 @@ def report(title: str, figures: dict[str, float]) -> None:
     for name in ("measured", "value", "target"):
         table.add_column(name, justify="right" if name == "value" else "left")
     for name, value in figures.items():
-        table.add_row(name, f"{value:,.2f}", TARGETS.get(name, ""))
+        target = next((target for known, target in TARGETS.items() if name.endswith(known)), "")
+        table.add_row(name, f"{value:,.2f}", target)
     Console().print(table)
+
+
+PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
+    "pricing": lambda _home, _options: report("The pricer alone, by the processor's time", pricing.measure()),
+    "policies": lambda _home, _options: report("Policies, in CPU time", policies.measure()),
+    "stdio": lambda home, _options: report("Calls over stdio, alternating", stdio.measure(sample(home))),
+    "writers": lambda home, _options: report(
+        "Eight processes writing to one SQLite file", writers.measure(sample(home))
+    ),
+    "quotes": lambda home, _options: report("A new quote, beside the same rows by hand", quotes.measure(home)),
+    "full": lambda home, options: report(
+        f"A new quote among {options.quotes:,}", quotes.measure_full(home, options.quotes)
+    ),
+    "crowd": lambda home, options: report(
+        f"{crowd.WRITERS} writers for {options.seconds} s", crowd.measure(home, options.seconds)
+    ),
+    "catalog": lambda home, options: report(
+        f"A catalogue of {options.products:,} products", catalog.measure(home, options.products)
+    ),
+}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 
@@ -43,7 +44,7 @@ RULES_TO_LOAD = 2000
 
 def measure() -> dict[str, float]:
     few, facts = with_rules(TWENTY), list(itertools.islice(quotes(), QUOTES))
-    seconds = cpu_seconds(lambda: [evaluate(few, quote) for quote in facts])
+    seconds = cpu_seconds(lambda: deque((evaluate(few, quote) for quote in facts), maxlen=0))
     many = with_rules(itertools.islice(conditions(), RULES_ON_A_LARGE_QUOTE), shipped_too=True)
     large = large_quote()
     evaluate(many, large)
@@ -117,6 +118,11 @@ def large_quote() -> QuoteFacts:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
+    """The best of a few: another process on the core costs CPU time, too."""
+    return min(_once(work) for _ in range(5))
+
+
+def _once(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start

@@ -550,8 +550,8 @@ def test_every_fault_of_a_model_is_named_at_once_and_none_twice():
 
 def sample_models() -> dict[str, tuple[list[Any], dict[str, Any]]]:
     rows = [row for row in read_rows(SAMPLE, "products") if row.section == "products"]
-    stored = [part.values for part in prepare_products(rows, {}, "main").ready]
-    read = {values["id"]: (read_json(values["options"]), read_json(values["rules"])) for values in stored}
+    stored = prepare_products(rows, {}, "main").ready
+    read = {part.id: (read_json(part.options), read_json(part.rules)) for part in stored}
     return {id_: model for id_, model in read.items() if model[0]}
 
 

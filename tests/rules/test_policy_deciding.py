@@ -166,6 +166,18 @@ def test_an_unknown_number_climbs_a_ladder_to_its_end():
     assert "negative" in ids(evaluate(EVERYTHING, plain(margin=None)))
 
 
+def test_a_line_whose_number_is_unknown_is_the_worst_and_is_blamed():
+    steps = "[{id: thin, under: 20, then: {severity: warning}}, {id: thinner, under: 10, then: {severity: block}}]"
+    policy_set = policies(discounts=f"ladders: [{{id: floor, over: line.margin, steps: {steps}}}]")
+    known = LineFacts(line_id="1", margin=Decimal(15))
+    [violation] = evaluate(policy_set, plain(lines=(known,))).violations
+    assert (violation.policy_id, violation.actual, violation.line_ids) == ("thin", Decimal(15), ("1",))
+    [violation] = evaluate(policy_set, plain(lines=(known, LineFacts(line_id="2")))).violations
+    assert (violation.policy_id, violation.actual, violation.line_ids) == ("thinner", None, ("2",))
+    assert violation.facts_read == (FactRead("line.margin", None, Safe.HIGHER),)
+    assert evaluate(policy_set, plain(lines=())).violations == ()
+
+
 def test_a_ladder_counts_only_the_lines_it_is_about():
     saas = LineFacts(
         line_id="1", category="saas", discount=Decimal(10), margin=Decimal(20), cost=Decimal(0), net=Decimal(9)

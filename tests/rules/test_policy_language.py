@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.policy.compiling import Trend, compiled, trends
+from cpq.policy.compiling import column, compiled
 from cpq.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
 from cpq.policy.language import (
     DEPTH_MAX,
@@ -22,6 +22,7 @@ from cpq.policy.language import (
     read_condition,
 )
 from cpq.policy.nodes import Kind
+from cpq.policy.trends import Trend, trends
 from tests.rules.policies import AFTER, BEFORE, quotes
 
 LINES = (
@@ -48,8 +49,35 @@ QUOTE = QuoteFacts(
 )
 
 
+LINE_PARTS = [
+    "line.discount > 20",
+    "5 >= line.discount",
+    "line.margin < 10",
+    'line.category == "saas"',
+    'line.category in {"saas", ""}',
+    "line.net > line.cost",
+    "line.attributes.export_controlled",
+    "line.attributes.hp > 30",
+    "net > 500000000",
+    "margin < 10",
+    "line.net * 2 > net",
+    "line.quantity > 0 and line.net / line.quantity > 100000",
+    "(line.margin if has_term else line.discount) > 30",
+    "true",
+]
+line_conditions = st.recursive(
+    st.sampled_from(LINE_PARTS),
+    lambda inner: (
+        st.builds("not ({})".format, inner)
+        | st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner)
+        | st.builds("({}) and ({}) and ({})".format, inner, inner, inner)
+    ),
+    max_leaves=5,
+)
+
+
 def value(text: str, facts: QuoteFacts = QUOTE, scope: Scope = AFTER) -> Any:
-    environment = FactsEnvironment(facts, {"EUR": Decimal("1.10")}, frozenset({"net_30"}))
+    environment = FactsEnvironment(facts, {"EUR": Decimal("1.10")}, ("net_30",))
     return compiled(read(text, scope))(environment, None)
 
 
@@ -327,7 +355,7 @@ def test_any_text_is_a_condition_or_is_refused(text: str):
 def test_before_pricing_there_is_one_line_and_no_lines():
     node = read_condition('line.category == "saas" and line.quantity >= 10 and segment == "smb"', BEFORE)
     run = compiled(node)
-    environment = FactsEnvironment(QUOTE, {}, frozenset())
+    environment = FactsEnvironment(QUOTE, {}, ())
     assert [run(environment, line) for line in LINES] == [True, False]
     assert refusal("net > 1", BEFORE).message == "there is no fact net"
     assert refusal("line.discount > 1", BEFORE).message == "there is no fact line.discount"
@@ -385,11 +413,34 @@ def test_a_fact_a_condition_rises_with_never_silences_it_by_growing(facts: Quote
         assert after or not before
 
 
+@given(text=line_conditions)
+def test_the_canonical_text_means_the_same_and_is_its_own(text: str):
+    scope = replace(AFTER, has_line=True)
+    assert read(canonical(text), scope) == read(text, scope)
+    assert canonical(canonical(text)) == canonical(text)
+
+
 def test_layout_and_digit_groups_do_not_change_the_canonical_text():
     assert canonical("net>100_000  and\n segment=='a'") == canonical("net > 100000 and segment == 'a'")
+    written = 'any( line . net>1_000 for line in lines if line.sku in{"a",  "b c"} )and not(net<-1)'
+    assert canonical(written) == (
+        'any(line.net > 1000 for line in lines if line.sku in {"a", "b c"}) and not (net < - 1)'
+    )
     assert canonical("net > 0.1") != canonical("net > 0.1000000000000000055")
 
 
 def test_an_attribute_may_be_declared_without_a_value_for_its_absence():
     scope = replace(AFTER, attributes={"hp": Declared(Kind.NUMBER)})
     assert value("any(line.attributes.hp > 30 for line in lines)", scope=scope) is None
+
+
+@given(text=line_conditions, facts=quotes)
+def test_all_lines_at_once_are_each_line_by_itself(text: str, facts: QuoteFacts):
+    node = read_condition(text, replace(AFTER, has_line=True))
+    environment = FactsEnvironment(facts, {"EUR": Decimal("1.10")}, ("net_30",))
+    each = [compiled(node)(environment, line) for line in facts.lines]
+    assert list(column(node)(environment)) == each
+    expected = {"any": True if True in each else None if None in each else False}
+    expected["all"] = False if False in each else None if None in each else True
+    for fold, answer in expected.items():
+        assert value(f"{fold}({text} for line in lines)", facts) is answer

@@ -122,6 +122,22 @@ def test_a_file_of_the_wrong_shape_is_refused_where_it_goes_wrong(text: str, lin
     assert ("discounts.yaml", line, column, message) in problems(discounts=text)
 
 
+@pytest.mark.parametrize("is_backwards", [False, True])
+def test_a_long_chain_of_named_conditions_is_refused_and_hurts_nobody(is_backwards: bool):
+    names = range(3000)
+    chain = [f"  c{number}: {f'not c{number - 1}' if number else 'net > 1'}" for number in names]
+    text = "define:\n" + "\n".join(chain[::-1] if is_backwards else chain) + "\n"
+    assert {found[3].partition("more than ")[2] for found in problems(discounts=text)} == {"100 levels deep"}
+    short = "define:\n" + "\n".join(chain[:50]) + "\n" + rules("c49")
+    assert policies(discounts=short).rules[0].when.reads.keys() == {"net"}
+
+
+def test_a_condition_that_doubles_with_every_name_is_refused_in_no_time():
+    doubling = "\n".join(f"  c{n}: {' or '.join([f'c{n - 1}'] * 99) if n else 'net > 1'}" for n in range(50))
+    [found] = problems(discounts=f"define:\n{doubling}\n" + rules("c49 and net > 1"))
+    assert found[1:] == (4, 7, "with its named conditions it has more than 2000 parts")
+
+
 def test_the_nearest_word_is_offered_for_fields_roles_and_values():
     text = "rules:\n  - {id: a, when: true, wen: 1, then: {severity: blok}}\n"
     assert [found["nearest"] for found in details(discounts=text)] == [["when"], ["block"]]
@@ -367,6 +383,37 @@ def test_any_text_is_read_or_refused_with_a_place(text: str):
     else:
         place = root.mark.line, root.mark.column
     assert place >= (1, 1)
+
+
+@st.composite
+def damaged_files(draw: st.DrawFn) -> dict[str, str]:
+    """The shipped files with a piece of one of them cut out, doubled, or replaced."""
+    file = draw(st.sampled_from(sorted(SHIPPED_TEXTS)))
+    text = SHIPPED_TEXTS[file]
+    start = draw(st.integers(0, len(text) - 1))
+    end = draw(st.integers(start, min(start + 40, len(text))))
+    new = draw(
+        st.sampled_from(["", text[start:end] * 2, "- ", ": ", "[", "{", "0", "'", "null", "a: b\n", "\n"])
+        | st.text(max_size=5)
+    )
+    return SHIPPED_TEXTS | {file: text[:start] + new + text[end:]}
+
+
+@given(texts=damaged_files())
+def test_a_damaged_file_loads_or_is_refused_with_places_inside_it(texts: dict[str, str]):
+    try:
+        build(texts)
+    except CpqError as error:
+        refused = error
+    else:
+        return
+    assert refused.code is Code.CONFIGURATION_INVALID
+    found = refused.details["problems"]
+    assert isinstance(found, list)
+    for problem in found:
+        lines = texts[problem["file"]].splitlines()
+        assert 1 <= problem["line"] <= len(lines) + 1
+        assert problem["column"] >= 1
 
 
 RELAID = {

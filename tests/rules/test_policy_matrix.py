@@ -1,6 +1,7 @@
 """The shipped policies: the demo matrix at its exact boundaries, and a rate for everything the sample sells."""
 
 import csv
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,13 +13,14 @@ import yaml
 from cpq.catalog.files import read_rows
 from cpq.errors import Code, CpqError
 from cpq.money import Rounding
+from cpq.policy.cases import run_cases
 from cpq.policy.deciding import FactRead, Safe, Violation, evaluate
 from cpq.policy.describing import json_schema
 from cpq.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, combined_discount, share
 from cpq.policy.loading import load, run_tests
 from cpq.policy.shapes import FILES, PartPeriods, Severity, TaxRounding
 from tests.make import SAMPLE
-from tests.rules.policies import SHIPPED
+from tests.rules.policies import SHIPPED, policies
 
 POLICIES = load(SHIPPED)
 LINE = LineFacts(
@@ -226,3 +228,12 @@ def test_line_and_quote_discount_add_up_to_one_share_of_the_regular_price(line: 
 def test_a_share_of_nothing_is_nothing():
     assert share(Decimal(5), Decimal(0)) == 0
     assert share(Decimal(1), Decimal(8)) == Decimal("12.5")
+
+
+def test_the_examples_of_the_readme_load_and_pass():
+    text = (SHIPPED / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    guards = "".join(block for block in blocks if not block.startswith("decisions"))
+    assert len(policies(discounts=guards).rules) == 1
+    [cases] = [block for block in blocks if block.startswith("decisions")]
+    assert all(result.is_passed for result in run_cases(POLICIES, {"readme_test.yaml": cases}))

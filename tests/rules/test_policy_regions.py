@@ -49,7 +49,7 @@ facts = st.builds(
 
 
 def holds(text: str, quote: QuoteFacts) -> bool:
-    return bool(compiled(read_condition(text, AFTER))(FactsEnvironment(quote, {}, frozenset()), None))
+    return bool(compiled(read_condition(text, AFTER))(FactsEnvironment(quote, {}, ()), None))
 
 
 @given(text=conditions, quote=facts)

@@ -94,7 +94,7 @@ def odoo_negative(case: dict) -> Decimal:
     """A quote has no negative lines; the table of taxes does not mind them."""
     taxes = TaxTable({"standard": percent(10)}, "group", MinorUnit("USD", "half_up"))
     for amount in case["input"]["lines"]:
-        taxes.add("standard", micro(amount), 0, 1)
+        taxes.add("standard", micro(amount))
     return from_micro(taxes.groups()[0].tax)
 
 

@@ -122,7 +122,7 @@ def test_bundles_within_bundles_within_bundles_come_to_an_end():
 
 def test_every_sample_bundle_goes_together_by_itself():
     rows = [row for row in read_rows(SAMPLE, "products") if row.section == "products"]
-    stored = [(part.values["id"], one) for part in prepare_products(rows, {}, "main").ready for one in part.relations]
+    stored = [(part.id, one) for part in prepare_products(rows, {}, "main").ready for one in part.relations]
     declared = [ProductRelation(id_, Relation(one["kind"]), one["other_id"], one["quantity"]) for id_, one in stored]
     bundles = sorted({relation.product_id for relation in declared if relation.kind is COMPONENT})
     assert bundles

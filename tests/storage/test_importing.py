@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from cpq.app import App
 from cpq.catalog.importing import BATCH
-from cpq.catalog.preparing import SourceRow
+from cpq.catalog.preparing import PRODUCT_COLUMNS, SourceRow
 from cpq.errors import CpqError
 from cpq.schema import product
 from tests import make
@@ -170,6 +170,10 @@ def test_a_file_of_many_batches_goes_in_as_a_whole_and_names_its_bad_rows(app: A
         (2 * BATCH + 1, "id"),
         (3 * BATCH + 2, "product_type"),
     ]
+
+
+def test_a_prepared_product_fills_every_column_of_its_table():
+    assert {*PRODUCT_COLUMNS, "tenant_id", "created_at", "updated_at"} == set(product.c.keys())
 
 
 def test_categories_are_known_by_small_letters_however_they_are_written(app: App):
