@@ -22,11 +22,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cpq.errors import Code, CpqError
-from cpq.money import MINOR_DIGITS
+from cpq.money import readable
 from mcp_facade.prompts import PROMPT_NAME
 
 PIPE_WIDTH = 10_000
 CALL_TIMEOUT_SECONDS = 30
+TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 
 Body = dict[str, Any]
 
@@ -172,6 +173,72 @@ async def heal_an_error(demo: Demo) -> None:
     _show_page(demo, await demo.call(advice["tool"], **advice["arguments"]))
 
 
+async def create_a_quote(demo: Demo) -> None:
+    """The worked example of the contract; with its own key, so that a second demo finds the same quote again."""
+    if (demo.kept.get("plan") or {}).get("id") != "prod_pro_v2":
+        return
+    demo.heading("Create the quote: 150 seats for a year")
+    asked = {
+        "account_id": "acct_acme_001",
+        "line_items": [{"product_id": "prod_pro_v2", "quantity": 150}],
+        "term_months": 12,
+        "idempotency_key": "demo-pro-plan-150",
+    }
+    made = await demo.call("quote_create", **asked)
+    demo.kept["quote"] = made
+    _show_lines(demo, made["line_items"], made["currency"], price="unit_price", amount="subtotal")
+    demo.say(f"{made['quote_id']}, version {made['version']}, {made['status']}")
+    again = await demo.call("quote_create", **asked)
+    demo.say(f"The same key again: {again['quote_id']}, the same quote, and nothing was made twice.")
+
+
+async def read_the_quote(demo: Demo) -> None:
+    if "quote" not in demo.kept:
+        return
+    demo.heading("Read back what was stored")
+    found = await demo.call("quote_get", quote_id=demo.kept["quote"]["quote_id"])
+    header = found["quote"]
+    demo.say(f"{header['account_name']}, {header['term_months']} months, {header['payment_terms']}")
+    demo.say(f"valid until {header['valid_until']}, priced: {found['pricing']['priced_at'] or 'not yet'}")
+
+
+async def price_the_quote(demo: Demo) -> None:
+    if "quote" not in demo.kept:
+        return
+    demo.heading("Price it with 10 % off, and hear what the policies say")
+    priced = await demo.call("quote_price", quote_id=demo.kept["quote"]["quote_id"], requested_discount_pct=10)
+    currency = demo.kept["quote"]["currency"]
+    _show_lines(demo, priced["line_pricing"], currency, price="unit_price", amount="line_total")
+    totals = [(name.replace("_", " "), _amount(priced["pricing"][name], currency)) for name in TOTALS]
+    demo.table(("", f"{currency}#"), totals)
+    for violation in priced["policy_violations"]:
+        demo.say(f"{violation['policy_name']}: {violation['description']}", style="yellow")
+        demo.say(f"allowed {violation['threshold']}, asked {violation['actual']}; {_needs(violation)}", style="yellow")
+    said = {True: "yes", False: "no"}
+    demo.say(f"approval required: {said[priced['approval_required']]}; stored: {said[priced['stored']]}")
+
+
+async def list_the_quotes(demo: Demo) -> None:
+    if "quote" not in demo.kept:
+        return
+    demo.heading("List the account's quotes")
+    page = await demo.call("quote_list", account_id=demo.kept["quote"]["account_id"], limit=5)
+    columns = ("quote", "version#", "account", "status", "total#", "", "valid until")
+    rows = [
+        (
+            item["id"],
+            item["version"],
+            item["account_name"],
+            item["status"],
+            _amount(item["total"], item["currency"]),
+            item["currency"],
+            item["valid_until"],
+        )
+        for item in page["items"]
+    ]
+    demo.table(columns, rows)
+
+
 async def read_the_resource(demo: Demo) -> None:
     demo.heading("Read the same product as a resource")
     product = await demo.read(f"product://{demo.kept['product']['id']}")
@@ -198,6 +265,10 @@ STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     get_a_product,
     show_prices,
     heal_an_error,
+    create_a_quote,
+    read_the_quote,
+    price_the_quote,
+    list_the_quotes,
     read_the_resource,
     get_the_prompt,
 )
@@ -245,6 +316,25 @@ def _show_page(demo: Demo, page: Body) -> None:
         demo.say(page["hint"], style="yellow")
 
 
+def _show_lines(demo: Demo, lines: Sequence[Body], currency: str, *, price: str, amount: str) -> None:
+    rows = [
+        (
+            line["product_name"],
+            line["quantity"],
+            _amount(line[price], currency),
+            _amount(line[amount], currency),
+            currency,
+        )
+        for line in lines
+    ]
+    demo.table(("product", "quantity#", f"{price.replace('_', ' ')}#", f"{amount.replace('_', ' ')}#", ""), rows)
+
+
+def _needs(violation: Body) -> str:
+    role = violation["required_approver_role"]
+    return f"a {role.replace('_', ' ')} must approve" if role else str(violation["severity"])
+
+
 def _kind(tool: Any) -> str:
     return "reads" if tool.annotations and tool.annotations.read_only_hint else "writes"
 
@@ -261,11 +351,7 @@ def _choices(option: Body) -> str:
 
 
 def _amount(number: object, currency: str) -> str:
-    """With the currency's own digits, and more where the price has more."""
-    exact = Decimal(str(number))
-    exponent = exact.normalize().as_tuple().exponent
-    digits = max(MINOR_DIGITS[currency], -exponent if isinstance(exponent, int) else 0)
-    return f"{exact:,.{digits}f}"
+    return readable(Decimal(str(number)), currency)
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

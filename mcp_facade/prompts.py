@@ -13,17 +13,29 @@ _CHECK = """with include_relationships: check specs, options, what it requires o
 _ASK = """if `approval_required`: with a justification a manager can decide on. Only a person can approve. Do not work
    around a refusal: change the offer and price it again."""
 
+_PRICE = """the engine computes the price; a discount on the whole goes into requested_discount_pct. Read
+   `policy_violations` and `approval_required`; pricing again with another discount is free."""
+
 STEPS = (
     ("catalog_search", "find each product by words, SKU or category. Keep the `id`s."),
     ("catalog_get", _CHECK),
-    ("quote_create", "one call with all lines and an idempotency_key."),
-    ("quote_get", "read back what was stored."),
-    ("quote_price", "the engine computes the price; a requested discount goes here. Read `policy_violations`."),
+    ("quote_create", "one call with all lines, term_months for what recurs, and an idempotency_key."),
+    ("quote_get", "read back what was stored: lines, dates, totals."),
+    ("quote_price", _PRICE),
     ("approval_request", _ASK),
     ("approval_status", "now and then, until nothing is pending."),
     ("quote_pdf", "once nothing is pending."),
+    ("quote_list", "whenever you need a quote again: by account and status, newest first."),
 )
 """The recommended order. A client is told only of the tools it has."""
+
+
+EXAMPLE = """\
+For example, 150 seats of prod_pro_v2 at 10 USD a year for acct_acme_001, 12 months, with 10 % off:
+quote_create {"account_id": "acct_acme_001", "term_months": 12, "line_items": [{"product_id": "prod_pro_v2", "quantity":
+150}], "idempotency_key": "acme-seats-1"} answers a quote_id and the subtotal 1500; quote_price with that quote_id and
+{"requested_discount_pct": 10} answers subtotal 1500, discount 150, total 1350, and the policy that 10 % breaks."""
+"""Shown with the order when the client has the tools in it."""
 
 
 def instructions(tools: Collection[str]) -> str:
@@ -42,8 +54,9 @@ def recommended_order(tools: Collection[str], wish: str) -> str:
     about = f"The customer's wish: {wish.strip()}\n\n" if wish.strip() else ""
     known = [(name, text) for name, text in STEPS if name in tools]
     steps = "\n".join(f"{number}. {name}: {text}" for number, (name, text) in enumerate(known, 1))
+    example = f"\n{EXAMPLE}\n" if {"quote_create", "quote_price"} <= set(tools) else ""
     return f"""{about}Take this to a quote with the Quotewright tools, in this order:
 
 {steps}
-
+{example}
 If a call fails, read `details`: it names the argument and usually the next call. Retry writes with the same key."""

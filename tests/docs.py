@@ -4,7 +4,10 @@ import json
 import re
 from pathlib import Path
 
+import click
+
 from cpq.access import PERMISSIONS, Permission
+from cpq.cli import root
 from cpq.config import Settings
 from cpq.errors import Code
 from cpq.policy.describing import facts_table, json_schema
@@ -30,7 +33,37 @@ def readme_tables() -> dict[str, str]:
     roles = [["role", *(permission.value for permission in Permission)]]
     for role, rights in PERMISSIONS.items():
         roles.append([f"`{role}`", *("yes" if permission in rights else "" for permission in Permission)])
-    return {"tools": _table(tools), "errors": _table(errors), "settings": _table(settings), "roles": _table(roles)}
+    return {
+        "tools": _table(tools),
+        "errors": _table(errors),
+        "commands": _table([["command", "does"], *_commands()]),
+        "settings": _table(settings),
+        "roles": _table(roles),
+    }
+
+
+def _commands() -> list[list[str]]:
+    """Every command that does something, with its arguments and the first sentence of its help."""
+    rows: list[list[str]] = []
+
+    def walk(path: str, command: click.Command) -> None:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                assert inner is not None
+                walk(f"{path} {name}", inner)
+            return
+        arguments = [part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)]
+        said = " ".join((command.help or "").split("\n\n")[0].split())
+        rows.append([f"`{' '.join([path, *arguments])}`", said])
+
+    walk("cpq", root)
+    return rows
+
+
+def _is_argument(part: click.Parameter) -> bool:
+    return isinstance(part, click.Argument)
 
 
 def with_tables(text: str, tables: dict[str, str]) -> str:

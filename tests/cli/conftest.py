@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,11 @@ from typing import Any
 import pytest
 
 from cpq.cli import main
+
+try:
+    import pysqlite3 as sqlite_driver
+except ImportError:
+    import sqlite3 as sqlite_driver
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,11 @@ def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
 
 def query(home: Path, statement: str, *values: object) -> list[Any]:
-    """Look into the database, or change it behind the product's back."""
-    connection = sqlite3.connect(home / "quotewright.db")
+    """Look into the database, or change it behind the product's back.
+
+    With the product's own driver: of two copies of SQLite in one process, either drops the locks of the other.
+    """
+    connection = sqlite_driver.connect(home / "quotewright.db")
     try:
         with connection:
             return connection.execute(statement, values).fetchall()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from cpq.app import open_app
-from cpq.config import Settings, read_settings
+from cpq.config import Settings, read_settings, shipped
 from tests.cli.conftest import Run, query
 from tests.make import Tools, import_dicts
 
@@ -174,7 +175,14 @@ def test_every_version_is_proven_on_either_database(store: Settings, run: Run):
         (2, "draft", 2),
     ]
     whole = json.loads(cpq("quote", "replay", "--all", "--json").out)
-    assert (whole["quotes"], whole["versions"], whole["lines"], whole["proofs"]) == (2, 3, 7, [])
+    assert whole == {
+        "quotes": 2,
+        "versions": 3,
+        "lines": 7,
+        "catalog_moved_on": 0,
+        "policies_moved_on": 0,
+        "proofs": [],
+    }
     assert "Proven: 1 version of 1 quote, 1 line." in cpq("quote", "replay", quote_id).out
 
 
@@ -197,6 +205,19 @@ def test_a_catalogue_that_moved_on_is_no_fault(home: Path, tools: Tools, run: Ru
     assert "Moved on since, which is no fault: 1 of another catalogue." in ran.out
     proof = json.loads(run("quote", "replay", quote_id, "--json").out)["proofs"][0]
     assert (proof["has_same_catalog"], proof["has_same_policies"]) == (False, True)
+
+
+def test_policies_that_moved_on_are_no_fault(
+    home: Path, tools: Tools, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    quote_id = worked_example(tools)
+    folder = shutil.copytree(shipped("policies"), tmp_path / "policies")
+    terms = (folder / "terms.yaml").read_text(encoding="utf-8")
+    (folder / "terms.yaml").write_text(terms.replace("validity_days: 30", "validity_days: 31"), encoding="utf-8")
+    monkeypatch.setenv("CPQ_POLICIES_DIR", str(folder))
+    ran = run("quote", "replay", quote_id)
+    assert ran.code == 0
+    assert "Moved on since, which is no fault: 1 under other policies." in ran.out
 
 
 TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -120,7 +120,16 @@ def test_no_color_leaves_no_escape_codes(home: Path, run: Run, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     "arguments",
-    [["token", "list"], ["token", "roles"], ["audit", "show"], ["audit", "verify"], ["doctor"]],
+    [
+        ["token", "list"],
+        ["token", "roles"],
+        ["audit", "show"],
+        ["audit", "verify"],
+        ["doctor"],
+        ["quote", "list"],
+        ["quote", "show", "Q-none"],
+        ["quote", "replay", "--all"],
+    ],
     ids=" ".join,
 )
 def test_every_read_command_speaks_json(home: Path, run: Run, arguments: list[str]):
@@ -218,8 +227,20 @@ def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path):
     assert "Sample data: loaded." in ran.stdout
     assert "NOT_FOUND: There is no product 'Pro Plan'." in ran.stdout
     assert "prod_pro_v2" in ran.stdout
-    assert "\nDone: 10 steps, " in ran.stdout
+    assert "\nDone: 14 steps, " in ran.stdout
     assert "\x1b" not in ran.stdout
+
+
+def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quote(empty_home: Path):
+    ran = [subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False) for _ in range(2)]
+    lines = [[line.split() for line in one.stdout.splitlines()] for one in ran]
+    for shown in lines:
+        assert ["Pro", "Plan", "150", "10.00", "1,500.00", "USD"] in shown
+        assert ["Pro", "Plan", "150", "9.00", "1,350.00", "USD"] in shown
+        assert ["discount", "total", "150.00"] in shown
+        assert ["total", "1,350.00"] in shown
+        assert ["approval", "required:", "yes;", "stored:", "yes"] in shown
+    assert query(empty_home, "SELECT count(*), sum(total) FROM quote") == [(1, 1_350_000_000)]
 
 
 def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, run: Run):
@@ -229,4 +250,5 @@ def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_
     ran = subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "Chair (CH-1), simple" in ran.stdout
+    assert "quote_create {" not in ran.stdout
     assert query(empty_home, "SELECT id FROM product") == [("chair",)]
