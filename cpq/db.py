@@ -153,6 +153,7 @@ class Tx:
     effects: Effects
     settings: Settings
     policies: PolicySet
+    sees_margin: bool
 
     def new_id(self, prefix: str) -> str:
         return self.effects.new_id(prefix)
@@ -254,17 +255,23 @@ class _driver:  # noqa: N801 - used like a function
         self._text = text
 
     def __enter__(self) -> Any:
-        self._cursor = self._connection.connection.cursor()
+        dialect: Any = self._connection.dialect
+        try:
+            self._cursor = self._connection.connection.cursor()
+        except dialect.loaded_dbapi.Error as error:
+            self._raise(error, None)
         return self._cursor
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is not None:
+            self._raise(error, self._cursor)
         self._cursor.close()
-        if error is None:
-            return
+
+    def _raise(self, error: BaseException, cursor: Any) -> None:
         dialect: Any = self._connection.dialect
         driver_error = dialect.loaded_dbapi.Error
         if isinstance(error, driver_error):
-            is_lost = dialect.is_disconnect(error, self._connection.connection.dbapi_connection, self._cursor)
+            is_lost = dialect.is_disconnect(error, self._connection.connection.dbapi_connection, cursor)
             if is_lost:
                 self._connection.invalidate(error)
             raise sa.exc.DBAPIError.instance(
@@ -465,7 +472,7 @@ def _postgres_engine(settings: Settings) -> Engine:
             "keepalives_count": 2,
             "tcp_user_timeout": 3000,
             "options": f"-c lock_timeout=5000 -c statement_timeout={timeout_ms} "
-            f"-c idle_in_transaction_session_timeout={timeout_ms} -c timezone=UTC",
+            f"-c idle_in_transaction_session_timeout={timeout_ms} -c timezone=UTC -c datestyle=ISO",
         },
     )
 

@@ -204,6 +204,7 @@ quote = _table(
     Index(None, "tenant_id", "created_at"),
     Index(None, "tenant_id", "account_id", "created_at"),
     Index(None, "tenant_id", "status", "created_at"),
+    Index(None, "tenant_id", "status", "expires_at"),
 )
 """The root: one row a quote, changed by every command. Status, total and validity are those of its current version."""
 
@@ -213,6 +214,7 @@ quote_version = _table(
     _whole("version"),
     _text("status"),
     _text("reason", nullable=True),
+    _text("deal_id", nullable=True),
     Column("term_months", sa.Integer, nullable=True),
     Column("start_date", Day, nullable=True),
     Column("end_date", Day, nullable=True),

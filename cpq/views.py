@@ -256,6 +256,7 @@ class OptionSetTotals(TypedDict):
     discount_total: Amount
     tax_total: Amount
     total: Amount
+    line_pricing: list[LinePrice]
 
 
 class PricedQuoteView(TypedDict):

@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from cpq.catalog.rows import QUANTITY_MAX
 from cpq.errors import CpqError, bad_field
@@ -66,6 +66,16 @@ def _flag(value: object) -> object:
 def _listed(value: object) -> object:
     """A list; also one that arrives as JSON text."""
     if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            return read_json(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _object(value: object) -> object:
+    """An object of single values; also one that arrives as JSON text."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             return read_json(value)
         except (ValueError, RecursionError):
@@ -162,26 +172,36 @@ Key = Annotated[
 Attributes = Annotated[
     dict[Word, Annotated[Annotated[str, Field(max_length=1000)] | bool | Decimal, BeforeValidator(_scalar)]],
     Field(max_length=100),
+    BeforeValidator(_object),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Listed = BeforeValidator(_listed)
 """For lists: understands one that was sent as JSON text."""
 
 
-class RampStep(BaseModel):
-    """A stretch of a ramp: so many months with a quantity of their own, or a higher price."""
+class Part(BaseModel):
+    """A part of an argument. Many clients send null for what they leave out."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        if isinstance(value, dict) and None in value.values():
+            return {name: part for name, part in value.items() if part is not None}
+        return value
+
+
+class RampStep(Part):
+    """A stretch of a ramp: so many months with a quantity of their own, or a higher price."""
 
     months: Months
     quantity: Annotated[Quantity | None, Field(description="The line's own quantity when left out.")] = None
     uplift_pct: Annotated[Percentage, Field(description="How much the price rises for this stretch.")] = 0
 
 
-class LineItem(BaseModel):
+class LineItem(Part):
     """One line of a quote."""
-
-    model_config = ConfigDict(extra="forbid")
 
     product_id: Annotated[Identifier, Field(description="From catalog_search.")]
     quantity: Annotated[Quantity, Field(description="How many.")]

@@ -98,6 +98,10 @@ def import_rows(app: App, rows: Callable[[], Any]) -> catalog.ImportReport:
     return reports[-1]
 
 
+def write(app: App, work: Callable[[Tx], dict[str, Any]]) -> None:
+    app.write(app.new_call(OPERATOR), Command("test", Permission.ADMINISTER), work)
+
+
 def product_row(**values: Any) -> dict[str, Any]:
     """A product that can be imported, with whatever the test cares about."""
     number = next(_numbers)

@@ -1,7 +1,7 @@
 """Quotes for tests: made through the tools, put into any state, counted, and proven from the stored rows alone."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from cpq import pricing
+from cpq import db, pricing
 from cpq.app import App
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
@@ -58,20 +58,34 @@ def stored(app: App) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @contextmanager
+def watched_statements(see: Callable[[str], None]) -> Iterator[None]:
+    """Calls `see` with every statement before it is run, whether SQLAlchemy runs it or the driver itself."""
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        see(statement)
+
+    enter = db._driver.__enter__
+
+    def enter_seen(driver: Any) -> Any:
+        see(driver._text)
+        return enter(driver)
+
+    sa.event.listen(Engine, "before_cursor_execute", note)
+    db._driver.__enter__ = enter_seen  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        db._driver.__enter__ = enter  # type: ignore[method-assign]
+        sa.event.remove(Engine, "before_cursor_execute", note)
+
+
+@contextmanager
 def counted_statements() -> Iterator[list[str]]:
     """The statements that this thread sends meanwhile; the audit of reads follows later in a thread of its own."""
     seen: list[str] = []
     mine = threading.get_ident()
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        if threading.get_ident() == mine:
-            seen.append(statement)
-
-    sa.event.listen(Engine, "before_cursor_execute", note)
-    try:
+    with watched_statements(lambda statement: seen.append(statement) if threading.get_ident() == mine else None):
         yield seen
-    finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
 
 
 def exact(number: Any) -> Decimal:

@@ -236,14 +236,19 @@ _KNOWN_PRICES = _Known()
 def _products(tx: Tx, ids: Collection[str]) -> dict[str, ProductFacts]:
     """The products without their prices. Their relationships are part of the content that is hashed."""
     mine = _mine(tx, ids)
-    known = _KNOWN_PRODUCTS.all_of(row[0] for row in _PRODUCT_HASHES.rows(tx.connection, **mine))
-    if known is None:
+    hashes = {row[0] for row in _PRODUCT_HASHES.rows(tx.connection, **mine)}
+    known = _KNOWN_PRODUCTS.all_of(hashes)
+    while known is None:
         relations: dict[str, list[Relation]] = {}
         for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
             relations.setdefault(product_id, []).append(Relation._make(relation))
         rows = _PRODUCTS.rows(tx.connection, **mine)
-        known = [ProductFacts._make((*row, tuple(relations.get(row[0], ())), ())) for row in rows]
-        _KNOWN_PRODUCTS.keep({product.content_hash: product for product in known})
+        found = [ProductFacts._make((*row, tuple(relations.get(row[0], ())), ())) for row in rows]
+        # Each statement may see what others committed meanwhile; relationships belong to the hashes around them.
+        before, hashes = hashes, {product.content_hash for product in found}
+        if before == hashes:
+            _KNOWN_PRODUCTS.keep({product.content_hash: product for product in found})
+            known = found
     return {product.id: product for product in known}
 
 

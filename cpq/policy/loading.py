@@ -10,8 +10,8 @@ from cpq.policy.cases import CaseResult, run_cases
 from cpq.policy.document import BYTES_MAX, Problem
 from cpq.policy.model import PolicySet
 
-Stamp = tuple[tuple[str, int, int, int], ...]
-"""Name, time of change, size and inode of every policy file: whatever edits a file changes one of them."""
+Stamp = tuple[tuple[str, int, int, int, int], ...]
+"""Name, times of change, size and inode of every policy file: whatever touches a file changes one of them."""
 
 TEST_SUFFIX = "_test.yaml"
 
@@ -38,7 +38,7 @@ def stamp(directory: Path) -> Stamp:
             status = path.stat()
         except FileNotFoundError:
             continue  # Removed while we looked; the listing of the next look differs.
-        found.append((path.name, status.st_mtime_ns, status.st_size, status.st_ino))
+        found.append((path.name, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
     return tuple(found)
 
 

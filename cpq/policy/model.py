@@ -182,6 +182,10 @@ class PolicySet:
                 found.append(rule.adjustment)
         return tuple(found)
 
+    def tax_rates(self, zone: str) -> Mapping[str, Decimal]:
+        """The rates of a zone in percent, by tax category; none for a zone that no file names."""
+        return self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*") or {}
+
     def tax_rate(self, zone: str, category: str) -> Decimal:
         """The rate in percent; a zone or category without one is an error, never 0."""
         rates = self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*")

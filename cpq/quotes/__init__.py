@@ -13,13 +13,14 @@ from cpq.pricing import request as pricing_request
 from cpq.quotes import storing, viewing
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
-from cpq.quotes.deciding import Verdict, decide
+from cpq.quotes.deciding import Verdict, decide, described
 from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
 from cpq.quotes.recording import record
 from cpq.quotes.replaying import Proof, replay
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
+from cpq.text import canonical_json
 from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved, amount
 
 __all__ = [
@@ -62,11 +63,11 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
         version = _next_version(tx, quote_id)
         storing.add_version(tx, quote_id, version, composed, priced_at=tx.now)
     elif found.version.priced_at is not None and _is_same(found, composed):
-        return viewing.priced(found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
+        return viewing.priced(tx, found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
     else:
         storing.replace_version(tx, quote_id, version, composed, priced_at=tx.now)
     found = storing.settle(tx, found, version, composed)
-    return viewing.priced(found, composed, verdict, priced_at=tx.now, outcome="changed")
+    return viewing.priced(tx, found, composed, verdict, priced_at=tx.now, outcome="changed")
 
 
 def update(
@@ -86,7 +87,7 @@ def update(
     draft = changed_draft(before, changes, quote_id)
     if changes.add_lines:
         require_few_lines(len(draft.lines), tx.settings.quote_lines_max, "/add_lines")
-    if draft == before:
+    if draft == before and canonical_json(_written(draft)) == canonical_json(_written(before)):
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
     storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=None)
@@ -94,9 +95,9 @@ def update(
     return viewing.moved(found, "Quote changed; price it again.", warnings=composed.advice)
 
 
-def revise(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
+def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
-    found = _open(tx, quote_id, expected_version)
+    found = _open(tx, quote_id, expected_version, expected_edit)
     if found.version.status != "rejected":
         after(found.status, Move.REVISE, quote_id, found.root.version)
     composed = _recompose(tx, quote_id, found.as_draft())
@@ -108,7 +109,7 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
 
 def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_key: str | None = None) -> CreatedQuote:
     """A new draft with the same lines and terms, for the same or another account. Approvals do not come along."""
-    draft = storing.load(tx, quote_id).as_draft(requested_discount=0)
+    draft = storing.load(tx, quote_id, for_update=True).as_draft(requested_discount=0)
     draft = replace(draft, account_id=account_id or draft.account_id)
     lines = tuple(replace(line, number=number) for number, line in enumerate(draft.lines, 1))
     try:
@@ -118,9 +119,11 @@ def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_k
     return _add(tx, composed, idempotency_key)
 
 
-def cancel(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
+def cancel(
+    tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None, reason: str | None = None
+) -> QuoteMoved:
     """End the current version. Where an earlier one was sent, that one is current again; else the quote is over."""
-    found = _open(tx, quote_id, expected_version)
+    found = _open(tx, quote_id, expected_version, expected_edit)
     after(found.status, Move.CANCEL, quote_id, found.root.version)
     storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=reason)
     sent = _sent_version(tx, quote_id)
@@ -132,12 +135,12 @@ def cancel(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None =
     return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, is current again.")
 
 
-def send(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
+def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Mark the current version as sent to the customer; the version sent before it is superseded.
 
     A draft can be sent when it is priced, complete, and no policy asks for an approval; else it must be approved.
     """
-    found = _open(tx, quote_id, expected_version)
+    found = _open(tx, quote_id, expected_version, expected_edit)
     status = after(found.status, Move.SEND, quote_id, found.root.version)
     if found.status == "draft":
         _require_sendable(tx, found)
@@ -152,7 +155,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
-    """The customer takes the sent version; of several option sets, one. The others are void."""
+    """The customer takes the sent version; of several option sets, one. The others are void, and so is a revision."""
     found = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
     draft = found.as_draft()
     chosen = _chosen_set(draft, option_set)
@@ -168,14 +171,24 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
     storing.move_version(
         tx, quote_id, found.version.version, status="accepted", option_set=chosen, reason=reason, **changes
     )
-    return _conclude(tx, found, "accepted", "Quote accepted.")
+    sent = found.version.version
+    if found.root.version != sent:
+        dropped = f"version {sent} was accepted"
+        storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=dropped)
+    now = storing.load(tx, quote_id, version=sent)
+    storing.move(tx, found, **_of_version(now.version), status="accepted")
+    return viewing.moved(storing.load(tx, quote_id), "Quote accepted.")
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
-    """The customer does not take the sent version."""
+    """The customer does not take the sent version. A revision that is open stays open."""
     found = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
-    storing.move_version(tx, quote_id, found.version.version, status="declined", reason=reason)
-    return _conclude(tx, found, "declined", "Quote declined.")
+    sent = found.version.version
+    storing.move_version(tx, quote_id, sent, status="declined", reason=reason)
+    storing.move(tx, found, **({"status": "declined"} if sent == found.root.version else {}))
+    return viewing.moved(
+        storing.load(tx, quote_id), "Quote declined." if sent == found.root.version else f"Version {sent} declined."
+    )
 
 
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
@@ -200,7 +213,7 @@ def _evaluate(tx: Tx, found: Quote, requested_discount: int) -> PricedQuoteView:
     priced = [pricing.price(request._replace(requested_discount=requested_discount)) for request in requests]
     draft = found.as_draft(requested_discount=requested_discount)
     verdict = _verdict(tx, draft, priced)
-    return viewing.evaluated(found, [row.option_set for row in records], priced, verdict)
+    return viewing.evaluated(tx, found, [row.option_set for row in records], priced, verdict)
 
 
 def _verdict(tx: Tx, draft: Draft, priced: list[pricing.PricedQuote]) -> Verdict:
@@ -241,13 +254,18 @@ def _is_same(found: Quote, composed: Composition) -> bool:
     )
 
 
+def _written(draft: Draft) -> list[object]:
+    """The free values of its lines, for a comparison in which true is not 1."""
+    return [line.attributes for line in draft.lines]
+
+
 def _next_version(tx: Tx, quote_id: str) -> int:
     """One more than any there was: a revision that was cancelled keeps its number."""
     return max(storing.statuses(tx, quote_id)) + 1
 
 
 def _of_version(version: AnyRow) -> dict[str, object]:
-    return {name: getattr(version, name) for name in ("version", "total", "valid_until", "expires_at")}
+    return {name: getattr(version, name) for name in ("version", "deal_id", "total", "valid_until", "expires_at")}
 
 
 def _sent_version(tx: Tx, quote_id: str) -> int | None:
@@ -270,8 +288,8 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
         first = verdict.blocking[0]
         raise CpqError(
             Code.POLICY_BLOCKED,
-            f"{first.policy_name}: {first.description}",
-            policy_violations=[dict(violation) for violation in verdict.view()],
+            f"{first.policy_name}: {described(tx, first)}",
+            policy_violations=[dict(violation) for violation in verdict.view(tx)],
             next_call=next_call("quote_price", quote_id=found.id),
         )
     if verdict.approval_required:
@@ -279,7 +297,7 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
             Code.CONFLICT,
             "A policy asks for an approval of this version before it is sent.",
             field="/quote_id",
-            policy_violations=[dict(violation) for violation in verdict.view()],
+            policy_violations=[dict(violation) for violation in verdict.view(tx)],
             next_call=next_call("approval_request", quote_id=found.id, justification="Say why this deal deserves it."),
         )
 
@@ -294,7 +312,18 @@ def _price_again(found: Quote) -> dict[str, object]:
 def _require_complete(tx: Tx, found: Quote) -> None:
     draft = found.as_draft()
     ids = {line.product_id for line in draft.lines}
-    missing = broken_relations(draft, facts.product_facts(tx, ids, currency=draft.currency, buyer=None))
+    products = facts.product_facts(tx, ids, currency=draft.currency, buyer=None)
+    for product in products.values():
+        if not product.active:
+            raise CpqError(
+                Code.CONFLICT,
+                f"{product.name} ({product.id}) is no longer sold.",
+                field="/quote_id",
+                next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version)
+                if found.status != "draft"
+                else next_call("quote_get", quote_id=found.id),
+            )
+    missing = broken_relations(draft, products)
     if missing:
         raise CpqError(
             Code.CONFIGURATION_INVALID,
@@ -353,14 +382,3 @@ def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
             allowed=names,
         )
     return option_set
-
-
-def _conclude(tx: Tx, found: Quote, status: str, message: str) -> QuoteMoved:
-    """The customer has spoken: the version that was sent is the quote, and a revision in the making is dropped."""
-    sent = found.version.version
-    if found.root.version != sent:
-        reason = f"version {sent} was {status}"
-        storing.move_version(tx, found.id, found.root.version, status="cancelled", reason=reason)
-    now = storing.load(tx, found.id, version=sent)
-    storing.move(tx, found, **_of_version(now.version), status=status)
-    return viewing.moved(storing.load(tx, found.id), message)

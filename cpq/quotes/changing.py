@@ -36,7 +36,8 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
     for position, (id_, values) in enumerate(changes.change_lines):
         _require_line(f"/change_lines/{position}/line_id", id_, by_id, quote_id)
         by_id[id_] = replace(by_id[id_], **values)
-    kept = [line for id_, line in by_id.items() if id_ not in changes.remove_lines]
+    removed = set(changes.remove_lines)
+    kept = [line for id_, line in by_id.items() if id_ not in removed]
     last = max(line.number for line in draft.lines)
     added = [replace(line, number=last + place) for place, line in enumerate(changes.add_lines, 1)]
     if not kept and not added:

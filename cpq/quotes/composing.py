@@ -26,6 +26,7 @@ from cpq.quotes.life import end_of_day, local_day
 from cpq.text import canonical_json, digest
 
 PROBLEMS_MAX = 50
+OPTION_SETS_MAX = 20
 MODELS_MAX = 2_000
 CODE_ORDER = (
     Code.VALIDATION_ERROR,
@@ -123,15 +124,15 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     buyer = facts.account_facts(tx, draft.account_id)
     product_ids = {line.product_id for line in draft.lines}
     products = facts.product_facts(tx, product_ids, currency=draft.currency, buyer=buyer)
-    problems = [*_account_problems(draft.account_id, buyer), *_term_problems(tx, draft)]
+    problems = [*_account_problems(draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
     choices: dict[int, Mapping[str, str]] = {}
     for index, line in enumerate(draft.lines):
-        problems += _line_problems(index, line, products.get(line.product_id), choices)
+        problems += _line_problems(index, line, products, choices)
     if buyer is None:
         _refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
-    problems += _unpriced(tx, draft, request)
+    problems += [*_unpriced(tx, draft, request), *_untaxed(tx, draft, request, buyer)]
     _refuse(problems, problems_max)
     request = _with_adjustments(tx, draft, request, buyer, products)
     sets = tuple(_price(name, request, draft) for name in _in_order(draft))
@@ -156,14 +157,14 @@ def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tupl
 
     Each option set is looked at by itself: what excludes each other may well be offered side by side.
     """
+    if not draft.option_sets and _goes_together(products):
+        return ()
     relations = [
         configuring.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
         for product in products.values()
         for r in product.relations
         if r.kind in _BINDING
     ]
-    if all(_holds_plainly(relation, products) for relation in relations):
-        return ()
     found: dict[str, None] = {}
     for name in draft.option_sets or [""]:
         inside = (line for line in draft.lines if line.option_set in (None, name))
@@ -175,11 +176,14 @@ def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tupl
 _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
 
 
-def _holds_plainly(relation: configuring.ProductRelation, products: Mapping[str, ProductFacts]) -> bool:
-    """What needs no counting: a component brings itself, one of the required is there, nothing excluded is."""
-    if relation.kind is Relation.EXCLUDES:
-        return relation.other_id not in products
-    return relation.kind is Relation.COMPONENT or (relation.quantity == 1 and relation.other_id in products)
+def _goes_together(products: Mapping[str, ProductFacts]) -> bool:
+    """Seen without counting: nothing is excluded, and of what is required one is wanted and there."""
+    return all(
+        (r.kind != "excludes" or r.product_id not in products)
+        and (r.kind != "requires" or (r.quantity == 1 and r.product_id in products))
+        for product in products.values()
+        for r in product.relations
+    )
 
 
 def _in_order(draft: Draft) -> list[str]:
@@ -191,7 +195,11 @@ def _in_order(draft: Draft) -> list[str]:
 def _price(name: str, request: Request, draft: Draft) -> PricedSet:
     if name:
         inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
-        request = request._replace(lines=tuple(line for line in request.lines if line.id in inside))
+        lines = tuple(line for line in request.lines if line.id in inside)
+        named = {line.product_id for line in lines}
+        named |= {part.product_id for id_ in named for part in request.products[id_].components}
+        products = {id_: product for id_, product in request.products.items() if id_ in named}
+        request = request._replace(lines=lines, products=products)
     priced = pricing.price(request)
     return PricedSet(
         name,
@@ -210,7 +218,6 @@ def _request(
     choices: Mapping[int, Mapping[str, str]],
 ) -> Request:
     terms_ = tx.policies.terms
-    categories = {row.tax_category for product in products.values() for row in product.rows}
     return Request(
         currency=draft.currency,
         as_of=local_day(tx.now, buyer.time_zone).isoformat(),
@@ -220,9 +227,7 @@ def _request(
         ),
         products={id_: product.for_pricing for id_, product in products.items()},
         price_books=buyer.price_books,
-        tax_rates={
-            category: to_micro(tx.policies.tax_rate(buyer.tax_zone, category)) for category in sorted(categories)
-        },
+        tax_rates=_tax_rates(tx, buyer, products),
         tax_status=buyer.tax_status,
         tax_note=buyer.tax_note,
         term_months=draft.term_months,
@@ -235,6 +240,13 @@ def _request(
     )
 
 
+def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> dict[str, int]:
+    """The rates that there are. One that is missing matters only when the price that wins is taxed by it."""
+    categories = {row.tax_category for product in products.values() for row in product.rows}
+    known = tx.policies.tax_rates(buyer.tax_zone)
+    return {category: to_micro(known[category]) for category in sorted(categories) if category in known}
+
+
 def _with_adjustments(
     tx: Tx, draft: Draft, request: Request, buyer: AccountFacts, products: Mapping[str, ProductFacts]
 ) -> Request:
@@ -244,7 +256,7 @@ def _with_adjustments(
     environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
-        inputs = LineInputs(**line_inputs(asked, products[asked.product_id], billing_period(request, asked.product_id)))
+        inputs = LineInputs(**line_inputs(asked, products, billing_period(request, asked.product_id)))
         found = tx.policies.adjustments_within(environment, inputs)
         if not found:
             lines.append(line)
@@ -261,7 +273,7 @@ def _with_adjustments(
 def quote_inputs(tx: Tx, draft: Draft, buyer: AccountFacts) -> QuoteInputs:
     return QuoteInputs(
         currency=draft.currency,
-        term_months=None if draft.term_months is None else Decimal(draft.term_months),
+        term_months=_months(draft),
         payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
         segment=buyer.segment,
         region=buyer.region,
@@ -269,7 +281,17 @@ def quote_inputs(tx: Tx, draft: Draft, buyer: AccountFacts) -> QuoteInputs:
     )
 
 
-def line_inputs(line: DraftLine, product: ProductFacts, period: str) -> dict[str, Any]:
+def _months(draft: Draft) -> Decimal | None:
+    """How long the quote runs; a month that has begun counts."""
+    if draft.end_date is None or draft.start_date is None or draft.term_months is not None:
+        return None if draft.term_months is None else Decimal(draft.term_months)
+    end = draft.end_date + timedelta(days=1)
+    months = terms.whole_months(draft.start_date, end)
+    return Decimal(months + (terms.add_months(draft.start_date, months) < end))
+
+
+def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: str) -> dict[str, Any]:
+    product = products[line.product_id]
     return {
         "line_id": str(line.number),
         "product_id": product.id,
@@ -278,9 +300,24 @@ def line_inputs(line: DraftLine, product: ProductFacts, period: str) -> dict[str
         "product_type": product.product_type,
         "quantity": Decimal(line.quantity),
         "billing_period": period,
-        # What the catalogue says of a product cannot be unsaid on a line.
-        "attributes": {**line.attributes, **product.attributes} if line.attributes else product.attributes,
+        "attributes": _attributes(line, product, products),
     }
+
+
+def _attributes(line: DraftLine, product: ProductFacts, products: Mapping[str, ProductFacts]) -> Mapping[str, Any]:
+    """What the catalogue says of a product, its options as they were chosen or left at their default, and its parts.
+
+    A note on a line is no fact: it can neither unsay what the catalogue says nor add to it. A bundle is whatever one of
+    its components is: export-controlled when one of them is.
+    """
+    components = [
+        products[r.product_id] for r in product.relations if r.kind == "component" and r.product_id in products
+    ]
+    if not product.options and not components:
+        return product.attributes
+    chosen = _model(product).check(line.attributes).choices if product.options else {}
+    inside = {name: True for component in components for name, value in component.attributes.items() if value is True}
+    return {**chosen, **product.attributes, **inside}
 
 
 def billing_period(request: Request, product_id: str) -> str:
@@ -323,6 +360,22 @@ def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     return [*problems, *_end_problems(tx, draft)]
 
 
+def _set_problems(draft: Draft) -> list[CpqError]:
+    """Every set is priced and stored with all the lines that the sets share."""
+    names = draft.option_sets
+    if len(names) <= OPTION_SETS_MAX:
+        return []
+    index = next(index for index, line in enumerate(draft.lines) if line.option_set == names[OPTION_SETS_MAX])
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"A quote has at most {OPTION_SETS_MAX} option sets, not {len(names)}.",
+            field=f"/line_items/{index}/option_set",
+            maximum=OPTION_SETS_MAX,
+        )
+    ]
+
+
 def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     if draft.end_date is None:
         return []
@@ -348,9 +401,10 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
 
 
 def _line_problems(
-    index: int, line: DraftLine, product: ProductFacts | None, choices: dict[int, Mapping[str, str]]
+    index: int, line: DraftLine, products: Mapping[str, ProductFacts], choices: dict[int, Mapping[str, str]]
 ) -> list[CpqError]:
     at = f"/line_items/{index}"
+    product = products.get(line.product_id)
     if product is None:
         return [
             CpqError(
@@ -360,7 +414,16 @@ def _line_problems(
                 next_call=next_call("catalog_search", query=line.product_id[:64]),
             )
         ]
-    problems = []
+    problems = [
+        CpqError(
+            Code.CONFLICT,
+            f"{product.name} ({product.id}) holds {part.product_id}, which is no longer sold.",
+            field=f"{at}/product_id",
+            next_call=next_call("catalog_search", category=product.category),
+        )
+        for part in product.relations
+        if part.kind == "component" and part.product_id in products and not products[part.product_id].active
+    ]
     if not product.active:
         substitute = next((r.product_id for r in product.relations if r.kind == "substitute"), None)
         call = next_call("catalog_get", product_id=substitute) if substitute else None
@@ -426,6 +489,29 @@ def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
             currency=draft.currency,
             allowed=known.get(lacking[line.product_id], []),
             next_call=next_call("catalog_get", product_id=lacking[line.product_id]),
+        )
+        for index, line in enumerate(draft.lines)
+        if line.product_id in lacking
+    ]
+
+
+def _untaxed(tx: Tx, draft: Draft, request: Request, buyer: AccountFacts) -> list[CpqError]:
+    """Lines that are taxed by a rate nobody has set: an error, never 0."""
+    lacking: dict[str, str] = {}
+    for id_, product in request.products.items():
+        for part in (id_, *(component.product_id for component in product.components)):
+            row = next(filter(None, reversed(choose(request, part))), None) if part in request.products else None
+            if row is None or row.tax_category in request.tax_rates:
+                continue
+            if buyer.tax_status == "taxable" or row.tax_included:
+                lacking.setdefault(id_, row.tax_category)
+    return [
+        CpqError(
+            Code.CONFIGURATION_INVALID,
+            f"There is no tax rate for {lacking[line.product_id]!r} in the zone {buyer.tax_zone}.",
+            field=f"/line_items/{index}/product_id",
+            allowed=sorted(tx.policies.tax_rates(buyer.tax_zone)),
+            hint="Sales operations add it to tax.yaml.",
         )
         for index, line in enumerate(draft.lines)
         if line.product_id in lacking

@@ -23,19 +23,35 @@ class Verdict:
         self.approval_required = any(violation.required_approver_role for violation in violations)
         self.blocking = [violation for violation in violations if violation.severity == "block"]
 
-    def view(self) -> list[PolicyViolation]:
+    def view(self, tx: Tx) -> list[PolicyViolation]:
+        """For the caller: whoever may not see margins is not told one, nor what a cost can be reckoned from."""
         return [
             {
                 "policy_id": violation.policy_id,
                 "policy_name": violation.policy_name,
                 "severity": violation.severity,
-                "description": violation.description,
+                "description": described(tx, violation),
                 "threshold": violation.threshold,
-                "actual": violation.actual,
+                "actual": None if _is_hidden(tx, violation) else violation.actual,
                 "required_approver_role": violation.required_approver_role,
             }
             for violation in self.violations
         ]
+
+
+def described(tx: Tx, violation: Violation) -> str:
+    """Why a policy speaks, in as much as the caller may know."""
+    if not _is_hidden(tx, violation):
+        return violation.description
+    role = violation.required_approver_role
+    return "Cost or margin is not within its limit" + (f"; {role} has to approve." if role else ".")
+
+
+def _is_hidden(tx: Tx, violation: Violation) -> bool:
+    return not tx.sees_margin and any(read.name.removeprefix("line.") in _SECRET for read in violation.facts_read)
+
+
+_SECRET = {"margin", "cost"}
 
 
 def decide(
@@ -81,13 +97,13 @@ def _facts(
         discount_off_list=from_micro(priced.discount_off_list),
         margin=_known(priced.margin),
         validity_days=Decimal(tx.policies.terms.validity_days),
-        lines=tuple(_line_facts(line, asked[line.id], products[line.product_id]) for line in priced.lines),
+        lines=tuple(_line_facts(line, asked[line.id], products) for line in priced.lines),
     )
 
 
-def _line_facts(line: PricedLine, asked: DraftLine, product: ProductFacts) -> LineFacts:
+def _line_facts(line: PricedLine, asked: DraftLine, products: Mapping[str, ProductFacts]) -> LineFacts:
     return LineFacts(
-        **line_inputs(asked, product, line.billing_period),
+        **line_inputs(asked, products, line.billing_period),
         unit_price=from_micro(unit_price(line.net, line.quantity)),
         regular=from_micro(line.regular),
         net=from_micro(line.net),

@@ -40,7 +40,7 @@ class Quote:
         asked = {
             "account_id": self.root.account_id,
             "currency": self.root.currency,
-            "deal_id": self.root.deal_id,
+            "deal_id": version.deal_id,
             "term_months": version.term_months,
             "start_date": version.start_date,
             "end_date": version.end_date if version.term_months is None else None,
@@ -195,6 +195,7 @@ def choose_amounts(tx: Tx, quote_id: str, version: int, priced: PricedQuote) -> 
 def _terms(composed: Composition) -> dict[str, Any]:
     draft, priced = composed.draft, composed.priced
     return {
+        "deal_id": draft.deal_id,
         "term_months": draft.term_months,
         "start_date": draft.start_date,
         "end_date": composed.end_date,

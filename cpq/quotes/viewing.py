@@ -49,7 +49,7 @@ def detail(tx: Tx, found: Quote, *, include_pricing: bool) -> QuoteDetail:
             "edit": root.edit,
             "account_id": root.account_id,
             "account_name": root.account_name,
-            "deal_id": root.deal_id,
+            "deal_id": chosen.deal_id,
             "status": status,
             "reason": chosen.reason,
             "currency": root.currency,
@@ -129,22 +129,22 @@ def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str |
 
 
 def priced(
-    found: Quote, composed: Composition, verdict: Verdict, *, priced_at: datetime, outcome: str
+    tx: Tx, found: Quote, composed: Composition, verdict: Verdict, *, priced_at: datetime, outcome: str
 ) -> PricedQuoteView:
     """The answer to a price that is stored."""
     names = {id_: product.name for id_, product in composed.products.items()}
     sets = [(one.name, one.priced) for one in composed.sets]
-    view = _priced(found, names, sets, verdict, priced_at)
+    view = _priced(tx, found, names, sets, verdict, priced_at)
     return {**view, "stored": True, "outcome": outcome, "fingerprint": composed.fingerprint}
 
 
 def evaluated(
-    found: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], verdict: Verdict
+    tx: Tx, found: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], verdict: Verdict
 ) -> PricedQuoteView:
     """The answer to a price that is not stored: the fingerprint is that of what stays stored."""
     products = {row.product_id: row.product_name for row in found.lines}
     sets = list(zip(names, priced_sets, strict=True))
-    view = _priced(found, products, sets, verdict, found.version.priced_at)
+    view = _priced(tx, found, products, sets, verdict, found.version.priced_at)
     return {**view, "stored": False, "outcome": "no_change", "fingerprint": found.version.fingerprint}
 
 
@@ -219,6 +219,7 @@ def _summary(tx: Tx, row: AnyRow, account_name: str) -> QuoteSummary:
 
 
 def _priced(
+    tx: Tx,
     found: Quote,
     names: Mapping[str, str],
     sets: Sequence[tuple[str, PricedQuote]],
@@ -226,19 +227,15 @@ def _priced(
     priced_at: datetime | None,
 ) -> PricedQuoteView:
     selected = sets[0][1]
-    seen: dict[int, PricedLine] = {}
-    for _, one in sets:
-        for line in one.lines:
-            seen.setdefault(int(line.id), line)
     view: PricedQuoteView = {
         "quote_id": found.id,
         "version": found.root.version,
         "edit": found.root.edit,
         "status": found.status,
         "pricing": _totals(selected, priced_at),
-        "line_pricing": [_line_price(found.id, number, seen[number], names) for number in sorted(seen)],
+        "line_pricing": [_line_price(found.id, line, names) for line in selected.lines],
         "approval_required": verdict.approval_required,
-        "policy_violations": verdict.view(),
+        "policy_violations": verdict.view(tx),
         "stored": False,
         "outcome": "no_change",
         "fingerprint": "",
@@ -252,6 +249,7 @@ def _priced(
                 "discount_total": amount(one.discount_total),
                 "tax_total": amount(one.tax_total),
                 "total": amount(one.total),
+                "line_pricing": [_line_price(found.id, line, names) for line in one.lines],
             }
             for position, (name, one) in enumerate(sets)
         ]
@@ -268,9 +266,9 @@ def _totals(one: PricedQuote, priced_at: datetime | None) -> Totals:
     }
 
 
-def _line_price(quote_id: str, number: int, line: PricedLine, names: Mapping[str, str]) -> LinePrice:
+def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str]) -> LinePrice:
     return {
-        "line_id": line_id(quote_id, number),
+        "line_id": line_id(quote_id, int(line.id)),
         "product_id": line.product_id,
         "product_name": names[line.product_id],
         "quantity": line.quantity,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from cpq import catalog, quotes
 from cpq.access import Permission
@@ -25,6 +25,7 @@ from mcp_facade.arguments import (
     Months,
     Notes,
     Page,
+    Part,
     Percentage,
     Quantity,
     SearchText,
@@ -38,13 +39,14 @@ QuoteId = Annotated[Identifier, Field(description="The quote.")]
 ExpectedVersion = Annotated[
     Version, Field(description="The `version` you last read; when the quote has moved on, nothing is done.")
 ]
+ExpectedEdit = Annotated[
+    Version | None, Field(description="The `edit` you last read: also refuses when the same draft was changed.")
+]
 Reason = Annotated[Annotated[Notes, Field(max_length=2000)] | None, Field(description="Why, in a sentence.")]
 
 
-class LineChange(BaseModel):
+class LineChange(Part):
     """What to set on one line; what is left out stays."""
-
-    model_config = ConfigDict(extra="forbid")
 
     line_id: Identifier
     quantity: Quantity | None = None
@@ -80,9 +82,7 @@ def quote_update(
     *,
     quote_id: QuoteId,
     expected_version: ExpectedVersion,
-    expected_edit: Annotated[
-        Version | None, Field(description="The `edit` you last read: also refuses when the same draft was changed.")
-    ] = None,
+    expected_edit: ExpectedEdit = None,
     add_lines: Annotated[list[LineItem], Field(max_length=LINES_MAX, description="New lines."), Listed] = [],  # noqa: B006
     change_lines: Annotated[
         list[LineChange], Field(max_length=LINES_MAX, description="Fields to set on lines."), Listed
@@ -124,13 +124,15 @@ def quote_update(
 
 
 @tool(title="Revise a quote", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
-def quote_revise(tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion) -> QuoteMoved:
+def quote_revise(
+    tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, expected_edit: ExpectedEdit = None
+) -> QuoteMoved:
     """Open the next version of a quote as a draft, with the same lines and terms at today's prices.
 
     A version that was sent stays valid until the new one is sent; cancelling the new one leaves it as it was. Then
     change it with quote_update and price it with quote_price.
     """
-    return quotes.revise(tx, quote_id, expected_version=expected_version)
+    return quotes.revise(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit)
 
 
 @tool(title="Clone a quote", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
@@ -156,21 +158,30 @@ def quote_clone(
     is_destructive=True,
     subject="quote_id",
 )
-def quote_cancel(tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, reason: Reason = None) -> QuoteMoved:
+def quote_cancel(
+    tx: Tx,
+    *,
+    quote_id: QuoteId,
+    expected_version: ExpectedVersion,
+    expected_edit: ExpectedEdit = None,
+    reason: Reason = None,
+) -> QuoteMoved:
     """Cancel the current version of a quote that is still open.
 
     Where an earlier version was sent, that one holds again; otherwise the quote is over for good.
     """
-    return quotes.cancel(tx, quote_id, expected_version=expected_version, reason=reason)
+    return quotes.cancel(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit, reason=reason)
 
 
 @tool(title="Mark a quote as sent", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
-def quote_send(tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion) -> QuoteMoved:
+def quote_send(
+    tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, expected_edit: ExpectedEdit = None
+) -> QuoteMoved:
     """Record that the current version went to the customer; a version sent before is superseded.
 
     The version must be priced and complete. One that needs approval must be approved first: approval_request.
     """
-    return quotes.send(tx, quote_id, expected_version=expected_version)
+    return quotes.send(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit)
 
 
 @tool(title="Record acceptance", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")

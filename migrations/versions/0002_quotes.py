@@ -44,6 +44,7 @@ def upgrade() -> None:
     op.create_index("ix_quote_tenant_id_created_at", "quote", ["tenant_id", "created_at"])
     op.create_index("ix_quote_tenant_id_account_id_created_at", "quote", ["tenant_id", "account_id", "created_at"])
     op.create_index("ix_quote_tenant_id_status_created_at", "quote", ["tenant_id", "status", "created_at"])
+    op.create_index("ix_quote_tenant_id_status_expires_at", "quote", ["tenant_id", "status", "expires_at"])
 
     op.create_table(
         "quote_version",
@@ -52,6 +53,7 @@ def upgrade() -> None:
         sa.Column("version", _WHOLE, nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("deal_id", sa.Text(), nullable=True),
         sa.Column("term_months", sa.Integer(), nullable=True),
         sa.Column("start_date", db.Day(), nullable=True),
         sa.Column("end_date", db.Day(), nullable=True),

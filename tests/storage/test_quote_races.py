@@ -19,7 +19,7 @@ from cpq.app import App, open_app
 from cpq.config import Settings
 from tests import make
 from tests.make import Tools
-from tests.quoting import ACME, SEATS, assert_sound, new_quote, sent_quote, status_of, stored
+from tests.quoting import ACME, SEATS, assert_sound, new_quote, sent_quote, status_of, stored, watched_statements
 
 TWINS = 16
 PROCESSES = 4
@@ -268,15 +268,11 @@ def die_at(settings: Settings, stage: str, arguments: dict[str, Any], channel: C
         channel.send(stage)
         signal.pause()
 
-    def before_statement(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        if stage in statement:
-            halt()
-
     app = open_app(settings)
-    sa.event.listen(Engine, "before_cursor_execute", before_statement)
     if stage == "COMMIT":
         sa.event.listen(Engine, "commit", halt)
-    Tools(app)("quote_create", **arguments)
+    with watched_statements(lambda statement: halt() if stage in statement else None):
+        Tools(app)("quote_create", **arguments)
     halt()
 
 

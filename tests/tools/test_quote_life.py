@@ -103,9 +103,10 @@ class Model:
     def conclude(self, status: str) -> None:
         assert self.sent is not None
         sent, self.edit = self.sent, self.edit + 1
-        self.now.status = "cancelled"
+        if status == "accepted":
+            self.now.status = "cancelled"
+            self.current = sent
         self.versions[sent].status = status
-        self.current = sent
 
 
 ACTIONS = (

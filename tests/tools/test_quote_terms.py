@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.access import Principal, Role
 from cpq.app import App, open_app
 from cpq.config import Settings, shipped
 from cpq.quotes.life import end_of_day, local_day
@@ -250,7 +251,8 @@ def test_q24_of_several_option_sets_the_worst_margin_speaks(app: App, tools: Too
     rows = [{**price, "product_id": row["id"], "cost": cost} for row, cost in zip(made, costs, strict=True)]
     make.import_dicts(app, "prices", *rows)
     lines = [{"product_id": row["id"], "quantity": 1, "option_set": f"s{n}"} for n, row in enumerate(made)]
-    priced = tools("quote_price", quote_id=new_quote(tools, *lines))
+    manager = Tools(app, principal=Principal("maria", "human", frozenset({Role.SALES_MANAGER})))
+    priced = manager("quote_price", quote_id=new_quote(tools, *lines))
     assert [(v["policy_id"], v["actual"]) for v in priced["policy_violations"]] == [("margin_floor_finance", 2)]
 
 

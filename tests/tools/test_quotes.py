@@ -490,7 +490,7 @@ def test_q12_a_call_leaves_one_record_that_names_the_quote(app: App, tools: Tool
 def test_a_quote_takes_as_many_statements_however_many_lines_it_has(tools: Tools, pair: tuple[int, int]):
     products = ["prod_fc150", "prod_tk240v", "prod_qmb30", "prod_pro_v2", "prod_oil_screw"]
     counts = []
-    new_quote(tools)
+    new_quote(tools, *({"product_id": product, "quantity": 1} for product in products))
     for size in pair:
         lines = [{"product_id": products[n % len(products)], "quantity": n % 50 + 1} for n in range(size)]
         calls = []

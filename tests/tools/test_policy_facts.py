@@ -1,0 +1,250 @@
+"""What the policies are told of a quote is what is sold: nothing on a line can hide, unsay or invent it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from cpq.access import Principal, Role
+from cpq.app import App, open_app
+from cpq.catalog import facts
+from cpq.config import Settings, shipped
+from cpq.db import Tx
+from tests import make
+from tests.make import Tools
+from tests.quoting import ACME, SEATS, new_quote, sent_quote, status_of
+
+TERMS = """
+  needs_review: {type: boolean, absent: true}
+  refurbished: {type: boolean, absent: false}
+  hazard: {type: boolean, absent: false}
+"""
+APPROVALS = """
+  - id: review_legal
+    when: any(line.attributes.needs_review for line in lines)
+    then: {severity: approval_required, role: legal, message: "review"}
+  - id: hazard_legal
+    when: any(line.attributes.hazard for line in lines)
+    then: {severity: approval_required, role: legal, message: "hazard"}
+  - id: long_term_finance
+    when: has_term and term_months > 36
+    then: {severity: approval_required, role: finance, message: "long"}
+"""
+PRICING = """
+  - id: refurbished_is_cheap
+    when: line.attributes.refurbished
+    then: {percentage: -40, base: list}
+"""
+MANAGER = Principal("maria", "human", frozenset({Role.SALES_MANAGER}))
+
+
+@pytest.fixture
+def tools(sqlite_template: Path, tmp_path: Path) -> Any:
+    """On SQLite with policies that read attributes; what they are told does not depend on the database."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    policies = tmp_path / "policies"
+    shutil.copytree(shipped("policies"), policies)
+    for path in policies.glob("*_test.yaml"):
+        path.unlink()
+    for name, text in (("terms", TERMS), ("approvals", APPROVALS), ("pricing", PRICING)):
+        with (policies / f"{name}.yaml").open("a") as file:
+            file.write(text)
+    settings = Settings(home=tmp_path, policies_dir=policies, rate_limit_per_minute=0)
+    app = open_app(settings)
+    plain = make.product_row(id="prod_plain", attributes={"needs_review": False})
+    option = {"hazard": {"type": "boolean", "default": True}}
+    chosen = make.product_row(
+        id="prod_chosen", product_type="configurable", attributes={"needs_review": False}, options=option
+    )
+    part = make.product_row(id="prod_part", attributes={"needs_review": False, "hazard": True})
+    bundle = make.product_row(
+        id="prod_kit",
+        product_type="bundle",
+        attributes={"needs_review": False, "hazard": False},
+        relationships=[{"kind": "component", "product_id": "prod_part"}],
+    )
+    make.import_dicts(app, "products", plain, chosen, part, bundle)
+    price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1"}
+    make.import_dicts(app, "prices", *({**price, "product_id": row["id"]} for row in (plain, chosen, part, bundle)))
+    yield Tools(app)
+    app.close()
+
+
+def priced(tools: Tools, *lines: dict[str, Any], **terms: Any) -> tuple[list[str], Any]:
+    answer = tools("quote_price", quote_id=new_quote(tools, *lines, **terms))
+    return [violation["policy_id"] for violation in answer["policy_violations"]], answer["pricing"]["total"]
+
+
+def test_q24_an_option_left_at_its_default_is_seen_like_one_that_is_chosen(tools: Tools):
+    line = {"product_id": "prod_chosen", "quantity": 1}
+    assert priced(tools, line) == priced(tools, {**line, "attributes": {"hazard": True}}) == (["hazard_legal"], 10)
+    assert priced(tools, {**line, "attributes": {"hazard": False}}) == ([], 10)
+
+
+def test_q24_a_bundle_is_what_its_components_are(tools: Tools):
+    assert priced(tools, {"product_id": "prod_kit", "quantity": 1}) == (["hazard_legal"], 10)
+
+
+def test_q24_a_note_on_a_line_neither_unsays_nor_earns_anything(tools: Tools):
+    line = {"product_id": "prod_qmb15", "quantity": 1}
+    plain = priced(tools, line)
+    assert plain[0] == ["review_legal"]
+    assert priced(tools, {**line, "attributes": {"needs_review": False, "refurbished": True}}) == plain
+
+
+def test_q24_a_term_by_its_last_day_is_as_long_as_one_by_months(tools: Tools):
+    line = {"product_id": "prod_plain", "quantity": 1}
+    by_months = priced(tools, line, term_months=60, start_date="2026-01-01")
+    by_day = priced(tools, line, term_months=None, start_date="2026-01-01", end_date="2030-12-31")
+    assert by_months == by_day == (["long_term_finance"], 10)
+
+
+def test_q24_who_may_not_see_margins_is_told_none(app: App):
+    row = make.product_row()
+    make.import_dicts(app, "products", row)
+    price = {"price_book": "list", "currency": "USD", "unit_price": "100", "cost": "95", "product_id": row["id"]}
+    make.import_dicts(app, "prices", price)
+    agent, manager = Tools(app), Tools(app, principal=MANAGER)
+    quote_id = new_quote(agent, {"product_id": row["id"], "quantity": 1})
+    told, whole = (tools("quote_price", quote_id=quote_id)["policy_violations"][0] for tools in (agent, manager))
+    assert (whole["policy_id"], whole["actual"], whole["threshold"]) == ("margin_floor_finance", 5, 10)
+    assert told["actual"] is None
+    assert "5" not in told["description"]
+    refused = agent.error("quote_send", quote_id=quote_id, expected_version=1)
+    assert refused["details"]["policy_violations"][0]["actual"] is None
+
+
+def test_a_bundle_with_a_retired_component_is_not_quoted(tools: Tools):
+    retired = make.product_row(id="prod_part", attributes={"needs_review": False, "hazard": True}, active=False)
+    make.import_dicts(tools.app, "products", retired)
+    error = tools.error("quote_create", account_id=ACME, line_items=[{"product_id": "prod_kit", "quantity": 1}])
+    assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/line_items/0/product_id")
+
+
+def test_what_was_retired_after_it_was_priced_is_not_sent(app: App):
+    row = make.product_row()
+    make.import_dicts(app, "products", row)
+    make.import_dicts(
+        app,
+        "prices",
+        {"price_book": "list", "currency": "USD", "unit_price": "1", "cost": "0", "product_id": row["id"]},
+    )
+    tools = Tools(app)
+    quote_id = new_quote(tools, {"product_id": row["id"], "quantity": 1})
+    tools("quote_price", quote_id=quote_id)
+    make.import_dicts(app, "products", {**row, "active": False})
+    assert tools.error("quote_send", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
+    assert status_of(tools, quote_id) == "draft"
+
+
+def test_a_quote_is_not_sent_when_the_same_version_was_changed_since_it_was_read(app: App):
+    tools = Tools(app)
+    quote_id = new_quote(tools)
+    seen = tools("quote_price", quote_id=quote_id)["edit"]
+    change = [{"line_id": f"{quote_id}-ql-1", "quantity": 900}]
+    tools("quote_update", quote_id=quote_id, expected_version=1, change_lines=change)
+    tools("quote_price", quote_id=quote_id)
+    error = tools.error("quote_send", quote_id=quote_id, expected_version=1, expected_edit=seen)
+    assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/expected_edit")
+
+
+def test_declining_what_was_sent_leaves_the_revision_in_the_making(app: App):
+    tools = Tools(app)
+    quote_id = sent_quote(tools)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_update", quote_id=quote_id, expected_version=2, notes="better")
+    tools("quote_decline", quote_id=quote_id, expected_version=1)
+    read = tools("quote_get", quote_id=quote_id)["quote"]
+    assert (read["version"], read["status"], read["notes"]) == (2, "draft", "better")
+    assert status_of(tools, quote_id, 1) == "declined"
+
+
+def test_the_deal_of_a_version_that_was_sent_stays_as_it_was(app: App):
+    tools = Tools(app)
+    quote_id = sent_quote(tools, deal_id="D1")
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_update", quote_id=quote_id, expected_version=2, deal_id="D2")
+    assert tools("quote_get", quote_id=quote_id)["quote"]["deal_id"] == "D2"
+    assert tools("quote_get", quote_id=quote_id, version=1)["quote"]["deal_id"] == "D1"
+    tools("quote_cancel", quote_id=quote_id, expected_version=2)
+    assert tools("quote_get", quote_id=quote_id)["quote"]["deal_id"] == "D1"
+
+
+def test_q25_the_lines_of_an_answer_are_those_of_the_selected_option_set(app: App):
+    tools = Tools(app)
+    lines = [{"product_id": "prod_oil_screw", "quantity": 2}, *({**SEATS, "option_set": name} for name in "ab")]
+    answer = tools("quote_price", quote_id=new_quote(tools, *lines), requested_discount_pct=3)
+    for one in (answer, *answer["option_sets"]):
+        totals = one.get("pricing", one)
+        assert sum(line["line_total"] for line in one["line_pricing"]) == pytest.approx(
+            totals["subtotal"] - totals["discount_total"]
+        )
+
+
+def test_q18_a_quote_has_at_most_twenty_option_sets(app: App):
+    tools = Tools(app)
+    lines = [{**SEATS, "option_set": f"s{n}"} for n in range(21)]
+    error = tools.error("quote_create", account_id=ACME, line_items=lines)
+    assert (error["code"], error["details"]["maximum"]) == ("VALIDATION_ERROR", 20)
+
+
+def test_q09_nulls_and_json_text_inside_a_line_are_understood(app: App):
+    line = {**SEATS, "discount_pct": None, "ramp": None, "notes": None, "attributes": '{"billing": "annual"}'}
+    assert (
+        Tools(app)("quote_create", account_id=ACME, term_months=12, line_items=[line])["line_items"][0]["subtotal"]
+        == 1500
+    )
+
+
+def test_q20_true_is_not_one(app: App):
+    tools = Tools(app)
+    quote_id = new_quote(tools, {"product_id": "prod_qmb15", "quantity": 1, "attributes": {"x": True}})
+    change = [{"line_id": f"{quote_id}-ql-1", "attributes": {"x": 1}}]
+    assert tools("quote_update", quote_id=quote_id, expected_version=1, change_lines=change)["outcome"] == "changed"
+    assert tools("quote_get", quote_id=quote_id)["line_items"][0]["attributes"]["x"] is not True
+
+
+def test_a_tax_rate_is_missed_only_where_the_price_that_wins_needs_it(app: App):
+    row = make.product_row()
+    make.import_dicts(app, "products", row)
+    price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1", "product_id": row["id"]}
+    old = {**price, "tax_category": "curious", "valid_to": "2020-01-01", "priority": -1}
+    make.import_dicts(app, "prices", price, old)
+    tools, line = Tools(app), {"product_id": row["id"], "quantity": 1}
+    assert tools("quote_create", account_id=ACME, line_items=[line])["line_items"][0]["subtotal"] == 10
+    make.import_dicts(app, "prices", {**price, "tax_category": "curious", "priority": 5})
+    error = tools.error("quote_create", account_id=ACME, line_items=[SEATS, line])
+    assert (error["code"], error["details"]["field"]) == ("CONFIGURATION_INVALID", "/line_items/1/product_id")
+
+
+def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App, monkeypatch: pytest.MonkeyPatch):
+    """On PostgreSQL each statement sees what others committed; an import may come between two of them."""
+    part, other = make.product_row(), make.product_row()
+    kit = make.product_row(product_type="bundle", relationships=[{"kind": "component", "product_id": part["id"]}])
+    make.import_dicts(app, "products", part, other, kit)
+    later = {**kit, "relationships": [{"kind": "component", "product_id": other["id"]}]}
+    relations = facts._RELATIONS.rows
+    imports = [later]
+
+    def with_an_import_in_between(connection: sa.Connection, **values: Any) -> list[Any]:
+        found = relations(connection, **values)
+        if imports and kit["id"] in str(values["ids"]):
+            make.import_dicts(app, "products", imports.pop())
+        return found
+
+    if not app.database.is_sqlite:
+        monkeypatch.setattr(facts._RELATIONS, "rows", with_an_import_in_between)
+    else:
+        make.import_dicts(app, "products", imports.pop())
+    seen: list[Any] = []
+
+    def look(tx: Tx) -> dict[str, Any]:
+        found = facts.product_facts(tx, [kit["id"]], currency="USD", buyer=None)
+        seen.append([relation.product_id for relation in found[kit["id"]].relations])
+        return {}
+
+    make.write(app, look)
+    make.write(app, look)
+    assert seen == [[other["id"]], [other["id"]]]
