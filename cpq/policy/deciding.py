@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from itertools import compress
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -137,17 +138,19 @@ def _may_speak(rule: Rule, environment: FactsEnvironment) -> bool:
 
 def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     actual = rule.actual.run(environment, None) if rule.actual else None
-    lines = {
-        line.line_id
-        for blames in rule.culprits
-        for line, is_to_blame in zip(environment.lines, blames(environment), strict=True)
-        if is_to_blame is not False
-    }
+    lines = {line_id for blames in rule.culprits for line_id in _blamed(blames(environment), environment)}
     reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
     sentence = rule.outcome.message or (
         f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
     )
     return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines)
+
+
+def _blamed(mask: Sequence[bool | None], environment: FactsEnvironment) -> Iterable[str]:
+    """The ids of the lines that the mask does not clear: what is unknown may be to blame."""
+    if None in mask:
+        mask = [is_to_blame is not False for is_to_blame in mask]
+    return compress(environment.line_ids, mask)
 
 
 def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:

@@ -188,6 +188,11 @@ class FactsEnvironment(dict[Any, object]):
         self.rates = rates
         self.standard_terms = standard_terms
 
+    @property
+    def line_ids(self) -> list[str]:
+        column: KnownColumn = self["column", "line.line_id"]  # type: ignore[assignment] # Columns are kept so.
+        return column.values
+
     def __missing__(self, name: object) -> object:
         value = _OF_LINES[name[0]](self, name[1]) if isinstance(name, tuple) else _DERIVED[str(name)](self)
         self[name] = value
