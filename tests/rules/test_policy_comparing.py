@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 
 from cpq.policy.building import build
-from cpq.policy.comparing import Change, ChangeKind, decision_change, differences, overview
+from cpq.policy.comparing import Change, ChangeKind, decision_change, differences
 from cpq.policy.deciding import evaluate
 from cpq.policy.facts import LineFacts, QuoteFacts
 from cpq.policy.loading import load
+from cpq.policy.telling import overview
 from tests.rules.policies import SHIPPED, quotes
 from tests.rules.test_policy_loading import SHIPPED_TEXTS
 
