@@ -133,7 +133,8 @@ def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
 
 def _rule_fields(rule: Rule) -> dict[str, str]:
     described = {"name": rule.name, "when": rule.when.text, "threshold": _text(rule.threshold)}
-    described["actual"] = rule.actual.text if rule.actual else ""
+    # What is measured is taken from the condition, unless the rule says so itself.
+    described["actual"] = rule.actual.text if rule.actual and rule.actual.text != rule.when.text else ""
     return described | _order_fields(rule.order) | _outcome_fields(rule.outcome)
 
 
