@@ -371,6 +371,12 @@ def insert_into_sqlite(
         connection.exec_driver_sql(into + ", ".join([group] * len(chunk)), values)
 
 
+def read_unmapped(connection: Connection) -> None:
+    """From now on read through SQLite's bounded cache: on a walk over the file all mapped pages count as memory."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA mmap_size=0")
+
+
 def is_transient(error: BaseException) -> bool:
     """True when the same transaction may succeed if it is run again as a whole."""
     if not isinstance(error, sa.exc.DBAPIError):

@@ -82,6 +82,11 @@ def show_json(value: object) -> None:
     click.echo(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
 
 
+def visible(text: str) -> str:
+    """Plain text: nothing that moves a terminal's cursor or turns its direction."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 class Meter:
     """Shows on stderr how far work is once it takes over a second: a bar on a terminal, else a line now and then."""
 
@@ -110,9 +115,9 @@ class Meter:
     def _begin(self, done: int, total: int | None) -> None:
         if sys.stderr.isatty():
             count = TaskProgressColumn() if total else TextColumn("{task.completed:,}")
-            self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), console=console(sys.stderr)
-            )
+            columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+            # What is printed meanwhile goes above the bar on the same terminal, and untouched into a file or a pipe.
+            self._bar = Progress(*columns, console=console(sys.stderr), redirect_stdout=sys.stdout.isatty())
             self._bar.add_task(self._what, total=total, completed=done)
             self._bar.start()
         else:
@@ -140,8 +145,4 @@ def _print_as_it_is(
 
 def _said(value: object) -> str:
     """The value as plain text: no markup, and nothing that moves a terminal's cursor or turns its direction."""
-    return _visible("" if value is None else f"{value:,}" if isinstance(value, int) else str(value))
-
-
-def _visible(text: str) -> str:
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return visible("" if value is None else f"{value:,}" if isinstance(value, int) else str(value))

@@ -94,7 +94,7 @@ def invalid(problems: Iterable[Problem]) -> CpqError:
         Code.CONFIGURATION_INVALID,
         f"{first.file}, line {first.line}, column {first.column}: {first.message}{more}",
         problems=[problem.details() for problem in ordered],
-        hint="Correct the policy; `cpq doctor` says where it is.",
+        hint="`cpq policy check` lists every problem; `cpq doctor` says which folder it is.",
     )
 
 

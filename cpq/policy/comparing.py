@@ -1,14 +1,14 @@
-"""PURE. Policy sets side by side: what a set says as a table, what changed, and whose decision would change."""
+"""PURE. Policy sets side by side: what one says that the other does not, and whose decision would change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
 
-from cpq.policy.deciding import Decision, evaluate
+from cpq.policy.deciding import Decision, evaluate_alternatives
 from cpq.policy.facts import QuoteFacts
 from cpq.policy.model import Ladder, Order, Outcome, PolicySet, PricingRule, Rule
 
@@ -20,7 +20,7 @@ class ChangeKind(StrEnum):
 
 
 class Change(NamedTuple):
-    """One field of a rule, a term or a rate. A rule that is added or removed is one change, of no field."""
+    """One field of a rule, a term or a rate. A rule that is added or removed is one change of no field, told whole."""
 
     kind: ChangeKind
     what: str
@@ -29,11 +29,36 @@ class Change(NamedTuple):
     after: str
 
 
+class Turn(StrEnum):
+    """How a decision changes; of several that fit, the first in this order."""
+
+    BLOCKED = "now blocked"
+    UNBLOCKED = "no longer blocked"
+    ASKS = "now needs approval"
+    FREE = "needs no approval any more"
+    MORE = "more approvers"
+    FEWER = "fewer approvers"
+    OTHERS = "other approvers"
+    REASONS = "the same approvers for other reasons"
+
+
 class DecisionChange(NamedTuple):
     """A quote that another set decides differently."""
 
     before: Decision
     after: Decision
+
+    @property
+    def turn(self) -> Turn:
+        if self.before.is_blocked is not self.after.is_blocked:
+            return Turn.BLOCKED if self.after.is_blocked else Turn.UNBLOCKED
+        if self.before.chains == self.after.chains:
+            return Turn.REASONS
+        if self.before.approval_required is not self.after.approval_required:
+            return Turn.ASKS if self.after.approval_required else Turn.FREE
+        if bool(self.added_roles) is bool(self.removed_roles):
+            return Turn.OTHERS
+        return Turn.MORE if self.added_roles else Turn.FEWER
 
     @property
     def added_roles(self) -> tuple[str, ...]:
@@ -44,30 +69,32 @@ class DecisionChange(NamedTuple):
         return tuple(role for role in self.before.required_roles if role not in self.after.required_roles)
 
 
-def overview(policies: PolicySet) -> list[list[str]]:
-    """Everything that can speak, in the order it would; the first row is the heading."""
-    speakers: list[tuple[Order, list[list[str]]]] = [(rule.order, [_rule_row(rule)]) for rule in policies.rules]
-    speakers += [(ladder.order, list(_ladder_rows(ladder))) for ladder in policies.ladders]
-    ordered = sorted(speakers, key=lambda speaker: speaker[0])
-    return [["policy", "speaks when", "severity", "role"], *(row for _, rows in ordered for row in rows)]
-
-
 def differences(before: PolicySet, after: PolicySet) -> list[Change]:
     """What `after` says that `before` did not; nothing when their hashes are equal."""
     if before.content_hash == after.content_hash:
         return []
     old, new = _described(before), _described(after)
-    changes = [Change(ChangeKind.REMOVED, what, "", "", "") for what in old.keys() - new.keys()]
-    changes += [Change(ChangeKind.ADDED, what, "", "", "") for what in new.keys() - old.keys()]
+    changes = [Change(ChangeKind.REMOVED, what, "", _whole(old[what]), "") for what in old.keys() - new.keys()]
+    changes += [Change(ChangeKind.ADDED, what, "", "", _whole(new[what])) for what in new.keys() - old.keys()]
     for what in old.keys() & new.keys():
         changes += _field_changes(what, old[what], new[what])
     return sorted(changes, key=lambda change: (change.what, change.field))
 
 
-def decision_change(before: PolicySet, after: PolicySet, facts: QuoteFacts) -> DecisionChange | None:
-    """The two decisions, where they ask others, block otherwise, or speak by other policies; else None."""
-    old, new = evaluate(before, facts), evaluate(after, facts)
+def decision_change(before: PolicySet, after: PolicySet, *alternatives: QuoteFacts) -> DecisionChange | None:
+    """The two decisions on a quote, where they ask others, block otherwise, or speak by other policies; else None.
+
+    Each set reads the validity that it gives itself: it is not a fact of the quote until one of them decided.
+    """
+    old, new = (evaluate_alternatives(policies, _as_valid(alternatives, policies)) for policies in (before, after))
     return DecisionChange(old, new) if _essence(old) != _essence(new) else None
+
+
+def _as_valid(alternatives: Sequence[QuoteFacts], policies: PolicySet) -> Sequence[QuoteFacts]:
+    days = policies.terms.validity_days
+    if all(facts.validity_days == days for facts in alternatives):
+        return alternatives
+    return [replace(facts, validity_days=Decimal(days)) for facts in alternatives]
 
 
 def _essence(decision: Decision) -> tuple[object, ...]:
@@ -75,25 +102,15 @@ def _essence(decision: Decision) -> tuple[object, ...]:
     return decision.chains, decision.is_blocked, sorted(spoken)
 
 
-def _rule_row(rule: Rule) -> list[str]:
-    return [rule.id, rule.when.text, rule.outcome.severity, rule.outcome.role or ""]
-
-
-def _ladder_rows(ladder: Ladder) -> Iterator[list[str]]:
-    where = f", where {ladder.where.text}" if ladder.where else ""
-    begins, ends = ("under", "down to") if ladder.is_falling else ("above", "up to")
-    bounds = [*(step.bound for step in ladder.steps[1:]), None]
-    for step, end in zip(ladder.steps, bounds, strict=True):
-        reach = f" {ends} {end}" if end is not None else ""
-        spoken = f"{ladder.over.text} {begins} {step.bound}{reach}{where}"
-        yield [step.id, spoken, step.outcome.severity, step.outcome.role or ""]
-
-
 def _field_changes(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterable[Change]:
     for field in sorted(old.keys() | new.keys()):
         before, after = old.get(field, ""), new.get(field, "")
         if before != after:
             yield Change(ChangeKind.CHANGED, what, field, before, after)
+
+
+def _whole(described: Mapping[str, str]) -> str:
+    return "; ".join(f"{field}: {text}" for field, text in described.items() if text)
 
 
 def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
@@ -116,7 +133,8 @@ def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
 
 def _rule_fields(rule: Rule) -> dict[str, str]:
     described = {"name": rule.name, "when": rule.when.text, "threshold": _text(rule.threshold)}
-    described["actual"] = rule.actual.text if rule.actual else ""
+    # What is measured is taken from the condition, unless the rule says so itself.
+    described["actual"] = rule.actual.text if rule.actual and rule.actual.text != rule.when.text else ""
     return described | _order_fields(rule.order) | _outcome_fields(rule.outcome)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from itertools import chain, compress
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -90,12 +91,21 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
             violation = _fault(ladder.id, ladder.id.replace("_", " "))
         if violation is not None:
             found.append((ladder.order, violation))
-    if not found:
-        return Decision((), (), policies.content_hash)
     found.sort(key=itemgetter(0))
-    violations = tuple(violation for _, violation in found)
-    wanted = frozenset(violation.required_approver_role for violation in violations) - {None}
-    return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)  # type: ignore[arg-type] # None is gone.
+    return _decision(policies, tuple(violation for _, violation in found))
+
+
+def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts]) -> Decision:
+    """One decision over all of them: of each policy the worst it says, because any of them could be accepted."""
+    decisions = [evaluate(policies, facts) for facts in alternatives]
+    if len(decisions) == 1:
+        return decisions[0]
+    worst: dict[str, Violation] = {}
+    for violation in chain.from_iterable(decision.violations for decision in decisions):
+        known = worst.get(violation.policy_id)
+        if known is None or _excess(violation) > _excess(known):
+            worst[violation.policy_id] = violation
+    return _decision(policies, tuple(worst.values()))
 
 
 def is_no_worse(before: FactRead, after: FactRead) -> bool:
@@ -106,6 +116,18 @@ def is_no_worse(before: FactRead, after: FactRead) -> bool:
         old, new = dict(before.value), dict(after.value)
         return old.keys() == new.keys() and all(_moved_safely(old[id_], new[id_], before.safe) for id_ in old)
     return _moved_safely(before.value, after.value, before.safe)
+
+
+def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> Decision:
+    wanted = frozenset(role for violation in violations if (role := violation.required_approver_role) is not None)
+    return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)
+
+
+def _excess(violation: Violation) -> Decimal:
+    """How far it is past its threshold, whichever side is the wrong one; what is not known may be anywhere."""
+    if violation.actual is None:
+        return Decimal("Infinity")
+    return abs(violation.actual - (violation.threshold or 0))
 
 
 def _moved_safely(before: object, after: object, safe: Safe) -> bool:
@@ -137,17 +159,19 @@ def _may_speak(rule: Rule, environment: FactsEnvironment) -> bool:
 
 def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     actual = rule.actual.run(environment, None) if rule.actual else None
-    lines = {
-        line.line_id
-        for blames in rule.culprits
-        for line, is_to_blame in zip(environment.lines, blames(environment), strict=True)
-        if is_to_blame is not False
-    }
+    lines = {line_id for blames in rule.culprits for line_id in _blamed(blames(environment), environment)}
     reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
     sentence = rule.outcome.message or (
         f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
     )
     return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines)
+
+
+def _blamed(mask: Sequence[bool | None], environment: FactsEnvironment) -> Iterable[str]:
+    """The ids of the lines that the mask does not clear: what is unknown may be to blame."""
+    if None in mask:
+        mask = [is_to_blame is not False for is_to_blame in mask]
+    return compress(environment.line_ids, mask)
 
 
 def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:

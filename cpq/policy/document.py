@@ -123,10 +123,14 @@ class Document:
         return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
+def too_large() -> str:
+    return f"a policy file has at most {BYTES_MAX // 1024**2} MB"
+
+
 def read_document(file: str, text: str) -> Document:
     """The whole file as one mapping; UnreadableError says why it is none."""
     if len(text) > BYTES_MAX:
-        raise UnreadableError(Problem(file, 1, 1, f"a policy file has at most {BYTES_MAX // 1024**2} MB"))
+        raise UnreadableError(Problem(file, 1, 1, too_large()))
     try:
         return Document(file, text, _Builder(file, text).root())
     except yaml.MarkedYAMLError as error:

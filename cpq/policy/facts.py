@@ -17,6 +17,7 @@ WORKING = Context(prec=200)
 
 LARGEST = Decimal(10) ** 30
 DECIMALS_MAX = 100
+PLAIN_LENGTH = 30
 HUNDRED = Decimal(100)
 
 
@@ -188,6 +189,11 @@ class FactsEnvironment(dict[Any, object]):
         self.rates = rates
         self.standard_terms = standard_terms
 
+    @property
+    def line_ids(self) -> list[str]:
+        column: KnownColumn = self["column", "line.line_id"]  # type: ignore[assignment] # Columns are kept so.
+        return column.values
+
     def __missing__(self, name: object) -> object:
         value = _OF_LINES[name[0]](self, name[1]) if isinstance(name, tuple) else _DERIVED[str(name)](self)
         self[name] = value
@@ -275,7 +281,10 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
 def _require_numbers(facts: LineInputs | QuoteInputs) -> None:
     for name, value in vars(facts).items():
         if type(value) is Decimal:
-            _require_bounded(name, value)
+            text = str(value)
+            # Nearly every number is written plainly and short, which bounds its size and its decimals at a glance.
+            if len(text) > PLAIN_LENGTH or "E" in text or not value.is_finite():
+                _require_bounded(name, value)
 
 
 def _require_bounded(name: str, value: Decimal) -> None:

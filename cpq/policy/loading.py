@@ -7,13 +7,15 @@ from pathlib import Path
 from cpq.errors import Code, CpqError
 from cpq.policy.building import build, invalid
 from cpq.policy.cases import CaseResult, run_cases
-from cpq.policy.document import BYTES_MAX, Problem
+from cpq.policy.document import BYTES_MAX, Problem, too_large
 from cpq.policy.model import PolicySet
+from cpq.policy.shapes import FILES
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
 """Name, times of change, size and inode of every policy file: whatever touches a file changes one of them."""
 
 TEST_SUFFIX = "_test.yaml"
+FILES_MAX = 1_000
 
 
 def load(directory: Path) -> PolicySet:
@@ -27,7 +29,13 @@ def load(directory: Path) -> PolicySet:
 
 def run_tests(directory: Path) -> list[CaseResult]:
     """Runs every case of the `*_test.yaml` files against the policies beside them."""
-    return run_cases(load(directory), _texts(directory, is_test=True))
+    return load_with_cases(directory)[1]
+
+
+def load_with_cases(directory: Path) -> tuple[PolicySet, list[CaseResult]]:
+    """The policies, and what came of every case beside them; a file of cases that cannot be read is a problem, too."""
+    policies = load(directory)
+    return policies, run_cases(policies, _texts(directory, is_test=True))
 
 
 def stamp(directory: Path) -> Stamp:
@@ -43,35 +51,50 @@ def stamp(directory: Path) -> Stamp:
 
 
 def _texts(directory: Path, *, is_test: bool) -> dict[str, str]:
-    texts, problems = {}, []
+    texts: dict[str, str] = {}
+    problems = []
     for path in _paths(directory):
         if path.name.endswith(TEST_SUFFIX) is not is_test:
             continue
-        try:
-            with path.open("rb") as file:
-                texts[path.name] = file.read(BYTES_MAX + 1).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            problems.append(Problem(path.name, line, 1, "not UTF-8 text"))
-        except OSError as error:
-            problems.append(Problem(path.name, 1, 1, f"cannot be read: {error.strerror}"))
+        # A file that means nothing to us is only named, not read.
+        found = _text(path) if is_test or path.name in FILES else ""
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            texts[path.name] = found
     if problems:
         raise invalid(problems)
     return texts
 
 
-def _paths(directory: Path) -> list[Path]:
-    if not directory.is_dir():
-        raise CpqError(
-            Code.CONFIGURATION_INVALID,
-            f"There is no folder of policies {directory.name!r}.",
-            setting="CPQ_POLICIES_DIR",
-        )
+def _text(path: Path) -> str | Problem:
     try:
-        return sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
+        if path.exists() and not path.is_file():
+            return Problem(path.name, 1, 1, "cannot be read: it is not a file")  # To open a pipe is to wait for ever.
+        with path.open("rb") as file:
+            content = file.read(BYTES_MAX + 1)
     except OSError as error:
-        raise CpqError(
-            Code.CONFIGURATION_INVALID,
-            f"The folder of policies {directory.name!r} cannot be read: {error.strerror}.",
-            setting="CPQ_POLICIES_DIR",
-        ) from error
+        return Problem(path.name, 1, 1, f"cannot be read: {error.strerror}")
+    if len(content) > BYTES_MAX:
+        return Problem(path.name, 1, 1, too_large())
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return Problem(path.name, line, 1, "not UTF-8 text")
+
+
+def _paths(directory: Path) -> list[Path]:
+    try:
+        if not directory.is_dir():
+            raise _unusable(f"There is no folder of policies {directory.name!r}.")
+        found = sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError as error:
+        raise _unusable(f"The folder of policies {directory.name!r} cannot be read: {error.strerror}.") from error
+    if len(found) > FILES_MAX:
+        raise _unusable(f"The folder of policies {directory.name!r} has more than {FILES_MAX:,} files.")
+    return found
+
+
+def _unusable(message: str) -> CpqError:
+    return CpqError(Code.CONFIGURATION_INVALID, message, setting="CPQ_POLICIES_DIR")

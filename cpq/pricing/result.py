@@ -86,9 +86,11 @@ def dump(priced: PricedQuote) -> dict[str, Any]:
     return {**priced._asdict(), "lines": [line._asdict() for line in priced.lines]}
 
 
-def load(plain: dict[str, Any]) -> PricedQuote:
+def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:
+    """What `dump` wrote; who asks only for amounts can leave out the steps, which are most of it."""
     lines = tuple(
-        PricedLine(**{**line, "steps": tuple(Step(*step) for step in line["steps"])}) for line in plain["lines"]
+        PricedLine(**{**line, "steps": tuple(Step(*step) for step in line["steps"]) if with_steps else ()})
+        for line in plain["lines"]
     )
     groups = tuple(TaxGroup(*group) for group in plain["tax_groups"])
     return PricedQuote(**{**plain, "lines": lines, "tax_groups": groups})

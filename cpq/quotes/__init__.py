@@ -18,6 +18,7 @@ from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
 from cpq.quotes.recording import record
 from cpq.quotes.replaying import Proof, replay
+from cpq.quotes.simulating import Simulation, count_quotes
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
 from cpq.text import canonical_json
@@ -28,9 +29,11 @@ __all__ = [
     "Draft",
     "DraftLine",
     "Proof",
+    "Simulation",
     "accept",
     "cancel",
     "clone",
+    "count_quotes",
     "create",
     "decline",
     "get",

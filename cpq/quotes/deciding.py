@@ -8,8 +8,8 @@ from decimal import Decimal
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.db import Tx
 from cpq.money import from_micro
-from cpq.policy.deciding import Violation, evaluate
-from cpq.policy.facts import LineFacts, QuoteFacts
+from cpq.policy.deciding import Violation, evaluate_alternatives
+from cpq.policy.facts import LineFacts, QuoteFacts, QuoteInputs
 from cpq.pricing.result import PricedLine, PricedQuote, unit_price
 from cpq.quotes.composing import Draft, DraftLine, line_inputs, quote_inputs
 from cpq.views import PolicyViolation
@@ -63,40 +63,29 @@ def decide(
 ) -> Verdict:
     """Ask the policies about every option set, and keep the worst of what they say about each rule."""
     asked = {str(line.number): line for line in draft.lines}
-    worst: dict[str, Violation] = {}
-    for priced in priced_sets:
-        facts = _facts(tx, draft, buyer, products, asked, priced)
-        for violation in evaluate(tx.policies, facts).violations:
-            known = worst.get(violation.policy_id)
-            if known is None or _excess(violation) > _excess(known):
-                worst[violation.policy_id] = violation
-    return Verdict(list(worst.values()))
+    inputs, days = quote_inputs(tx, draft, buyer), tx.policies.terms.validity_days
+    alternatives = [facts_of(inputs, asked, products, priced, validity_days=days) for priced in priced_sets]
+    return Verdict(evaluate_alternatives(tx.policies, alternatives).violations)
 
 
-def _excess(violation: Violation) -> Decimal:
-    """How far it is past its threshold, whichever side is the wrong one; what is not known may be anywhere."""
-    if violation.actual is None:
-        return Decimal("Infinity")
-    return abs(violation.actual - (violation.threshold or 0))
-
-
-def _facts(
-    tx: Tx,
-    draft: Draft,
-    buyer: AccountFacts,
-    products: Mapping[str, ProductFacts],
+def facts_of(
+    inputs: QuoteInputs,
     asked: Mapping[str, DraftLine],
+    products: Mapping[str, ProductFacts],
     priced: PricedQuote,
+    *,
+    validity_days: int,
 ) -> QuoteFacts:
+    """What the policies read of a priced quote; `asked` are its lines by their number as text."""
     return QuoteFacts(
-        **vars(quote_inputs(tx, draft, buyer)),
+        **vars(inputs),
         gross=from_micro(priced.subtotal),
         net=from_micro(priced.net),
         total=from_micro(priced.total),
         discount=from_micro(priced.discount),
         discount_off_list=from_micro(priced.discount_off_list),
         margin=_known(priced.margin),
-        validity_days=Decimal(tx.policies.terms.validity_days),
+        validity_days=Decimal(validity_days),
         lines=tuple(_line_facts(line, asked[line.id], products) for line in priced.lines),
     )
 

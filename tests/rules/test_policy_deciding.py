@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cpq.errors import Code, CpqError
 from cpq.policy.building import build
+from cpq.policy.compiling import KEPT_LINES_MAX
 from cpq.policy.deciding import Decision, FactRead, Safe, evaluate, is_no_worse
 from cpq.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs
 from cpq.policy.loading import load
@@ -234,6 +235,22 @@ def test_threshold_actual_and_lines_come_from_the_condition(
     )
     [violation] = evaluate(policies(discounts=rules(condition)), facts).violations
     assert (violation.threshold, violation.actual, violation.line_ids) == (threshold, actual, lines)
+
+
+@pytest.mark.parametrize("count", [3, KEPT_LINES_MAX + 1], ids=["kept", "worked out again"])
+def test_rules_that_share_a_condition_on_lines_blame_each_its_own(count: int):
+    shared = 'any(line.category == "saas" and line.quantity > {} for line in lines)'
+    several = policies(
+        discounts=rules(shared.format(1), shared.format(2), 'any(line.category == "saas" for line in lines)')
+    )
+    lines = [
+        LineFacts(line_id=f"{number:04}", category=("saas", "tanks")[number % 2], quantity=Decimal(number))
+        for number in range(count)
+    ]
+    blamed = {v.policy_id: v.line_ids for v in evaluate(several, plain(lines=tuple(lines))).violations}
+    even = [line.line_id for line in lines[::2]]
+    expected = {"r0": even[1:], "r1": even[2:], "r2": even}
+    assert blamed == {id_: tuple(found) for id_, found in expected.items() if found}
 
 
 def test_a_rule_may_say_what_is_measured_and_how_to_put_it():
