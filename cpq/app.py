@@ -291,6 +291,7 @@ class App:
             self.effects,
             self.settings,
             self.policies.current(),
+            frozenset(call.principal.roles),
         )
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:
