@@ -27,6 +27,7 @@ class Permission(StrEnum):
     READ = "read"
     QUOTE = "quote"
     REQUEST_APPROVAL = "request_approval"
+    WITHDRAW = "withdraw"
     DECIDE = "decide"
     SEE_MARGIN = "see_margin"
     ADMINISTER = "administer"
@@ -43,7 +44,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_SELL = frozenset({Permission.READ, Permission.QUOTE, Permission.REQUEST_APPROVAL})
+_SELL = frozenset({Permission.READ, Permission.QUOTE, Permission.REQUEST_APPROVAL, Permission.WITHDRAW})
 _DECIDE = frozenset({Permission.READ, Permission.DECIDE, Permission.SEE_MARGIN})
 
 PERMISSIONS: dict[Role, frozenset[Permission]] = {
@@ -54,7 +55,7 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.VP_SALES: _SELL | _DECIDE,
     Role.FINANCE: _DECIDE,
     Role.LEGAL: frozenset({Permission.READ, Permission.DECIDE}),
-    Role.ADMIN: frozenset({Permission.READ, Permission.SEE_MARGIN, Permission.ADMINISTER}),
+    Role.ADMIN: frozenset({Permission.READ, Permission.WITHDRAW, Permission.SEE_MARGIN, Permission.ADMINISTER}),
 }
 """The one table of rights; `cpq token roles` prints it."""
 
@@ -83,7 +84,10 @@ LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
 OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
 """Whoever runs `cpq` on the machine itself."""
 
-RESERVED_NAMES = ["mcp", "operator", "anonymous"]
+SWEEPER = Principal("sweeper", "agent", frozenset({Role.ADMIN}))
+"""The server itself, when it does what is due without anybody asking."""
+
+RESERVED_NAMES = ["mcp", "operator", "sweeper", "anonymous"]
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,14 @@ def find_principal(tx: Tx, name: str) -> Principal:
             Code.NOT_FOUND, f"There is no principal {name!r} with a token.", hint="`cpq token create` makes one."
         )
     return replace(open_ones[0], roles=frozenset().union(*(principal.roles for principal in open_ones)))
+
+
+def holders(tx: Tx, role: str) -> list[str]:
+    """The names of the people who hold a role by a token that still opens, in order."""
+    mine = (token_table.c.tenant_id == tx.tenant_id) & (token_table.c.role == role)
+    summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
+    people = {one.principal.name for one in summaries if one.is_open(tx.now) and one.principal.kind == "human"}
+    return sorted(people)
 
 
 def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Principal:

@@ -292,6 +292,7 @@ class App:
             self.settings,
             self.policies.current(),
             call.principal.may(Permission.SEE_MARGIN),
+            frozenset(call.principal.roles),
         )
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:

@@ -153,7 +153,9 @@ class Tx:
     effects: Effects
     settings: Settings
     policies: PolicySet
-    sees_margin: bool
+    sees_margin: bool = False
+    roles: frozenset[str] = frozenset()
+    """What the caller is here: the roles of the token that was presented, not of others that the same person holds."""
 
     def new_id(self, prefix: str) -> str:
         return self.effects.new_id(prefix)

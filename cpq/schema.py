@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -287,6 +287,99 @@ quote_pricing = _table(
     ),
 )
 """What the price was reckoned from and what came out, step by step: enough to reckon it again anywhere."""
+
+APPROVAL_STATUSES = ("pending", "approved", "kept", "rejected", "withdrawn", "expired")
+
+approval = _table(
+    "approval",
+    _text("id"),
+    _text("quote_id"),
+    _whole("version"),
+    _text("role"),
+    _text("status"),
+    _text("reason", nullable=True),
+    _text("fingerprint"),
+    _whole("total"),
+    _text("policy_hash"),
+    Column("chains", Json, nullable=False),
+    Column("grounds", Json, nullable=False),
+    _text("quorum"),
+    _text("justification"),
+    _text("requested_by"),
+    Column("requested_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    _text("escalates_to", nullable=True),
+    Column("escalates_at", Timestamp, nullable=True),
+    Column("escalated_at", Timestamp, nullable=True),
+    Column("holds_until", Timestamp, nullable=False),
+    _text("kept_from", nullable=True),
+    _text("decided_by", nullable=True),
+    Column("decided_at", Timestamp, nullable=True),
+    _text("comment", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+    ),
+    _one_of("status", *APPROVAL_STATUSES),
+    sa.CheckConstraint("(kept_from IS NULL) = (status <> 'kept')", name="kept_from_an_approval"),
+    sa.CheckConstraint("status NOT IN ('approved', 'rejected') OR decided_by IS NOT NULL", name="decided_by_somebody"),
+    Index(None, "tenant_id", "quote_id", "version"),
+    Index(
+        "uq_approval_one_pending",
+        "tenant_id",
+        "quote_id",
+        "version",
+        "role",
+        unique=True,
+        sqlite_where=sa.text("status = 'pending'"),
+        postgresql_where=sa.text("status = 'pending'"),
+    ),
+    Index(
+        "ix_approval_pending",
+        "tenant_id",
+        "requested_at",
+        sqlite_where=sa.text("status = 'pending'"),
+        postgresql_where=sa.text("status = 'pending'"),
+    ),
+)
+"""A role's say on one version of a quote: what it is bound to, the facts it rests on, and what became of it."""
+
+approval_vote = _table(
+    "approval_vote",
+    _text("approval_id"),
+    _text("caller"),
+    _text("acted_as"),
+    _text("decision"),
+    _text("comment", nullable=True),
+    Column("at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "approval_id", "caller"),
+    _belongs_to("approval", "approval_id"),
+    _one_of("decision", "approve", "reject"),
+)
+"""Who said what. A quorum counts them; nobody is counted twice."""
+
+delegation = _table(
+    "delegation",
+    _text("id"),
+    _text("role"),
+    _text("from_name"),
+    _text("to_name"),
+    Column("starts_at", Timestamp, nullable=False),
+    Column("ends_at", Timestamp, nullable=False),
+    _text("account_id", nullable=True),
+    _text("quote_id", nullable=True),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "from_name"], ["principal.tenant_id", "principal.name"]),
+    ForeignKeyConstraint(["tenant_id", "to_name"], ["principal.tenant_id", "principal.name"]),
+    _belongs_to("account", "account_id"),
+    _belongs_to("quote", "quote_id"),
+    sa.CheckConstraint("starts_at < ends_at", name="ends_after_it_starts"),
+    sa.CheckConstraint("from_name <> to_name", name="not_to_oneself"),
+    Index(None, "tenant_id", "to_name", "ends_at"),
+)
+"""A role lent to somebody from one moment to another, for all quotes or those of one account, or for one quote."""
 
 principal = _table(
     "principal",

@@ -306,6 +306,184 @@ class QuoteMoved(TypedDict):
     warnings: NotRequired[list[str]]
 
 
+class AlsoRequested(TypedDict):
+    """Another role that the policies ask for; a kept one need not decide again."""
+
+    approval_id: str
+    approver_role: str
+    status: str
+    reason: str | None
+
+
+class ApprovalRequested(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    status: str
+    approver_role: str
+    requested_by: str
+    justification: str
+    created_at: datetime
+    expires_at: datetime
+    reason: str | None
+    """Why an earlier approval was kept, or is asked for again."""
+    waits_for: str | None
+    """The role whose turn comes first."""
+    also_requested: list[AlsoRequested]
+    quote_status: str
+    fingerprint: str
+    outcome: str
+    message: str
+
+
+class PendingRequest(TypedDict):
+    approval_id: str
+    status: str
+    approver_role: str
+    waits_for: str | None
+    requested_at: datetime
+    expires_at: datetime
+
+
+class ApprovalStatus(TypedDict):
+    quote_id: str
+    version: int
+    current_status: str
+    pending_requests: list[PendingRequest]
+    can_proceed: bool
+    required_roles: list[str]
+    missing_roles: list[str]
+    """Those the policies ask for and that are neither asked nor have approved."""
+    reason: str | None
+    """What the one who rejected it said."""
+
+
+class PendingApproval(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    account_name: str
+    quote_total: Amount
+    currency: str
+    approver_role: str
+    waits_for: str | None
+    requested_by: str
+    justification: str
+    requested_at: datetime
+    expires_at: datetime
+    fingerprint: str
+
+
+class PendingApprovals(TypedDict):
+    items: list[PendingApproval]
+    total: int
+
+
+class ApprovalDecided(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    status: str
+    """Of the request: approved, rejected, or pending while others of the role have to approve too."""
+    approver_role: str
+    decided_by: str
+    acted_as: str
+    decided_at: datetime
+    approvals: int
+    approvals_needed: int
+    quote_status: str
+    outcome: str
+    message: str
+
+
+class ApprovalWithdrawn(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    status: str
+    approver_role: str
+    quote_status: str
+    outcome: str
+    message: str
+
+
+class Vote(TypedDict):
+    by: str
+    acted_as: str
+    decision: str
+    comment: str | None
+    at: datetime
+
+
+class ApprovalRecord(TypedDict):
+    """A request with all that is on record about it."""
+
+    approval_id: str
+    quote_id: str
+    version: int
+    approver_role: str
+    status: str
+    reason: str | None
+    quorum: str
+    quote_total: Amount
+    fingerprint: str
+    policy_hash: str
+    justification: str
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    escalates_to: str | None
+    escalates_at: datetime | None
+    is_escalated: bool
+    kept_from: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+    comment: str | None
+    votes: list[Vote]
+
+
+class ApprovalHistory(TypedDict):
+    quote_id: str
+    version: int
+    quote_status: str
+    currency: str
+    items: list[ApprovalRecord]
+
+
+class PreviewedStep(TypedDict):
+    approver_role: str
+    would_be: str
+    """asked, kept, pending, approved or missing."""
+    waits_for: str | None
+    approvals_needed: int
+    approvers: list[str]
+    """The people of the role who could decide it now."""
+    reasons: list[str]
+
+
+class ApprovalPreview(TypedDict):
+    quote_id: str
+    version: int
+    status: str
+    approval_required: bool
+    is_blocked: bool
+    steps: list[PreviewedStep]
+    policy_violations: list[PolicyViolation]
+
+
+class DelegationView(TypedDict):
+    delegation_id: str
+    role: str
+    from_principal: str
+    to_principal: str
+    starts_at: datetime
+    ends_at: datetime
+    account_id: str | None
+    quote_id: str | None
+    outcome: str
+    message: str
+
+
 class AccountSummary(TypedDict):
     id: str
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -37,6 +37,15 @@ def _identifier(value: object) -> object:
 
 def _text(value: object) -> object:
     return clean(value) if isinstance(value, str) else value
+
+
+def _said(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = clean(value).strip()
+    if not text:
+        raise ValueError("is blank")
+    return text
 
 
 def _whole(value: object) -> object:
@@ -119,6 +128,19 @@ def _day(value: object) -> object:
     return day
 
 
+def _moment(value: object) -> object:
+    """A moment with its time zone, as ISO-8601; never one of which nobody knows where it is that late."""
+    if not isinstance(value, str) or not _ISO_MOMENT.fullmatch(value.strip()):
+        raise ValueError("is not a moment such as 2026-01-31T17:00:00Z")
+    try:
+        moment = datetime.fromisoformat(value.strip().upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is not a moment of the calendar") from None
+    if not YEARS[0] <= moment.year <= YEARS[1]:
+        raise ValueError(f"is a moment from {YEARS[0]} to {YEARS[1]}")
+    return moment
+
+
 def _scalar(value: object) -> object:
     """An attribute's value: text, a number or a yes-or-no, exact and storable."""
     if isinstance(value, str):
@@ -137,6 +159,9 @@ def _scalar(value: object) -> object:
 
 
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ISO_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
 _NUMBER = re.compile(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
 
@@ -159,10 +184,14 @@ Percentage = Annotated[
 
 Currency = Annotated[str, Field(min_length=3, max_length=3), BeforeValidator(_currency)]
 Day = Annotated[date, BeforeValidator(_day)]
+Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 Quantity = Annotated[int, Field(ge=1, le=QUANTITY_MAX), BeforeValidator(_whole)]
 Months = Annotated[int, Field(ge=1, le=MONTHS_MAX), BeforeValidator(_whole)]
 Version = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
 Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
+Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValidator(_said)]
+"""Words for people: not blank, at most 2,000 characters."""
+
 Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Key = Annotated[
     Annotated[str, Field(min_length=1, max_length=255)] | None,

@@ -13,13 +13,13 @@ from cpq import db, pricing
 from cpq.app import App
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
-from cpq.schema import idempotency, quote, quote_line, quote_pricing, quote_version
+from cpq.schema import approval, approval_vote, delegation, idempotency, quote, quote_line, quote_pricing, quote_version
 from cpq.text import canonical_json
 from tests.make import Tools
 
 ACME = "acct_acme_001"
 SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
-TABLES = (quote, quote_version, quote_line, quote_pricing, idempotency)
+TABLES = (quote, quote_version, quote_line, quote_pricing, approval, approval_vote, delegation, idempotency)
 MONEY = ("subtotal", "discount_total", "tax_total", "total")
 
 

@@ -29,6 +29,8 @@ LAYERS = {
         "cpq.search.ranking",
         "cpq.catalog.rows",
         "cpq.catalog.preparing",
+        "cpq.approvals.rounds",
+        "cpq.approvals.keeping",
         "mcp_facade.intake",
     ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping"),
@@ -49,6 +51,8 @@ SIDEWAYS = {
     ("cpq.schema", "cpq.db"),
     ("cpq.policy.keeping", "cpq.policy.loading"),
     ("cpq.migrating", "cpq.db"),
+    ("cpq.approvals.rounds", "cpq.policy"),
+    ("cpq.approvals.keeping", "cpq.policy"),
     ("cpq.approvals", "cpq.quotes"),
     ("cpq.quotes", "cpq.catalog"),
 }

@@ -30,6 +30,7 @@ from cpq.policy.language import (
 from cpq.policy.model import (
     ADJUSTMENT_ORDER,
     Adjustment,
+    Escalation,
     Expression,
     Ladder,
     Order,
@@ -50,6 +51,7 @@ from cpq.policy.shapes import (
     OutcomeShape,
     PricingRuleShape,
     PricingShape,
+    RolesShape,
     RuleShape,
     Shape,
     StepShape,
@@ -182,7 +184,7 @@ class _Assembly:
         assert isinstance(terms, TermsShape)
         assert isinstance(approvals, ApprovalsShape)
         self._terms = terms
-        self._roles = Roles(approvals.roles.commercial, approvals.roles.orthogonal, approvals.roles.ask == "each")
+        self._roles = _roles(approvals.roles)
         attributes = {name: Declared(Kind(part.type), part.absent) for name, part in terms.attributes.items()}
         self._after = Scope(_declared(QUOTE_FACTS), _declared(LINE_FACTS), attributes)
         early = [{name: fact for name, fact in facts.items() if fact.is_before_pricing} for facts in _ALL_FACTS]
@@ -198,6 +200,7 @@ class _Assembly:
         pricing = self._pricing(pricing_file)
         tax = self._tax(self._files["tax.yaml"])
         self._problems += checking.problems(rules, ladders, pricing, self._roles)
+        self._problems += checking.role_problems(self._files["approvals.yaml"].document, self._roles)
         return PolicySet(
             rules=tuple(sorted((placed.item for placed in rules), key=lambda rule: rule.order)),
             ladders=tuple(sorted((placed.item for placed in ladders), key=lambda ladder: ladder.order)),
@@ -299,7 +302,7 @@ class _Assembly:
         return tax
 
     def _outcome(self, file: File, path: Path, shape: OutcomeShape) -> Outcome | None:
-        known = (*self._roles.commercial, *self._roles.orthogonal)
+        known = self._roles.known
         if shape.role is not None and shape.role not in known:
             message = f"there is no role {shape.role} in approvals.yaml"
             self._problems.append(file.document.problem((*path, "role"), message, nearest(shape.role, known)))
@@ -318,6 +321,18 @@ class _Assembly:
         except ExpressionError as error:
             self._problems.append(file.document.problem(path, error.message, error.near, error.offset))
             return None
+
+
+def _roles(shape: RolesShape) -> Roles:
+    return Roles(
+        commercial=shape.commercial,
+        orthogonal=shape.orthogonal,
+        asks_each=shape.ask == "each",
+        quorum=shape.quorum,
+        backup=shape.backup,
+        escalate_to={role: Escalation(part.to, part.after_hours) for role, part in shape.escalate_to.items()},
+        keep=shape.keep,
+    )
 
 
 def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:

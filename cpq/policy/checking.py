@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
+from cpq.errors import nearest
 from cpq.policy.document import Document, Path, Problem
 from cpq.policy.model import Ladder, Outcome, PricingRule, Roles, Rule
 from cpq.policy.nodes import Node, facts_in
@@ -50,6 +51,27 @@ def problems(
     for ladder in ladders:
         yield from _dead_steps(ladder)
         yield from _falling_authority(ladder, roles)
+
+
+def role_problems(document: Document, roles: Roles) -> Iterator[Problem]:
+    """What approvals.yaml says of its roles names its own roles, and no decision goes to less authority."""
+    named = [
+        (section, role) for section in ("quorum", "backup", "escalate_to", "keep") for role in getattr(roles, section)
+    ]
+    for section, role in named:
+        if role not in roles.known:
+            message = f"there is no role {role} in approvals.yaml"
+            yield document.problem_at_name(("roles", section, role), message, nearest(role, roles.known))
+    handed: list[tuple[Path, str, str]] = [(("backup", role), role, to) for role, to in roles.backup.items()]
+    handed += [(("escalate_to", role, "to"), role, part.to) for role, part in roles.escalate_to.items()]
+    for place, role, to in handed:
+        path = ("roles", *place)
+        if to not in roles.known:
+            yield document.problem(path, f"there is no role {to} in approvals.yaml", nearest(to, roles.known))
+        elif to == role:
+            yield document.problem(path, f"{role} cannot stand in for itself")
+        elif role in roles.known and not roles.stands_for(to, role):
+            yield document.problem(path, f"{to} has less authority than {role}")
 
 
 def ladder_problems(document: Document, path: Path, ladder: LadderShape) -> Iterator[Problem]:

@@ -157,6 +157,8 @@ def _outcome_fields(outcome: Outcome) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_text(part)}" for name, part in value.items())
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)

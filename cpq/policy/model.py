@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -111,13 +111,39 @@ class PricingRule:
     adjustment: Adjustment
 
 
+class Escalation(NamedTuple):
+    """Who may decide as well, after so many hours."""
+
+    to: str
+    after_hours: int
+
+
+Quorum = Literal["one", "all", "majority"] | int
+
+
 @dataclass(frozen=True)
 class Roles:
-    """The commercial chain, lowest authority first, and the roles asked beside it."""
+    """The commercial chain, lowest authority first, the roles asked beside it, and how each of them decides."""
 
     commercial: tuple[str, ...]
     orthogonal: tuple[str, ...]
     asks_each: bool
+    quorum: Mapping[str, Quorum] = field(default_factory=dict)
+    backup: Mapping[str, str] = field(default_factory=dict)
+    escalate_to: Mapping[str, Escalation] = field(default_factory=dict)
+    keep: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Every role, in the order in which they are asked."""
+        return (*self.commercial, *self.orthogonal)
+
+    def stands_for(self, role: str, other: str) -> bool:
+        """Whether `role` has at least the authority of `other`: a higher one of its chain, or, for a role beside the
+        chain, another one beside it or the top of the chain."""
+        if other in self.commercial:
+            return role in self.commercial and self.commercial.index(role) >= self.commercial.index(other)
+        return role in self.orthogonal or role == self.commercial[-1]
 
     def chains(self, wanted: frozenset[str]) -> tuple[tuple[str, ...], ...]:
         """One chain per tuple: its roles are asked in turn, the chains in parallel; in a stable order."""

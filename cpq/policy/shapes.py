@@ -148,11 +148,31 @@ class GuardsShape(Shape):
     ladders: tuple[LadderShape, ...] = Field((), max_length=RULES_MAX)
 
 
+class EscalationShape(Shape):
+    """Who may decide as well when a request has waited for so long."""
+
+    to: Id
+    after_hours: int = Field(ge=0, le=8760, description="counted from the request")
+
+
 class RolesShape(Shape):
     commercial: tuple[Id, ...] = Field(min_length=1, max_length=20, description="lowest authority first")
     orthogonal: tuple[Id, ...] = Field((), max_length=20, description="asked beside the commercial chain, in parallel")
     ask: Literal["highest", "each"] = Field(
         "highest", description="of the commercial roles: the highest alone, or each in turn"
+    )
+    quorum: dict[Id, Literal["one", "all", "majority"] | Annotated[int, Field(ge=1, le=100)]] = Field(
+        default_factory=dict, description="how many of a role have to approve: one (default), all, majority, or so many"
+    )
+    backup: dict[Id, Id] = Field(
+        default_factory=dict, description="who may decide for a role that nobody holds; never of less authority"
+    )
+    escalate_to: dict[Id, EscalationShape] = Field(
+        default_factory=dict, description="who may decide as well after a while; never of less authority"
+    )
+    keep: dict[Id, StrictBool] = Field(
+        default_factory=dict,
+        description="false: asked again for every version, even when nothing it approved got worse",
     )
 
     @model_validator(mode="after")

@@ -38,11 +38,14 @@ __all__ = [
     "decline",
     "get",
     "import_quotes",
+    "judge",
     "list_quotes",
     "price",
     "record",
     "replay",
+    "require_current_price",
     "require_few_lines",
+    "require_unblocked",
     "revise",
     "send",
     "update",
@@ -194,6 +197,39 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
     )
 
 
+def judge(tx: Tx, found: Quote) -> Verdict:
+    """What the policies, as they are now, say of a version at the prices that are stored with it."""
+    priced = [storing.result_of(row) for row in storing.pricings(tx, found.id, found.version.version)]
+    return _verdict(tx, found.as_draft(), priced)
+
+
+def require_current_price(tx: Tx, found: Quote) -> None:
+    """CONFLICT with the way to a price when a draft has none that counts: rejected, unpriced or out of date."""
+    if found.version.status == "rejected":
+        message = f"Version {found.root.version} was rejected; a new price opens the next one."
+    elif found.version.priced_at is None or found.root.expires_at <= tx.now:
+        message = "The quote has no current price."
+    else:
+        return
+    # With the discount that was asked for last, so that following the advice does not take it back.
+    asked = found.version.requested_discount
+    discount = {"requested_discount_pct": amount(asked)} if asked else {}
+    advice = next_call("quote_price", quote_id=found.id, **discount)
+    raise CpqError(Code.CONFLICT, message, field="/quote_id", next_call=advice)
+
+
+def require_unblocked(tx: Tx, found: Quote, verdict: Verdict) -> None:
+    """POLICY_BLOCKED when a policy forbids the quote outright."""
+    if verdict.blocking:
+        first = verdict.blocking[0]
+        raise CpqError(
+            Code.POLICY_BLOCKED,
+            f"{first.policy_name}: {described(tx, first)}",
+            policy_violations=[dict(violation) for violation in verdict.view(tx)],
+            next_call=next_call("quote_price", quote_id=found.id),
+        )
+
+
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
     quote_id = tx.new_id("Q-")
     storing.add_quote(tx, quote_id, composed)
@@ -277,24 +313,9 @@ def _sent_version(tx: Tx, quote_id: str) -> int | None:
 
 
 def _require_sendable(tx: Tx, found: Quote) -> None:
-    if found.version.status == "rejected" or found.version.priced_at is None or found.root.expires_at <= tx.now:
-        raise CpqError(
-            Code.CONFLICT,
-            "The quote has no current price.",
-            field="/quote_id",
-            next_call=_price_again(found),
-        )
-    draft = found.as_draft()
-    priced = [storing.result_of(row) for row in storing.pricings(tx, found.id, found.root.version)]
-    verdict = _verdict(tx, draft, priced)
-    if verdict.blocking:
-        first = verdict.blocking[0]
-        raise CpqError(
-            Code.POLICY_BLOCKED,
-            f"{first.policy_name}: {described(tx, first)}",
-            policy_violations=[dict(violation) for violation in verdict.view(tx)],
-            next_call=next_call("quote_price", quote_id=found.id),
-        )
+    require_current_price(tx, found)
+    verdict = judge(tx, found)
+    require_unblocked(tx, found, verdict)
     if verdict.approval_required:
         raise CpqError(
             Code.CONFLICT,
@@ -303,13 +324,6 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
             policy_violations=[dict(violation) for violation in verdict.view(tx)],
             next_call=next_call("approval_request", quote_id=found.id, justification="Say why this deal deserves it."),
         )
-
-
-def _price_again(found: Quote) -> dict[str, object]:
-    """With the discount that was asked for last, so that following the advice does not take it back."""
-    asked = found.version.requested_discount
-    discount = {"requested_discount_pct": amount(asked)} if asked else {}
-    return next_call("quote_price", quote_id=found.id, **discount)
 
 
 def _require_complete(tx: Tx, found: Quote) -> None:

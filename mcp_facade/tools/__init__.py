@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import deals, quotes
+from mcp_facade.tools import approvals, deals, quotes
 
-ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS)
+ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS, *approvals.TOOLS)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:

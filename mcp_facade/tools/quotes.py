@@ -6,11 +6,21 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from cpq import catalog, quotes
+from cpq import approvals, catalog, quotes
 from cpq.access import Permission
 from cpq.db import Tx
 from cpq.schema import QUOTE_STATUSES
-from cpq.views import CatalogPage, CreatedQuote, PricedQuoteView, ProductDetail, QuoteDetail, QuotePage
+from cpq.views import (
+    ApprovalRequested,
+    ApprovalStatus,
+    CatalogPage,
+    CreatedQuote,
+    PendingApprovals,
+    PricedQuoteView,
+    ProductDetail,
+    QuoteDetail,
+    QuotePage,
+)
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,
@@ -19,6 +29,7 @@ from mcp_facade.arguments import (
     Flag,
     Identifier,
     Ignored,
+    Justification,
     Key,
     Limit,
     LineItem,
@@ -181,4 +192,69 @@ def quote_list(
     return quotes.list_quotes(tx, account_id=account_id, status=status, limit=capped(limit), page=page)
 
 
-TOOLS = (catalog_search, catalog_get, quote_create, quote_get, quote_price, quote_list)
+@tool(
+    title="Ask for approval",
+    toolset="quotes",
+    needs=Permission.REQUEST_APPROVAL,
+    writes=True,
+    subject="quote_id",
+)
+def approval_request(
+    tx: Tx,
+    *,
+    quote_id: Annotated[Identifier, Field(description="A quote that quote_price has priced.")],
+    justification: Annotated[
+        Justification, Field(description="Why this deal deserves it; the approver decides on these words.")
+    ],
+    approver_role: Annotated[
+        Word, Field(description="Whom to ask. All others that the policies name are asked in the same call.")
+    ] = "sales_manager",
+) -> ApprovalRequested:
+    """Submit the current version of a quote for approval. A person decides; you cannot, and waiting approves nothing.
+
+    The request is bound to this version and its price, and the quote cannot be changed while it is pending. Whoever
+    else must approve by policy is in `also_requested`. An earlier approval that still covers this version is `kept`
+    and need not be given again. Next: approval_status, until nothing is pending.
+    """
+    return approvals.request(tx, quote_id, justification=justification, role=approver_role)
+
+
+@tool(title="Get the state of approval", toolset="quotes", needs=Permission.READ, subject="quote_id")
+def approval_status(
+    tx: Tx, *, quote_id: Annotated[Identifier, Field(description="The quote that was submitted.")]
+) -> ApprovalStatus:
+    """Read where a quote stands: `rejected`, `pending_approval`, `approved` or `none`, for its current version.
+
+    `can_proceed` is true when nothing stands between the quote and the customer: every role that the policies ask for
+    has approved, and nothing is pending or rejected. `missing_roles` still have to be asked: a request that nobody
+    decided in time is over. After a rejection, read `reason`, then price the quote again for a new version.
+    """
+    return approvals.status(tx, quote_id)
+
+
+@tool(title="List open approvals", toolset="quotes", needs=Permission.READ)
+def approval_pending(
+    tx: Tx,
+    *,
+    approver_role: Annotated[Word | None, Field(description="Only requests to this role.")] = None,
+    limit: Limit = LIMIT_DEFAULT,
+) -> PendingApprovals:
+    """List the requests that wait for a decision, oldest first. `total` is the true number of them.
+
+    `quote_total` and `fingerprint` are those of the price that the request is bound to. A request that `waits_for`
+    another role can be decided after that one.
+    """
+    return approvals.pending(tx, role=approver_role, limit=capped(limit))
+
+
+TOOLS = (
+    catalog_search,
+    catalog_get,
+    quote_create,
+    quote_get,
+    quote_price,
+    quote_list,
+    approval_request,
+    approval_status,
+    approval_pending,
+)

@@ -549,3 +549,47 @@ def test_a_case_that_makes_no_sense_is_a_problem_with_its_place(tmp_path: Path, 
     assert caught.value.code is Code.CONFIGURATION_INVALID
     found = [(problem["line"], problem["message"]) for problem in caught.value.details["problems"]]  # type: ignore[attr-defined]
     assert found == [(line, message)]
+
+
+def roles(more: str) -> str:
+    return "roles:\n  commercial: [sales_manager, deal_desk, vp_sales]\n  orthogonal: [finance, legal]\n" + more
+
+
+def test_roles_say_how_they_decide():
+    found = policies(
+        approvals=roles(
+            "  quorum: {finance: majority, legal: all, vp_sales: 2, deal_desk: one}\n"
+            "  backup: {sales_manager: deal_desk, legal: finance}\n"
+            "  escalate_to: {deal_desk: {to: vp_sales, after_hours: 2}, legal: {to: vp_sales, after_hours: 0}}\n"
+            "  keep: {legal: false}\n"
+        )
+    ).roles
+    assert found.quorum == {"finance": "majority", "legal": "all", "vp_sales": 2, "deal_desk": "one"}
+    assert found.backup == {"sales_manager": "deal_desk", "legal": "finance"}
+    assert found.escalate_to == {"deal_desk": ("vp_sales", 2), "legal": ("vp_sales", 0)}
+    assert found.keep == {"legal": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("  quorum: {finanz: all}", 12, "there is no role finanz in approvals.yaml"),
+        ("  quorum: {finance: most}", 21, "finance is one of one, all, majority"),
+        ("  quorum: {finance: 0}", 21, "finance is one of one, all, majority"),
+        ("  backup: {deal_desk: vp_sale}", 23, "there is no role vp_sale in approvals.yaml"),
+        ("  backup: {deal_desk: sales_manager}", 23, "sales_manager has less authority than deal_desk"),
+        ("  backup: {deal_desk: finance}", 23, "finance has less authority than deal_desk"),
+        ("  backup: {legal: sales_manager}", 19, "sales_manager has less authority than legal"),
+        ("  backup: {legal: legal}", 19, "legal cannot stand in for itself"),
+        (
+            "  escalate_to: {vp_sales: {to: deal_desk, after_hours: 1}}",
+            32,
+            "deal_desk has less authority than vp_sales",
+        ),
+        ("  escalate_to: {vp_sales: {to: deal_desk}}", 27, "the field after_hours is missing"),
+        ("  keep: {legal: maybe}", 17, "legal: input should be a valid boolean"),
+        ("  keep: {leagl: false}", 10, "there is no role leagl in approvals.yaml"),
+    ],
+)
+def test_a_role_that_is_not_there_or_has_less_authority_takes_no_decision(text: str, column: int, message: str):
+    assert problems(approvals=roles(text)) == [("approvals.yaml", 4, column, message)]

@@ -1,0 +1,270 @@
+"""Deciding and withdrawing a request. Everything locks the quote first, so that two people cannot pass each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from cpq.access import Role
+from cpq.approvals import announcing, people, storing
+from cpq.approvals.rounds import Round, StepStatus, read_quorum, votes_needed
+from cpq.db import AnyRow, Tx
+from cpq.errors import Code, CpqError, bad_field, next_call
+from cpq.quotes import storing as quote_rows
+from cpq.quotes.life import Move, after
+from cpq.quotes.storing import Quote
+from cpq.schema import quote_version
+from cpq.views import ApprovalDecided, ApprovalWithdrawn, amount
+
+Decision = Literal["approve", "reject"]
+
+
+def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> ApprovalDecided:
+    """Approve or reject what the fingerprint shows. The first decision holds; a rejection ends the whole round."""
+    row, found = _locked(tx, approval_id)
+    acted_as = _capacity(tx, row, found)
+    rows = storing.of_quote(tx, row.quote_id, row.version)
+    round_ = storing.round_of(tx, found, rows)
+    _require_pending(row, found, round_)
+    _require_same(tx, row, found, fingerprint)
+    _require_turn(row, round_)
+    if decision == "reject" and not comment:
+        raise bad_field("/comment", "Say why: a rejection needs a comment.")
+    votes = storing.votes(tx, [row.id])[row.id]
+    _require_first_vote(tx, row, votes)
+    storing.add_vote(tx, row, acted_as=acted_as, decision=decision, comment=comment)
+    if decision == "reject":
+        _reject(tx, row, found, rows, comment or "")
+        return _decided(tx, row, acted_as, "rejected", given=len(votes), needed=_needed(tx, row, found))
+    needed = _needed(tx, row, found)
+    if len(votes) + 1 < needed:
+        return _decided(tx, row, acted_as, "pending", given=len(votes) + 1, needed=needed)
+    storing.close(tx, row, StepStatus.APPROVED, decided_by=tx.caller, decided_at=tx.now, comment=comment)
+    announcing.decided(tx, row, "approved")
+    settle(tx, found, _with(round_, row.id, StepStatus.APPROVED))
+    return _decided(tx, row, acted_as, "approved", given=len(votes) + 1, needed=needed)
+
+
+def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
+    """Take a request back: for whoever made it, and for administrators."""
+    row, found = _locked(tx, approval_id)
+    if tx.caller != row.requested_by and Role.ADMIN not in tx.roles:
+        raise _denied()
+    round_ = storing.round_of(tx, found, storing.of_quote(tx, row.quote_id, row.version))
+    _require_pending(row, found, round_)
+    said = f"Withdrawn by {tx.caller}" + (f": {reason}" if reason else ".")
+    storing.close(tx, row, StepStatus.WITHDRAWN, reason=said, decided_by=tx.caller, decided_at=tx.now)
+    announcing.decided(tx, row, "withdrawn")
+    settle(tx, found, _with(round_, row.id, StepStatus.WITHDRAWN))
+    return {
+        "approval_id": row.id,
+        "quote_id": row.quote_id,
+        "version": row.version,
+        "status": "withdrawn",
+        "approver_role": row.role,
+        "quote_status": quote_rows.load(tx, row.quote_id).status,
+        "outcome": "changed",
+        "message": "The request is withdrawn. Ask again, or revise the quote.",
+    }
+
+
+def settle(tx: Tx, found: Quote, round_: Round) -> None:
+    """Approve the version once nothing is open and everybody whom the policies ask for has approved it.
+
+    This is the only place, beside a request whose steps are all kept, where a quote becomes approved.
+    """
+    if found.status == "pending_approval" and round_.is_approved:
+        status = after(found.status, Move.APPROVE, found.id, found.root.version)
+        quote_rows.move_version(tx, found.id, found.root.version, status=status)
+        quote_rows.move(tx, found, status=status)
+    elif found.status == "pending_approval":
+        quote_rows.move(tx, found)
+
+
+def _locked(tx: Tx, approval_id: str) -> tuple[AnyRow, Quote]:
+    """The request, and its quote with the version it is about; read again once the quote is ours."""
+    known = storing.find(tx, approval_id)
+    if known is None:
+        raise _denied()
+    current = quote_rows.load(tx, known.quote_id, for_update=True)
+    row = storing.find(tx, approval_id)
+    assert row is not None, "requests are never deleted"
+    return row, current
+
+
+def _denied() -> CpqError:
+    """The same for a request that is not there and for one that is not the caller's, so that neither can be told."""
+    return CpqError(
+        Code.FORBIDDEN,
+        "There is no such request that you may decide or withdraw.",
+        hint="approval_pending lists what is open; only a person of the role that is asked can decide.",
+    )
+
+
+def _capacity(tx: Tx, row: AnyRow, found: Quote) -> str:
+    of_version = replace(found, version=_version(tx, row))
+    makers = people.makers_of(of_version, row.requested_by)
+    acted_as = people.capacity(tx, row, found, makers)
+    if acted_as is None:
+        raise _denied()
+    if tx.caller in makers or people.is_tied(tx, makers, row.requested_at):
+        raise CpqError(
+            Code.FORBIDDEN,
+            "Nobody decides what they asked for or made themselves, nor for somebody they share a role with.",
+            hint="Another person of the role has to decide.",
+        )
+    return acted_as
+
+
+def _require_pending(row: AnyRow, found: Quote, round_: Round) -> None:
+    status = next(step.status for step in round_.steps if step.id == row.id)
+    if status is StepStatus.PENDING:
+        return
+    said = {
+        StepStatus.EXPIRED: f"The request expired at {row.expires_at:%Y-%m-%d %H:%M} UTC.",
+        StepStatus.WITHDRAWN: row.reason or "The quote has moved on since it was asked.",
+        StepStatus.KEPT: "An earlier approval still stands for this version; there is nothing to decide.",
+    }
+    is_open = found.status == "pending_approval" and found.root.version == row.version
+    advice = {"quote_id": found.id, "justification": row.justification, "approver_role": row.role}
+    can_be_asked = is_open and status in (StepStatus.EXPIRED, StepStatus.WITHDRAWN)
+    raise CpqError(
+        Code.CONFLICT,
+        said.get(status, f"{row.decided_by} has {status} it already."),
+        field="/approval_id",
+        status=status.value,
+        decided_by=row.decided_by,
+        decided_at=row.decided_at,
+        comment=row.comment,
+        **_moved_to(row, found),
+        next_call=next_call("approval_request", **advice)
+        if can_be_asked
+        else next_call("approval_status", quote_id=found.id),
+    )
+
+
+def _moved_to(row: AnyRow, found: Quote) -> dict[str, object]:
+    """Where the quote is now, when that is not where it was asked about."""
+    if found.root.version == row.version and found.version.fingerprint == row.fingerprint:
+        return {}
+    return {"then": _told(row.version, row.fingerprint, row.total), "now": _now(found)}
+
+
+def _require_same(tx: Tx, row: AnyRow, found: Quote, fingerprint: str) -> None:
+    """The approver sends back what was shown; what moved in between is decided by nobody."""
+    if fingerprint == row.fingerprint == found.version.fingerprint:
+        if found.root.expires_at > tx.now:
+            return
+        raise CpqError(
+            Code.CONFLICT,
+            f"The price was valid until {found.root.valid_until}; a revision gives it a new date.",
+            field="/approval_id",
+            next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version),
+        )
+    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == found.id)
+    shown = tx.connection.execute(
+        sa.select(quote_version).where(mine, quote_version.c.fingerprint == fingerprint).limit(1)
+    ).one_or_none()
+    then = None
+    if shown is not None:
+        then = _told(shown.version, shown.fingerprint, shown.total, shown.discount_total)
+    raise CpqError(
+        Code.CONFLICT,
+        "The fingerprint is not that of the version that is asked about: look at it again.",
+        field="/fingerprint",
+        then=then,
+        now=_now(found),
+        next_call=next_call("quote_get", quote_id=found.id),
+    )
+
+
+def _now(found: Quote) -> dict[str, object]:
+    version = found.version
+    return _told(version.version, version.fingerprint, version.total, version.discount_total)
+
+
+def _told(version: int, fingerprint: str, total: int, discount_total: int | None = None) -> dict[str, object]:
+    told: dict[str, object] = {"version": version, "fingerprint": fingerprint, "total": amount(total)}
+    return told if discount_total is None else {**told, "discount_total": amount(discount_total)}
+
+
+def _require_turn(row: AnyRow, round_: Round) -> None:
+    waits_for = round_.waits_for(row.role)
+    if waits_for is not None:
+        raise CpqError(
+            Code.CONFLICT,
+            f"It is the turn of {waits_for} first.",
+            field="/approval_id",
+            waits_for=waits_for,
+            next_call=next_call("approval_status", quote_id=row.quote_id),
+        )
+
+
+def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow]) -> None:
+    own = next((vote for vote in votes if vote.caller == tx.caller), None)
+    if own is not None:
+        raise CpqError(
+            Code.CONFLICT,
+            "You have approved it already; others of the role have to approve, too.",
+            field="/approval_id",
+            decided_by=own.caller,
+            decided_at=own.at,
+            next_call=next_call("approval_status", quote_id=row.quote_id),
+        )
+
+
+def _needed(tx: Tx, row: AnyRow, found: Quote) -> int:
+    makers = people.makers_of(found, row.requested_by)
+    return votes_needed(read_quorum(row.quorum), len(people.able(tx, row.role, makers)))
+
+
+def _reject(tx: Tx, row: AnyRow, found: Quote, rows: Sequence[AnyRow], comment: str) -> None:
+    storing.close(tx, row, StepStatus.REJECTED, decided_by=tx.caller, decided_at=tx.now, comment=comment)
+    announcing.decided(tx, row, "rejected")
+    for other in rows:
+        if other.id != row.id and other.status == "pending":
+            storing.close(tx, other, StepStatus.WITHDRAWN, reason=f"{row.role} rejected this version.")
+    status = after(found.status, Move.REJECT, found.id, found.root.version)
+    quote_rows.move_version(tx, found.id, found.root.version, status="rejected", reason=comment)
+    quote_rows.move(tx, found, status=status)
+
+
+def _with(round_: Round, step_id: str, status: StepStatus) -> Round:
+    step = next(step for step in round_.steps if step.id == step_id)
+    return round_.with_step(replace(step, status=status))
+
+
+def _decided(tx: Tx, row: AnyRow, acted_as: str, status: str, *, given: int, needed: int) -> ApprovalDecided:
+    quote_status = quote_rows.load(tx, row.quote_id).status
+    return {
+        "approval_id": row.id,
+        "quote_id": row.quote_id,
+        "version": row.version,
+        "status": status,
+        "approver_role": row.role,
+        "decided_by": tx.caller,
+        "acted_as": acted_as,
+        "decided_at": tx.now,
+        "approvals": given,
+        "approvals_needed": needed,
+        "quote_status": quote_status,
+        "outcome": "changed",
+        "message": _message(status, quote_status, needed - given),
+    }
+
+
+def _message(status: str, quote_status: str, left: int) -> str:
+    if status == "rejected":
+        return "Rejected. The quote is a draft again; a new price or a revision opens the next version."
+    if status == "pending":
+        return f"Noted. {left} more of the role must approve."
+    return (
+        "Approved. The quote can be sent." if quote_status == "approved" else "Approved. Others still have to decide."
+    )
+
+
+def _version(tx: Tx, row: AnyRow) -> Any:
+    return quote_rows.load(tx, row.quote_id, version=row.version).version

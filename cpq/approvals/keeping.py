@@ -1,0 +1,117 @@
+"""PURE. Fact-minimal re-approval: whether what a role approved on the last version still stands on this one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from cpq.money import plain
+from cpq.policy.deciding import FactRead, FactValue, Safe, Violation, is_no_worse
+from cpq.policy.model import Roles
+
+Grounds = Mapping[str, tuple[FactRead, ...]]
+"""The facts that each policy read when it asked for a role, by the policy's id."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What a role approved on the version before."""
+
+    id: str
+    version: int
+    decided_by: str
+    policy_hash: str
+    holds_until: datetime
+    grounds: Grounds
+
+
+class Answer(NamedTuple):
+    """Whether the earlier approval is kept, and the reason as a sentence."""
+
+    is_kept: bool
+    reason: str
+
+
+def grounds_of(violations: Iterable[Violation], roles: Collection[str]) -> Grounds:
+    """What the violations that ask for any of these roles rest on."""
+    return {found.policy_id: found.facts_read for found in violations if found.required_approver_role in roles}
+
+
+def still_stands(
+    role: str,
+    roles: Roles,
+    earlier: Earlier,
+    grounds: Grounds,
+    *,
+    policy_hash: str,
+    now: datetime,
+    makers: Collection[str],
+) -> Answer:
+    """Whether `earlier` covers a version that gives these grounds and was made by these people."""
+    if not roles.keep.get(role, True):
+        return Answer(False, f"Asked again: {role} looks at every version.")
+    if earlier.policy_hash != policy_hash:
+        return Answer(False, f"Asked again: the policies have changed since version {earlier.version}.")
+    if earlier.holds_until <= now:
+        return Answer(False, f"Asked again: version {earlier.version}, which was approved, is no longer valid.")
+    if earlier.decided_by in makers:
+        return Answer(False, f"Asked again: {earlier.decided_by}, who approved before, had a hand in this version.")
+    for policy_id, reads in grounds.items():
+        if policy_id not in earlier.grounds:
+            return Answer(False, f"Asked again: {policy_id} did not speak of version {earlier.version}.")
+        before = {read.name: read for read in earlier.grounds[policy_id]}
+        for read in reads:
+            if read.name not in before or not is_no_worse(before[read.name], read):
+                return Answer(False, f"Asked again: {_moved(before.get(read.name), read)}.")
+    return Answer(True, f"Kept from version {earlier.version}: nothing that {role} approved got worse.")
+
+
+def dump(grounds: Grounds) -> list[dict[str, Any]]:
+    """For storing; values keep their kinds."""
+    return [
+        {"policy_id": id_, "reads": [[read.name, _dump_value(read.value), read.safe.value] for read in reads]}
+        for id_, reads in grounds.items()
+    ]
+
+
+def load(stored: Sequence[Mapping[str, Any]]) -> Grounds:
+    return {
+        part["policy_id"]: tuple(FactRead(name, _load_value(value), Safe(safe)) for name, value, safe in part["reads"])
+        for part in stored
+    }
+
+
+def _dump_value(value: FactValue) -> Any:
+    """Numbers are written as text, so that 5 does not come back as another kind of number than 5.5."""
+    if isinstance(value, tuple):
+        return {"each": [[id_, _dump_value(part)] for id_, part in value]}
+    if isinstance(value, frozenset):
+        return {"set": sorted(value)}
+    return {"number": str(value)} if isinstance(value, Decimal) else value
+
+
+def _load_value(stored: Any) -> Any:
+    if not isinstance(stored, Mapping):
+        return stored
+    if "each" in stored:
+        return tuple((id_, _load_value(part)) for id_, part in stored["each"])
+    return frozenset(stored["set"]) if "set" in stored else Decimal(stored["number"])
+
+
+def _moved(before: FactRead | None, after: FactRead) -> str:
+    if before is None or not all(_is_told(read.value) for read in (before, after)):
+        return f"{after.name} changed"
+    return f"{after.name} went from {_told(before.value)} to {_told(after.value)}"
+
+
+def _is_told(value: FactValue) -> bool:
+    return value is None or isinstance(value, bool | Decimal | str)
+
+
+def _told(value: FactValue) -> str:
+    if value is None:
+        return "unknown"
+    return f"{plain(value):f}" if isinstance(value, Decimal) else str(value)

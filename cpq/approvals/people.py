@@ -1,0 +1,158 @@
+"""Who may decide: the people of a role, whoever stands in for them, and nobody who has a hand in the request."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from cpq import access
+from cpq.access import Permission
+from cpq.db import AnyRow, Tx
+from cpq.errors import Code, CpqError, bad_field, nearest
+from cpq.quotes.storing import Quote
+from cpq.schema import account, delegation, quote
+from cpq.views import DelegationView
+
+HUMAN = "human:"
+WINDOW_DAYS_MAX = 366
+
+
+def makers_of(found: Quote, requested_by: str) -> frozenset[str]:
+    """Those whose own the request is: who asked, and who made the quote and this version of it."""
+    return frozenset({requested_by, found.root.created_by, found.version.created_by})
+
+
+def able(tx: Tx, role: str, makers: frozenset[str]) -> list[str]:
+    """The people of a role who could decide something that these have made."""
+    return [name for name in access.holders(tx, role) if f"{HUMAN}{name}" not in makers]
+
+
+def capacity(tx: Tx, row: AnyRow, found: Quote, makers: frozenset[str]) -> str | None:
+    """As what the caller may decide a request; None when not at all."""
+    if not tx.caller.startswith(HUMAN):
+        return None
+    if row.role in tx.roles:
+        return str(row.role)
+    if row.escalates_to in tx.roles and row.escalates_at <= tx.now:
+        return f"{row.escalates_to}, to whom {row.role} was escalated"
+    backup = tx.policies.roles.backup.get(row.role)
+    if backup in tx.roles and not able(tx, row.role, makers):
+        return f"{backup}, in place of {row.role}"
+    lender = _lender(tx, row.role, found, makers)
+    return None if lender is None else f"{row.role}, lent by {HUMAN}{lender}"
+
+
+def is_tied(tx: Tx, makers: frozenset[str], since: datetime) -> bool:
+    """Whether the caller and a maker have lent each other a role since then: one would decide for the other."""
+    own = tx.caller.removeprefix(HUMAN)
+    others = [maker.removeprefix(HUMAN) for maker in makers if maker.startswith(HUMAN)]
+    lent = (delegation.c.from_name == own) & delegation.c.to_name.in_(others)
+    borrowed = (delegation.c.to_name == own) & delegation.c.from_name.in_(others)
+    at_work = (delegation.c.starts_at <= tx.now) & (delegation.c.ends_at > since)
+    mine = delegation.c.tenant_id == tx.tenant_id
+    found = sa.select(delegation.c.id).where(mine, at_work, lent | borrowed).limit(1)
+    return tx.connection.scalar(found) is not None
+
+
+def delegate(
+    tx: Tx,
+    role: str,
+    *,
+    to: str,
+    starts_at: datetime,
+    ends_at: datetime,
+    account_id: str | None,
+    quote_id: str | None,
+) -> DelegationView:
+    """Lend a role that the caller holds to another person for a while. Nobody can lend on what is lent to them."""
+    if not tx.caller.startswith(HUMAN) or role not in tx.roles:
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"Only a person who holds the role {role} can lend it.",
+            roles=sorted(tx.roles),
+            hint="A role that was lent to you is not yours to lend.",
+        )
+    _require_window(tx, starts_at, ends_at)
+    _require_scope(tx, account_id, quote_id)
+    own = tx.caller.removeprefix(HUMAN)
+    _require_borrower(tx, own, to)
+    row = {
+        "id": tx.new_id("dlg-"),
+        "role": role,
+        "from_name": own,
+        "to_name": to,
+        "starts_at": starts_at,
+        "ends_at": ends_at,
+        "account_id": account_id,
+        "quote_id": quote_id,
+        "created_at": tx.now,
+    }
+    tx.connection.execute(sa.insert(delegation).values(tenant_id=tx.tenant_id, **row))
+    return {
+        "delegation_id": str(row["id"]),
+        "role": role,
+        "from_principal": tx.caller,
+        "to_principal": f"{HUMAN}{to}",
+        "starts_at": starts_at,
+        "ends_at": ends_at,
+        "account_id": account_id,
+        "quote_id": quote_id,
+        "outcome": "created",
+        "message": f"{to} may decide as {role} until then, but nothing that either of you has made.",
+    }
+
+
+def require_role(tx: Tx, role: str, field: str) -> None:
+    """VALIDATION_ERROR with what is meant when the policies know no such role."""
+    known = tx.policies.roles.known
+    if role not in known:
+        raise bad_field(
+            field, f"{role!r} is not a role that approves.", allowed=list(known), nearest=nearest(role, known) or None
+        )
+
+
+def _lender(tx: Tx, role: str, found: Quote, makers: frozenset[str]) -> str | None:
+    """Somebody who has lent the caller the role for this quote, still holds it, and has no hand in the request."""
+    of_quote = delegation.c.quote_id.is_(None) | (delegation.c.quote_id == found.id)
+    of_account = delegation.c.account_id.is_(None) | (delegation.c.account_id == found.root.account_id)
+    names = tx.connection.scalars(
+        sa.select(delegation.c.from_name)
+        .where(
+            delegation.c.tenant_id == tx.tenant_id,
+            delegation.c.to_name == tx.caller.removeprefix(HUMAN),
+            delegation.c.role == role,
+            delegation.c.starts_at <= tx.now,
+            delegation.c.ends_at > tx.now,
+            of_quote,
+            of_account,
+        )
+        .order_by(delegation.c.from_name)
+    ).all()
+    still_able = able(tx, role, makers) if names else []
+    return next((name for name in names if name in still_able), None)
+
+
+def _require_window(tx: Tx, starts_at: datetime, ends_at: datetime) -> None:
+    earliest = max(starts_at, tx.now)
+    latest = earliest + timedelta(days=WINDOW_DAYS_MAX)
+    if not earliest < ends_at <= latest:
+        raise bad_field("/until", "until lies after from, at most a year.", minimum=earliest, maximum=latest)
+
+
+def _require_scope(tx: Tx, account_id: str | None, quote_id: str | None) -> None:
+    for table, field, wanted in ((account, "account_id", account_id), (quote, "quote_id", quote_id)):
+        mine = (table.c.tenant_id == tx.tenant_id) & (table.c.id == wanted)
+        if wanted is not None and tx.connection.scalar(sa.select(table.c.id).where(mine)) is None:
+            raise CpqError(Code.NOT_FOUND, f"There is no {table.name} {wanted!r}.", field=f"/{field}")
+
+
+def _require_borrower(tx: Tx, own: str, to: str) -> None:
+    try:
+        principal = access.find_principal(tx, to)
+    except CpqError:
+        raise bad_field("/to", f"There is no person {to!r} who may decide anything.") from None
+    if principal.kind != "human" or not principal.may(Permission.DECIDE):
+        raise bad_field("/to", f"There is no person {to!r} who may decide anything.")
+    if to == own:
+        raise bad_field("/to", "Lend the role to somebody else.")

@@ -1,0 +1,95 @@
+"""What is due without anybody asking: requests whose time is over end, and those that waited long go further up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import sqlalchemy as sa
+
+from cpq.access import SWEEPER, Permission
+from cpq.app import App, Command
+from cpq.approvals import announcing, storing
+from cpq.approvals.deciding import settle
+from cpq.approvals.rounds import StepStatus
+from cpq.db import AnyRow, Tx
+from cpq.errors import CpqError
+from cpq.quotes import storing as quote_rows
+
+log = logging.getLogger("cpq.approvals")
+
+QUOTES_MAX = 200
+INTERVAL_SECONDS = 60.0
+
+
+def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
+    """Write down what time has done, and how often. Reads tell the same without it: they compare times themselves."""
+    counts = {"expired": 0, "withdrawn": 0, "escalated": 0}
+    due = storing.overdue(tx, quotes_max)
+    for quote_id in due:
+        for done in _sweep_quote(tx, quote_id):
+            counts[done] += 1
+    return {**counts, "quotes": len(due), "has_more": int(len(due) == quotes_max)}
+
+
+class Sweeper:
+    """Sweeps once a minute in a thread of its own, for as long as a server runs."""
+
+    def __init__(self, app: App, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self._app = app
+        self._interval_seconds = interval_seconds
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="approvals", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval_seconds):
+            try:
+                sweep_if_due(self._app)
+            except (CpqError, sa.exc.SQLAlchemyError) as error:
+                log.warning("approvals are not swept; they are next time", extra={"reason": str(error)})
+
+
+def sweep_if_due(app: App) -> bool:
+    """Sweep when there is something to sweep: a look costs nothing, a write would be on record every minute."""
+    call = app.new_call(SWEEPER)
+    found = app.look(call, lambda tx: {"due": len(storing.overdue(tx, 1))})
+    if not found["due"]:
+        return False
+    app.write(call, Command("approvals_sweep", Permission.ADMINISTER), lambda tx: dict(sweep(tx)))
+    return True
+
+
+def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
+    found = quote_rows.load(tx, quote_id, for_update=True)
+    rows = [row for row in storing.of_quote(tx, quote_id) if row.status == "pending"]
+    done = [
+        _end(tx, row, is_live=found.status == "pending_approval" and row.version == found.root.version) for row in rows
+    ]
+    ended = [word for word in done if word]
+    if "expired" in ended:
+        current = storing.of_quote(tx, quote_id, found.root.version)
+        settle(tx, found, storing.round_of(tx, found, current))
+    return ended
+
+
+def _end(tx: Tx, row: AnyRow, *, is_live: bool) -> str | None:
+    status = storing.step_of(row).at(tx.now, is_live=is_live).status
+    if status is StepStatus.EXPIRED:
+        storing.close(tx, row, status, reason="Nobody decided in time.")
+        announcing.expired(tx, row)
+        return status.value
+    if status is StepStatus.WITHDRAWN:
+        storing.close(tx, row, status, reason="The quote has moved on since it was asked.")
+        return status.value
+    if row.escalates_at is not None and row.escalates_at <= tx.now and row.escalated_at is None:
+        storing.mark_escalated(tx, row)
+        announcing.escalated(tx, row)
+        return "escalated"
+    return None

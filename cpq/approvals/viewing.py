@@ -1,0 +1,172 @@
+"""How approvals look from outside: the state of a quote, what is open, one request in full, and the whole history."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from cpq import quotes
+from cpq.approvals import asking, people, storing
+from cpq.approvals.rounds import Round, Step
+from cpq.db import AnyRow, Tx
+from cpq.errors import Code, CpqError, next_call
+from cpq.quotes import storing as quote_rows
+from cpq.quotes.storing import Quote
+from cpq.schema import approval
+from cpq.views import (
+    ApprovalHistory,
+    ApprovalRecord,
+    ApprovalStatus,
+    PendingApproval,
+    PendingApprovals,
+    PendingRequest,
+    amount,
+)
+
+ENDED = ("expired", "cancelled", "declined")
+"""Quotes that cannot go anywhere, whoever has approved them."""
+
+
+def status(tx: Tx, quote_id: str) -> ApprovalStatus:
+    """Where the current version stands: derived from its requests and the time, not from what was swept."""
+    found = quote_rows.load(tx, quote_id)
+    rows = storing.of_quote(tx, quote_id, found.root.version)
+    round_, is_blocked = _round(tx, found, rows)
+    by_id = {row.id: row for row in rows}
+    rejected = next((row for row in rows if row.status == "rejected"), None)
+    return {
+        "quote_id": quote_id,
+        "version": found.root.version,
+        "current_status": round_.status,
+        "pending_requests": [_pending_request(round_, step, by_id[step.id]) for step in round_.pending],
+        "can_proceed": round_.is_settled and not is_blocked and found.status not in ENDED,
+        "required_roles": list(round_.required),
+        "missing_roles": list(round_.missing),
+        "reason": rejected.comment if rejected else None,
+    }
+
+
+def pending(tx: Tx, *, role: str | None, limit: int) -> PendingApprovals:
+    """Requests that wait for a decision, oldest first; those whose turn has not come are among them."""
+    query = storing.live(tx)
+    if role is not None:
+        people.require_role(tx, role, "/approver_role")
+        query = query.where(approval.c.role == role)
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0
+    chosen = query.order_by(approval.c.requested_at, approval.c.id).limit(limit)
+    rows = tx.connection.execute(chosen).all()
+    rounds: dict[tuple[str, int], list[AnyRow]] = defaultdict(list)
+    for row in storing.of_quotes(tx, {row.quote_id for row in rows}):
+        rounds[row.quote_id, row.version].append(row)
+    return {"items": [_pending_item(tx, row, rounds[row.quote_id, row.version]) for row in rows], "total": total}
+
+
+def history(tx: Tx, quote_id: str) -> ApprovalHistory:
+    """Everything that was ever asked and said about a quote, version by version, oldest first."""
+    found = quote_rows.load(tx, quote_id)
+    rows = storing.of_quote(tx, quote_id)
+    return {
+        "quote_id": quote_id,
+        "version": found.root.version,
+        "quote_status": found.status,
+        "currency": found.root.currency,
+        "items": _records(tx, found, rows),
+    }
+
+
+def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
+    """One request with its quote; NOT_FOUND when there is none."""
+    row = storing.find(tx, approval_id)
+    if row is None:
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"There is no approval {approval_id!r}.",
+            field="/approval_id",
+            next_call=next_call("approval_pending"),
+        )
+    found = quote_rows.load(tx, row.quote_id)
+    return _records(tx, found, [row])[0], found
+
+
+def _round(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> tuple[Round, bool]:
+    """The round, and whether a policy blocks the quote. A draft is judged now, what was submitted was judged then."""
+    if found.status == "draft" and found.version.status != "rejected":
+        verdict = quotes.judge(tx, found)
+        return Round(tx.policies.roles, asking.chains_of(tx, verdict), ()), bool(verdict.blocking)
+    return storing.round_of(tx, found, rows), False
+
+
+def _pending_request(round_: Round, step: Step, row: AnyRow) -> PendingRequest:
+    return {
+        "approval_id": row.id,
+        "status": "pending",
+        "approver_role": row.role,
+        "waits_for": round_.waits_for(step.role),
+        "requested_at": row.requested_at,
+        "expires_at": row.expires_at,
+    }
+
+
+def _pending_item(tx: Tx, row: AnyRow, rows: Sequence[AnyRow]) -> PendingApproval:
+    steps = tuple(storing.step_of(one).at(tx.now, is_live=True) for one in rows)
+    round_ = Round(tx.policies.roles, tuple(tuple(chain) for chain in row.chains), steps)
+    return {
+        "approval_id": row.id,
+        "quote_id": row.quote_id,
+        "version": row.version,
+        "account_name": row.account_name,
+        "quote_total": amount(row.total),
+        "currency": row.currency,
+        "approver_role": row.role,
+        "waits_for": round_.waits_for(row.role),
+        "requested_by": row.requested_by,
+        "justification": row.justification,
+        "requested_at": row.requested_at,
+        "expires_at": row.expires_at,
+        "fingerprint": row.fingerprint,
+    }
+
+
+def _records(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> list[ApprovalRecord]:
+    votes = storing.votes(tx, [row.id for row in rows])
+    return [_record(tx, found, row, votes[row.id]) for row in rows]
+
+
+def _record(tx: Tx, found: Quote, row: AnyRow, votes: Sequence[AnyRow]) -> ApprovalRecord:
+    is_live = found.status == "pending_approval" and found.root.version == row.version
+    is_escalated = row.escalates_at is not None and row.escalates_at <= tx.now
+    return {
+        "approval_id": row.id,
+        "quote_id": row.quote_id,
+        "version": row.version,
+        "approver_role": row.role,
+        "status": storing.step_of(row).at(tx.now, is_live=is_live).status.value,
+        "reason": row.reason,
+        "quorum": row.quorum,
+        "quote_total": amount(row.total),
+        "fingerprint": row.fingerprint,
+        "policy_hash": row.policy_hash,
+        "justification": row.justification,
+        "requested_by": row.requested_by,
+        "requested_at": row.requested_at,
+        "expires_at": row.expires_at,
+        "escalates_to": row.escalates_to,
+        "escalates_at": row.escalates_at,
+        "is_escalated": is_escalated,
+        "kept_from": row.kept_from,
+        "decided_by": row.decided_by,
+        "decided_at": row.decided_at,
+        "comment": row.comment,
+        "votes": [
+            {
+                "by": vote.caller,
+                "acted_as": vote.acted_as,
+                "decision": vote.decision,
+                "comment": vote.comment,
+                "at": vote.at,
+            }
+            for vote in votes
+        ],
+    }

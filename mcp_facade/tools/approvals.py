@@ -1,0 +1,104 @@
+"""The approvals toolset: what people who approve do, and what is known before asking. Agents read the docstrings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cpq import approvals
+from cpq.access import Permission
+from cpq.db import Tx
+from cpq.views import ApprovalDecided, ApprovalHistory, ApprovalPreview, ApprovalWithdrawn, DelegationView
+from mcp_facade.arguments import Identifier, Justification, Moment, Word
+from mcp_facade.registry import tool
+
+QuoteId = Annotated[Identifier, Field(description="The quote.")]
+ApprovalId = Annotated[Identifier, Field(description="The request, `APR-…`, from approval_pending.")]
+
+
+@tool(title="Preview the approvals", toolset="approvals", needs=Permission.READ, subject="quote_id")
+def approval_preview(tx: Tx, *, quote_id: QuoteId) -> ApprovalPreview:
+    """See who would have to approve the current version of a quote, in which order and why, without asking anybody.
+
+    `would_be` says whether a role is to be asked, or whether an earlier approval still stands (`kept`), with the
+    reason. `approvers` are the people who could decide now; a role without any cannot answer.
+    """
+    return approvals.preview(tx, quote_id)
+
+
+@tool(
+    title="Decide on an approval",
+    toolset="approvals",
+    needs=Permission.DECIDE,
+    writes=True,
+    is_destructive=True,
+    subject="approval_id",
+)
+def approval_decide(
+    tx: Tx,
+    *,
+    approval_id: ApprovalId,
+    decision: Annotated[approvals.Decision, Field(description="A rejection ends the round for all roles.")],
+    fingerprint: Annotated[
+        Identifier,
+        Field(description="The `fingerprint` that was shown to you; if the quote moved, nothing is decided."),
+    ],
+    comment: Annotated[Justification | None, Field(description="Needed for a rejection.")] = None,
+) -> ApprovalDecided:
+    """Approve or reject a request, as a person of the role that is asked. The first decision holds.
+
+    Nobody decides what they asked for or made themselves, and a program never does. With the last approval that the
+    policies ask for, the quote is approved and can be sent.
+    """
+    return approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=comment)
+
+
+@tool(title="Lend a role", toolset="approvals", needs=Permission.DECIDE, writes=True)
+def approval_delegate(
+    tx: Tx,
+    *,
+    role: Annotated[Word, Field(description="A role that you hold.")],
+    to: Annotated[Word, Field(description="The name of another person who may decide.")],
+    until: Annotated[Moment, Field(description="When it ends, `2026-03-01T18:00:00Z`; at most a year.")],
+    starts_at: Annotated[Moment | None, Field(description="When it begins; now when left out.")] = None,
+    account_id: Annotated[Identifier | None, Field(description="Only for quotes of this account.")] = None,
+    quote_id: Annotated[Identifier | None, Field(description="Only for this quote.")] = None,
+) -> DelegationView:
+    """Let another person decide in your role for a while. Neither of you can then decide what the other asked for."""
+    return approvals.delegate(
+        tx,
+        role,
+        to=to,
+        starts_at=starts_at or tx.now,
+        ends_at=until,
+        account_id=account_id,
+        quote_id=quote_id,
+    )
+
+
+@tool(
+    title="Withdraw a request",
+    toolset="approvals",
+    needs=Permission.WITHDRAW,
+    writes=True,
+    is_destructive=True,
+    subject="approval_id",
+)
+def approval_withdraw(
+    tx: Tx,
+    *,
+    approval_id: ApprovalId,
+    reason: Annotated[Justification | None, Field(description="Why, in a sentence.")] = None,
+) -> ApprovalWithdrawn:
+    """Take back a request that you made and that nobody has decided yet. Administrators can take back any."""
+    return approvals.withdraw(tx, approval_id, reason=reason)
+
+
+@tool(title="Get the history of approvals", toolset="approvals", needs=Permission.READ, subject="quote_id")
+def approval_history(tx: Tx, *, quote_id: QuoteId) -> ApprovalHistory:
+    """Read everything that was asked and decided about a quote, version by version, with every vote and reason."""
+    return approvals.history(tx, quote_id)
+
+
+TOOLS = (approval_preview, approval_decide, approval_delegate, approval_withdraw, approval_history)

@@ -1,0 +1,291 @@
+"""The approval tools of the contract, Q-30 to Q-34: asking, the derived state, and what waits for a decision."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cpq.app import App, open_app
+from cpq.config import Settings
+from mcp_facade.tools import quotes as quote_tools
+from tests.approving import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
+from tests.make import StillEffects, Tools
+from tests.quoting import new_quote, put_into, status_of
+from tests.storage.test_quote_races import race, the_winner
+
+
+@pytest.fixture
+def app(store: Settings, clock: StillEffects) -> Iterator[App]:
+    """The engine at a time that the test moves."""
+    app = open_app(store, clock)
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def dana(app: App) -> Tools:
+    return person(app, "dana", "sales_manager")
+
+
+def test_the_quote_tools_come_in_the_order_of_the_contract():
+    assert [tool.name for tool in quote_tools.TOOLS][:9] == [
+        "catalog_search",
+        "catalog_get",
+        "quote_create",
+        "quote_get",
+        "quote_price",
+        "quote_list",
+        "approval_request",
+        "approval_status",
+        "approval_pending",
+    ]
+
+
+def test_q30_a_request_answers_as_the_contract_says(tools: Tools):
+    quote_id = priced_quote(tools)
+    answer = tools("approval_request", quote_id=f" {quote_id} ", justification="They buy more next year.")
+    assert answer["approval_id"].startswith("APR-")
+    assert {
+        name: answer[name] for name in ("quote_id", "status", "approver_role", "requested_by", "justification")
+    } == {
+        "quote_id": quote_id,
+        "status": "pending",
+        "approver_role": "sales_manager",
+        "requested_by": "agent:mcp",
+        "justification": "They buy more next year.",
+    }
+    assert (answer["created_at"], answer["expires_at"]) == ("2026-11-16T09:00:00Z", "2026-11-16T13:00:00Z")
+    assert answer["message"] == "Approval request submitted and persisted"
+    assert (answer["also_requested"], answer["waits_for"], answer["replayed"]) == ([], None, False)
+
+
+def test_q30_a_justification_has_at_most_2000_characters_not_bytes(tools: Tools):
+    quote_id = priced_quote(tools)
+    for wrong in ("x" * 2001, "", "  \n ", None):
+        error = refused(tools, "approval_request", quote_id=quote_id, justification=wrong)
+        assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/justification")
+    whole = "ü" * 1999 + "🙂"
+    assert tools("approval_request", quote_id=quote_id, justification=whole)["justification"] == whole
+
+
+def test_q30_an_unknown_role_is_refused_with_the_nearest_one(tools: Tools):
+    quote_id = priced_quote(tools)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x", approver_role="sales_manger")
+    assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/approver_role")
+    assert error["details"]["nearest"] == ["sales_manager"]
+    assert error["details"]["allowed"] == ["sales_manager", "deal_desk", "vp_sales", "finance", "legal"]
+
+
+def test_q11_a_key_gives_the_same_request_again(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    asked = {"quote_id": quote_id, "justification": "x", "idempotency_key": "once"}
+    first = tools("approval_request", **asked)
+    decide(dana, first)
+    again = tools("approval_request", **asked)
+    assert (again.pop("replayed"), again.pop("outcome")) == (True, "replayed")
+    assert again == {name: first[name] for name in again}
+
+
+@pytest.mark.parametrize("status", ["approved", "sent", "expired", "cancelled", "accepted", "declined"])
+def test_q31_a_quote_that_is_past_asking_is_a_conflict(app: App, tools: Tools, status: str):
+    quote_id = priced_quote(tools, 0)
+    put_into(app, quote_id, status)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x")
+    assert (error["code"], error["details"]["status"]) == ("CONFLICT", status)
+    assert follow(tools, error)
+
+
+def test_q31_a_quote_that_expired_is_a_conflict_though_nobody_swept(tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    decide(dana, ask(tools, quote_id))
+    clock.advance(days=40)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x", approver_role="finance")
+    assert (error["code"], error["details"]["status"]) == ("CONFLICT", "expired")
+
+
+def test_q31_a_second_pending_request_of_one_role_is_a_conflict_and_another_role_is_not(tools: Tools):
+    quote_id = priced_quote(tools)
+    first = ask(tools, quote_id)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x")
+    assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/approver_role")
+    assert error["details"]["approval_id"] == first["approval_id"]
+    assert follow(tools, error)["pending_requests"][0]["approval_id"] == first["approval_id"]
+    assert ask(tools, quote_id, "finance")["status"] == "pending"
+    roles = [one["approver_role"] for one in tools("approval_status", quote_id=quote_id)["pending_requests"]]
+    assert sorted(roles) == ["finance", "sales_manager"]
+
+
+def test_q31_of_two_requests_at_once_one_is_made(app: App, tools: Tools):
+    quote_id = priced_quote(tools)
+    call = ("approval_request", {"quote_id": quote_id, "justification": "x"})
+    the_winner(race(tools, [call] * 8))
+    assert tools("approval_pending")["total"] == 1
+
+
+def test_q31_a_rejected_version_is_not_asked_for_again_unchanged(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 12)
+    decide(dana, ask(tools, quote_id), word="reject")
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x")
+    assert error["code"] == "CONFLICT"
+    assert error["details"]["next_call"] == {
+        "tool": "quote_price",
+        "arguments": {"quote_id": quote_id, "requested_discount_pct": 12},
+    }
+    assert follow(tools, error)["version"] == 2
+    assert ask(tools, quote_id)["version"] == 2
+
+
+def test_q31_a_quote_without_a_current_price_is_sent_to_pricing_first(tools: Tools, clock: StillEffects):
+    quote_id = new_quote(tools)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x")
+    assert error["code"] == "CONFLICT"
+    assert follow(tools, error)["stored"] is True
+    clock.advance(days=40)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x")
+    assert follow(tools, error)["stored"] is True
+    assert ask(tools, quote_id)["status"] == "pending"
+
+
+def test_q32_the_quote_is_pending_and_the_request_is_bound_to_version_and_price(tools: Tools):
+    quote_id = new_quote(tools)
+    priced = tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    answer = ask(tools, quote_id)
+    assert (answer["version"], answer["fingerprint"]) == (1, priced["fingerprint"])
+    assert status_of(tools, quote_id) == answer["quote_status"] == "pending_approval"
+    assert tools("quote_list", status="pending_approval")["items"][0]["id"] == quote_id
+    evaluated = tools("quote_price", quote_id=quote_id, requested_discount_pct=50)
+    assert (evaluated["stored"], evaluated["fingerprint"]) == (False, priced["fingerprint"])
+    assert tools("approval_pending")["items"][0]["quote_total"] == 1350
+
+
+def test_q33_the_state_is_derived_for_the_current_version(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    assert told(tools, quote_id) == ("none", False, [], ["sales_manager"])
+    answer = ask(tools, quote_id)
+    assert told(tools, quote_id) == ("pending_approval", False, [], [])
+    [one] = tools("approval_status", quote_id=quote_id)["pending_requests"]
+    assert one == {
+        "approval_id": answer["approval_id"],
+        "status": "pending",
+        "approver_role": "sales_manager",
+        "waits_for": None,
+        "requested_at": "2026-11-16T09:00:00Z",
+        "expires_at": "2026-11-16T13:00:00Z",
+    }
+    decide(dana, answer, word="reject")
+    assert told(tools, quote_id)[:2] == ("rejected", False)
+    assert tools("approval_status", quote_id=quote_id)["reason"] == "Too much."
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=8)
+    assert told(tools, quote_id)[:2] == ("none", False)
+    decide(dana, ask(tools, quote_id))
+    assert told(tools, quote_id) == ("approved", True, [], [])
+    tools("quote_send", quote_id=quote_id, expected_version=2)
+    assert told(tools, quote_id) == ("approved", True, [], [])
+
+
+def told(tools: Tools, quote_id: str) -> tuple[str, bool, list[str], list[str]]:
+    found = tools("approval_status", quote_id=quote_id)
+    assert (found["current_status"] == "pending_approval") is bool(found["pending_requests"])
+    return found["current_status"], found["can_proceed"], [], found["missing_roles"]
+
+
+def test_q33_a_quote_that_no_policy_holds_can_proceed(tools: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools, 5)
+    assert told(tools, quote_id) == ("none", True, [], [])
+    ask(tools, quote_id)
+    assert told(tools, quote_id)[:2] == ("pending_approval", False)
+    clock.advance(hours=4)
+    assert told(tools, quote_id)[:2] == ("none", True)
+
+
+def test_q33_every_role_of_the_policy_must_have_approved(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools, 35)
+    answer = ask(tools, quote_id)
+    assert sorted(one["approver_role"] for one in answer["also_requested"]) == ["finance", "vp_sales"]
+    decide(dana, answer)
+    decide(person(app, "vera", "vp_sales"), answer, "vp_sales")
+    assert told(tools, quote_id) == ("pending_approval", False, [], [])
+    clock.advance(hours=4)
+    assert told(tools, quote_id) == ("none", False, [], ["finance"])
+    again = ask(tools, quote_id, "finance")
+    assert again["also_requested"] == []
+    decided = decide(person(app, "fay", "finance"), again)
+    assert decided["quote_status"] == "approved"
+    assert told(tools, quote_id) == ("approved", True, [], [])
+
+
+def test_q33_an_expired_request_is_not_pending_and_does_not_block(tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    clock.advance(hours=3, minutes=59)
+    assert told(tools, quote_id)[0] == "pending_approval"
+    clock.advance(minutes=1)
+    assert told(tools, quote_id) == ("none", False, [], ["sales_manager"])
+    assert tools("approval_pending") == {"items": [], "total": 0}
+    error = refused_decision(dana, answer)
+    assert (error["code"], error["details"]["status"]) == ("CONFLICT", "expired")
+    again = follow(tools, error)
+    assert decide(dana, again)["quote_status"] == "approved"
+
+
+def test_q33_an_unknown_quote_is_not_found(tools: Tools):
+    for name in ("approval_status", "approval_history", "approval_preview"):
+        assert refused(tools, name, quote_id="Q-none")["code"] == "NOT_FOUND"
+    assert refused(tools, "approval_request", quote_id="Q-none", justification="x")["code"] == "NOT_FOUND"
+
+
+def test_q34_requests_come_oldest_first_with_the_true_count_and_the_bound_total(tools: Tools, clock: StillEffects):
+    asked = []
+    for number in range(5):
+        quote_id = priced_quote(tools, 10 + number)
+        asked.append(ask(tools, quote_id))
+        clock.advance(minutes=1)
+    found = tools("approval_pending", limit=3)
+    assert found["total"] == 5
+    assert [item["approval_id"] for item in found["items"]] == [one["approval_id"] for one in asked[:3]]
+    assert [item["quote_total"] for item in found["items"]] == [1350, 1335, 1320]
+    first = found["items"][0]
+    assert (first["account_name"], first["requested_by"], first["justification"]) == (
+        "Acme Corp",
+        "agent:mcp",
+        "A good deal.",
+    )
+    assert (first["requested_at"], first["fingerprint"]) == ("2026-11-16T09:00:00Z", asked[0]["fingerprint"])
+    assert tools("approval_pending", approver_role="finance") == {"items": [], "total": 0}
+    assert tools("approval_pending", approver_role="sales_manager", limit="2")["total"] == 5
+    assert refused(tools, "approval_pending", approver_role="boss")["details"]["allowed"][0] == "sales_manager"
+
+
+def test_q34_what_the_quote_has_left_behind_is_not_listed(tools: Tools, dana: Tools):
+    revised, cancelled, decided = (priced_quote(tools) for _ in range(3))
+    answers = [ask(tools, one) for one in (revised, cancelled, decided)]
+    tools("quote_revise", quote_id=revised, expected_version=1)
+    tools("quote_cancel", quote_id=cancelled, expected_version=1)
+    decide(dana, answers[2])
+    assert tools("approval_pending") == {"items": [], "total": 0}
+    for answer in answers[:2]:
+        error = refused_decision(dana, answer)
+        assert (error["code"], error["details"]["status"]) == ("CONFLICT", "withdrawn")
+
+
+def test_a_blocked_quote_cannot_be_asked_for(store: Settings, tmp_path: Path):
+    from_shipped = tmp_path / "policies"
+    settings = _blocking(store, from_shipped)
+    app = open_app(settings)
+    tools = Tools(app)
+    quote_id = priced_quote(tools, 60)
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x")
+    assert error["code"] == "POLICY_BLOCKED"
+    assert error["details"]["policy_violations"]
+    status = tools("approval_status", quote_id=quote_id)
+    assert status["can_proceed"] is False
+    assert tools("approval_preview", quote_id=quote_id)["is_blocked"] is True
+    app.close()
+
+
+def _blocking(store: Settings, folder: Path) -> Settings:
+    settings = with_roles(store, folder)
+    path = folder / "discounts.yaml"
+    rule = "\nrules:\n  - {id: never, when: discount > 50, then: {severity: block}}\n"
+    path.write_text(path.read_text(encoding="utf-8") + rule, encoding="utf-8")
+    return settings
