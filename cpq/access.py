@@ -83,7 +83,10 @@ LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
 OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
 """Whoever runs `cpq` on the machine itself."""
 
-RESERVED_NAMES = ["mcp", "operator", "anonymous"]
+ENGINE = Principal("engine", "agent", frozenset({Role.ADMIN}))
+"""What the engine does by itself: quotes whose time is over, events to be delivered."""
+
+RESERVED_NAMES = ["mcp", "operator", "engine", "anonymous"]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from cpq import pricing
 from cpq.catalog import facts
 from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, bad_field, next_call
+from cpq.events import EventName
 from cpq.pricing import request as pricing_request
-from cpq.quotes import storing, viewing
+from cpq.quotes import storing, telling, viewing
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide
+from cpq.quotes.expiring import sweep
 from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
 from cpq.quotes.recording import record
@@ -41,6 +43,7 @@ __all__ = [
     "require_few_lines",
     "revise",
     "send",
+    "sweep",
     "update",
 ]
 
@@ -126,7 +129,7 @@ def cancel(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None =
     sent = _sent_version(tx, quote_id)
     if sent is None:
         storing.move(tx, found, status="cancelled")
-        return viewing.moved(storing.load(tx, quote_id), "Quote cancelled.")
+        return viewing.moved(telling.tell(tx, EventName.QUOTE_CANCELLED, quote_id), "Quote cancelled.")
     earlier = storing.load(tx, quote_id, version=sent).version
     storing.move(tx, found, **_of_version(earlier), status="sent")
     return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, is current again.")
@@ -148,7 +151,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int) -> QuoteMoved:
         storing.move_version(tx, quote_id, earlier, status="superseded", reason=reason)
     storing.move_version(tx, quote_id, found.root.version, status=status)
     storing.move(tx, found, status=status)
-    return viewing.moved(storing.load(tx, quote_id), "Quote sent.")
+    return viewing.moved(telling.tell(tx, EventName.QUOTE_SENT, quote_id), "Quote sent.")
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
@@ -168,14 +171,14 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
     storing.move_version(
         tx, quote_id, found.version.version, status="accepted", option_set=chosen, reason=reason, **changes
     )
-    return _conclude(tx, found, "accepted", "Quote accepted.")
+    return _conclude(tx, found, "accepted", EventName.QUOTE_ACCEPTED)
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
     """The customer does not take the sent version."""
     found = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
     storing.move_version(tx, quote_id, found.version.version, status="declined", reason=reason)
-    return _conclude(tx, found, "declined", "Quote declined.")
+    return _conclude(tx, found, "declined", EventName.QUOTE_DECLINED)
 
 
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
@@ -355,7 +358,7 @@ def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
     return option_set
 
 
-def _conclude(tx: Tx, found: Quote, status: str, message: str) -> QuoteMoved:
+def _conclude(tx: Tx, found: Quote, status: str, name: EventName) -> QuoteMoved:
     """The customer has spoken: the version that was sent is the quote, and a revision in the making is dropped."""
     sent = found.version.version
     if found.root.version != sent:
@@ -363,4 +366,4 @@ def _conclude(tx: Tx, found: Quote, status: str, message: str) -> QuoteMoved:
         storing.move_version(tx, found.id, found.root.version, status="cancelled", reason=reason)
     now = storing.load(tx, found.id, version=sent)
     storing.move(tx, found, **_of_version(now.version), status=status)
-    return viewing.moved(storing.load(tx, found.id), message)
+    return viewing.moved(telling.tell(tx, name, found.id), f"Quote {status}.")
