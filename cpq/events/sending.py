@@ -83,11 +83,16 @@ def _read(response: HTTPResponse) -> Answer:
     wanted = response.getheader("retry-after", "").strip()
     retry_after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 9 else 0
     told = "" if 200 <= response.status < 300 else said
-    return Answer(response.status, f"{response.status} {' '.join(told.split())}".strip()[:SAID_MAX], retry_after)
+    return Answer(response.status, _line(f"{response.status} {told}"), retry_after)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"{type(error).__name__}: {said}"[:SAID_MAX]
+    return _line(f"{type(error).__name__}: {said}")
+
+
+def _line(text: str) -> str:
+    """One short line that every database can store and every terminal can show: it comes from outside."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:SAID_MAX]
