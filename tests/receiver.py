@@ -146,7 +146,7 @@ _RAW = {
     "200": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
     "202 without a body": b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n",
     "200 that breaks off": b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\nhalf",
-    "500": b"HTTP/1.1 500 Oops\r\ncontent-length: 10\r\n\r\nno \x1b[31mway",
+    "500": b"HTTP/1.1 500 Oops\r\ncontent-length: 11\r\n\r\nno \x1b[31mway",
     "503 and a time": b"HTTP/1.1 503 Later\r\nretry-after: 600\r\ncontent-length: 0\r\n\r\n",
     "503 and nonsense": b"HTTP/1.1 503 Later\r\nretry-after: 99999999999\r\ncontent-length: 0\r\n\r\n",
     "close": b"",

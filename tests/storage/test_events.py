@@ -364,7 +364,7 @@ def test_a_sweep_tells_once_that_a_quote_has_expired(tools: Tools, receiver: Rec
     clock.advance(days=40)
     assert [quotes.sweep(tools.app) for _ in range(3)] == [1, 0, 0]
     with tools.app.database.reading() as connection:
-        stored = dict(connection.execute(sa.select(quote.c.id, quote.c.status)).tuples().all())
+        stored = {row.id: row.status for row in connection.execute(sa.select(quote.c.id, quote.c.status))}
     assert stored == {over: "expired", accepted: "accepted", draft: "draft"}
     delivering.deliver_due(tools.app)
     assert heard(receiver)[-1] == (over, "quote.expired")
