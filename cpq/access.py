@@ -84,10 +84,10 @@ LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
 OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
 """Whoever runs `cpq` on the machine itself."""
 
-SWEEPER = Principal("sweeper", "agent", frozenset({Role.ADMIN}))
-"""The server itself, when it does what is due without anybody asking."""
+ENGINE = Principal("engine", "agent", frozenset({Role.ADMIN}))
+"""What the engine does by itself: quotes whose time is over, events to be delivered."""
 
-RESERVED_NAMES = ["mcp", "operator", "sweeper", "anonymous"]
+RESERVED_NAMES = ["mcp", "operator", "engine", "anonymous"]
 
 
 @dataclass(frozen=True)

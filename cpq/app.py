@@ -169,6 +169,13 @@ class App:
             else:
                 self.note(call, command, refusal.value)
 
+    def upkeep(self, call: Call, work: Callable[[Tx], T]) -> T:
+        """A transaction of the engine's own, which nobody asked for: without key and audit entry.
+
+        `work` may be done twice, when the acknowledgement of its commit is lost; the second time must do no harm.
+        """
+        return self._attempt(call, lambda: self._upkeep_once(call, work))
+
     def allow(self, call: Call, command: Command) -> None:
         """Raise FORBIDDEN when the caller lacks what the command needs."""
         if not call.principal.may(command.needs):
@@ -281,6 +288,10 @@ class App:
                 audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
             call.enter_commit()
         return Outcome(answer, replayed=stored is not None and not is_ours)
+
+    def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
+        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            return work(self._tx(call, connection))
 
     def _tx(self, call: Call, connection: Connection) -> Tx:
         return Tx(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +24,71 @@ def _toolsets(text: str) -> str:
     for name in (part.strip() for part in text.split(",")):
         if name not in (*TOOLSETS, "all"):
             raise ValueError(f"{name!r} is not a toolset; known: {', '.join(TOOLSETS)}, all")
+    return text
+
+
+class Webhook(NamedTuple):
+    """Where events are delivered to, and the name by which deliveries know it."""
+
+    name: str
+    url: str
+
+
+WEBHOOKS_MAX = 20
+_NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.*)", re.DOTALL)
+
+
+@lru_cache(maxsize=8)
+def read_webhooks(text: str) -> tuple[Webhook, ...]:
+    """The webhooks of a comma list; one without a name is known by its host. ValueError says what is wrong."""
+    found: dict[str, Webhook] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        named = _NAMED.fullmatch(part)
+        webhook = _webhook(named[1] if named else None, named[2] if named else part)
+        if webhook.name in found:
+            raise ValueError(f"two webhooks are called {webhook.name}; write name=url to tell them apart")
+        found[webhook.name] = webhook
+    if len(found) > WEBHOOKS_MAX:
+        raise ValueError(f"there are {len(found)} webhooks; {WEBHOOKS_MAX} are allowed")
+    return tuple(found.values())
+
+
+def _webhook(name: str | None, url: str) -> Webhook:
+    """A refusal names the host at most, because the rest of an address may be a secret."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("a webhook has an address that cannot be read") from None
+    if not host or parts.scheme not in ("http", "https"):
+        raise ValueError("a webhook is an address that starts with http:// or https://, or name=address")
+    if parts.username is not None or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
+        raise ValueError(f"the webhook at {host} has a user, a fragment, a blank or a special character in its address")
+    return Webhook(name or (host if port is None else f"{host}:{port}"), url)
+
+
+@lru_cache(maxsize=8)
+def read_secrets(text: str) -> tuple[bytes, ...]:
+    """The keys behind a comma list of secrets: each `whsec_` and base64 of 24 to 64 bytes. ValueError if one is not."""
+    keys = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        try:
+            key = base64.b64decode(part.removeprefix("whsec_"), validate=True)
+        except binascii.Error:
+            key = b""
+        if not part.startswith("whsec_") or not 24 <= len(key) <= 64:
+            raise ValueError("a secret is whsec_ and base64 of 24 to 64 bytes: echo whsec_$(openssl rand -base64 32)")
+        keys.append(key)
+    return tuple(keys)
+
+
+def _webhooks(text: str) -> str:
+    read_webhooks(text)
+    return text
+
+
+def _secrets(text: str) -> str:
+    read_secrets(text)
     return text
 
 
@@ -44,6 +113,16 @@ class Settings(BaseModel):
     )
     quote_lines_max: int = Field(
         500, ge=1, le=10_000, title="CPQ_QUOTE_LINES_MAX", description="lines of a quote through a tool"
+    )
+    webhooks: Annotated[str, AfterValidator(_webhooks)] = Field(
+        "",
+        title="CPQ_WEBHOOKS",
+        description="comma list of addresses that get every event, `https://…` or `name=https://…`",
+    )
+    webhook_secret: Annotated[str, AfterValidator(_secrets)] = Field(
+        "",
+        title="CPQ_WEBHOOK_SECRET",
+        description="signs events: `whsec_` and base64 of 24 to 64 bytes; a comma list while you change it",
     )
     transport: Literal["stdio", "streamable-http"] = Field(
         "stdio", title="MCP_TRANSPORT", description="`stdio` or `streamable-http`"
@@ -80,6 +159,14 @@ class Settings(BaseModel):
         return TOOLSETS if "all" in wanted else tuple(name for name in TOOLSETS if name in wanted)
 
     @property
+    def webhook_list(self) -> tuple[Webhook, ...]:
+        return read_webhooks(self.webhooks)
+
+    @property
+    def webhook_keys(self) -> tuple[bytes, ...]:
+        return read_secrets(self.webhook_secret)
+
+    @property
     def is_sqlite(self) -> bool:
         return not self.database_url or self.database_url.startswith("sqlite")
 
@@ -105,9 +192,17 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
     given: dict[str, Any] = {name: variables[title] for title, name in by_title.items() if variables.get(title)}
     given |= {name: value for name, value in flags.items() if value is not None}
     try:
-        return Settings(**given)
+        settings = Settings(**given)
     except ValidationError as error:
         raise _explain(error) from None
+    if settings.webhooks and not settings.webhook_secret:
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            "CPQ_WEBHOOKS is set, but CPQ_WEBHOOK_SECRET is not: a receiver could not tell our events from others'.",
+            field="CPQ_WEBHOOK_SECRET",
+            hint="Make one: echo whsec_$(openssl rand -base64 32)",
+        )
+    return settings
 
 
 def shipped(folder: str) -> Path:

@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
-_SECRET = re.compile(r"(?i)(bearer\s+|qw_tok-[a-z0-9]+_|password[\"'=:\s]+|secret[\"'=:\s]+)[^\s\"',}]+")
+_SECRET = re.compile(r"(?i)(bearer\s+|qw_tok-[a-z0-9]+_|whsec_|password[\"'=:\s]+|secret[\"'=:\s]+)[^\s\"',}]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 

@@ -20,6 +20,7 @@ REPLAYS = Counter("cpq_idempotent_replays", "Answers given again for a known key
 RETRIES = Counter("cpq_db_retries", "Transactions that were run again.", registry=REGISTRY)
 WRITE_WAIT_SECONDS = Histogram("cpq_db_write_wait_seconds", "How long writes waited for their turn.", registry=REGISTRY)
 HTTP_REJECTED = Counter("cpq_http_rejected", "HTTP requests refused at the door.", ["reason"], registry=REGISTRY)
+DELIVERIES = Counter("cpq_event_deliveries", "Attempts to deliver an event.", ["outcome"], registry=REGISTRY)
 BUILD = Gauge("cpq_build_info", "The running version.", ["version"], registry=REGISTRY)
 BUILD.labels(version=__version__).set(1)
 

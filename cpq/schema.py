@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -46,6 +46,12 @@ def _belongs_to(table: str, column: str, *, cascade: bool = False) -> ForeignKey
         [f"{table}.tenant_id", f"{table}.id"],
         ondelete="CASCADE" if cascade else None,
     )
+
+
+def _waiting(name: str, *columns: str) -> Index:
+    """Over what is still to be delivered, which is little of what there is."""
+    waiting = sa.text("status = 'waiting'")
+    return Index(name, *columns, sqlite_where=waiting, postgresql_where=waiting)
 
 
 category = _table(
@@ -447,6 +453,42 @@ audit_head = _table(
     _text("hash"),
     PrimaryKeyConstraint("tenant_id"),
 )
+
+event = _table(
+    "event",
+    _text("id"),
+    _text("name"),
+    _text("subject"),
+    _whole("number"),
+    Column("body", Json, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "subject", "number"),
+)
+"""What happened, written with the change itself. The events of a subject are numbered from 1, in their order."""
+
+DELIVERY_STATUSES = ("waiting", "delivered", "failed")
+
+event_delivery = _table(
+    "event_delivery",
+    _text("event_id"),
+    _text("webhook"),
+    _text("subject"),
+    _whole("number"),
+    _text("status"),
+    _whole("attempts"),
+    Column("due_at", Timestamp, nullable=False),
+    _text("claim", nullable=True),
+    _text("answer", nullable=True),
+    Column("attempted_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "event_id", "webhook"),
+    _belongs_to("event", "event_id"),
+    _one_of("status", *DELIVERY_STATUSES),
+    sa.CheckConstraint("claim IS NULL OR status = 'waiting'", name="only_waiting_claimed"),
+    _waiting("ix_event_delivery_due", "tenant_id", "webhook", "due_at"),
+    _waiting("ix_event_delivery_order", "tenant_id", "webhook", "subject", "number"),
+)
+"""One event for one webhook. Whoever delivers it moves `due_at` to when the claim ends and puts its own mark on it."""
 
 catalog_word = _table(
     "catalog_word",

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import anyio
 import uvicorn
 
-from cpq import access, logs
+from cpq import access, approvals, background, logs, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
+from cpq.background import Loop
 from cpq.config import Settings, read_settings
 from cpq.errors import CpqError
+from cpq.events import delivering
 from cpq.memory import spare_the_collector
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
+
+SWEEP_SECONDS = 60.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,23 +41,27 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(settings: Settings, as_name: str | None = None) -> None:
     """Serve until the client hangs up (stdio) or the process is told to stop (HTTP)."""
     app = open_app(settings)
+    loops = _loops(app)
     try:
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
         if settings.transport == "stdio":
+            _start(loops)
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
         else:
-            serve_http(app, facade)
+            serve_http(app, facade, loops)
     finally:
+        background.stop(loops)
         app.close()
 
 
-def serve_http(app: App, facade: Facade) -> None:
+def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     """Listen until the process is told to stop."""
     http.require_safe_bind(app)
+    _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
-        http.build(app, endpoint),
+        http.build(app, endpoint, loops),
         host=app.settings.host,
         port=app.settings.port,
         log_config=None,
@@ -63,6 +72,23 @@ def serve_http(app: App, facade: Facade) -> None:
         http="h11",
         ws="none",
     )
+
+
+def _loops(app: App) -> list[Loop]:
+    """What this process does besides answering: it writes down what time has ended, and delivers events to webhooks."""
+
+    def sweep() -> float:
+        approvals.sweep_if_due(app)
+        if app.settings.webhook_list:
+            quotes.sweep(app)
+        return SWEEP_SECONDS
+
+    return [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
+
+
+def _start(loops: Iterable[Loop]) -> None:
+    for loop in loops:
+        loop.start()
 
 
 def _principal(app: App, as_name: str | None) -> Principal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cpq import __version__, access
+from cpq import __version__, access, background
 from cpq.access import LOCAL_AGENT, Permission, Principal
 from cpq.app import App, Call, Command
+from cpq.background import Loop
 from cpq.config import Settings
 from cpq.errors import Code, CpqError, bad_field
 from cpq.metrics import HTTP_REJECTED, exposition
@@ -40,14 +41,15 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
 
-def build(app: App, endpoint: HttpEndpoint) -> ASGIApp:
-    """The whole HTTP application."""
+def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = ()) -> ASGIApp:
+    """The whole HTTP application. It stops the loops when it ends."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.lifespan():
             yield
         # Here and not at the end of the process: a signal may end it as soon as the server has stopped.
+        await anyio.to_thread.run_sync(background.stop, loops)
         await anyio.to_thread.run_sync(app.flush_audit)
 
     checks = anyio.CapacityLimiter(4)

@@ -31,11 +31,12 @@ LAYERS = {
         "cpq.catalog.preparing",
         "cpq.approvals.rounds",
         "cpq.approvals.keeping",
+        "cpq.events.signing",
         "mcp_facade.intake",
     ),
-    3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping"),
+    3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping", "cpq.background"),
     4: ("cpq.app", "cpq.audit", "cpq.access", "cpq.views"),
-    5: ("cpq.catalog", "cpq.search", "cpq.quotes", "cpq.approvals", "cpq.documents", "cpq.insight"),
+    5: ("cpq.catalog", "cpq.search", "cpq.events", "cpq.quotes", "cpq.approvals", "cpq.documents", "cpq.insight"),
     6: ("cpq.cli", "cpq.console", "mcp_facade"),
 }
 """A row imports lower rows; sideways only as `SIDEWAYS` says. The longest matching prefix decides."""
@@ -54,7 +55,9 @@ SIDEWAYS = {
     ("cpq.approvals.rounds", "cpq.policy"),
     ("cpq.approvals.keeping", "cpq.policy"),
     ("cpq.approvals", "cpq.quotes"),
+    ("cpq.approvals", "cpq.events"),
     ("cpq.quotes", "cpq.catalog"),
+    ("cpq.quotes", "cpq.events"),
 }
 
 PURE = ("cpq.money", "cpq.text", "cpq.errors", *LAYERS[2])
@@ -68,6 +71,7 @@ OWNERS = {
     "random": {"cpq.effects"},
     "secrets": {"cpq.effects"},
     "alembic": {"cpq.migrating"},
+    "http": {"cpq.events.sending"},
 }
 """Packages that one file may import, so that they can be replaced there."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from cpq.approvals.asking import preview, request
 from cpq.approvals.deciding import Decision, decide, withdraw
 from cpq.approvals.people import delegate
-from cpq.approvals.sweeping import Sweeper, sweep
+from cpq.approvals.sweeping import sweep, sweep_if_due
 from cpq.approvals.viewing import get, history, pending, status
 
 __all__ = [
     "Decision",
-    "Sweeper",
     "decide",
     "delegate",
     "get",
@@ -20,5 +19,6 @@ __all__ = [
     "request",
     "status",
     "sweep",
+    "sweep_if_due",
     "withdraw",
 ]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import logging
-
+from cpq import events
 from cpq.db import AnyRow, Tx
-
-log = logging.getLogger("cpq.approvals")
+from cpq.events import EventName
 
 
 def requested(tx: Tx, approval_id: str, quote_id: str, role: str) -> None:
-    _tell(tx, "approval_requested", quote_id, approval_id=approval_id, role=role)
+    _tell(tx, EventName.APPROVAL_REQUESTED, quote_id, approval_id=approval_id, role=role)
 
 
 def decided(tx: Tx, row: AnyRow, status: str) -> None:
-    _tell(tx, "approval_decided", row.quote_id, approval_id=row.id, role=row.role, status=status)
+    _tell(tx, EventName.APPROVAL_DECIDED, row.quote_id, approval_id=row.id, role=row.role, status=status)
 
 
 def expired(tx: Tx, row: AnyRow) -> None:
-    _tell(tx, "approval_expired", row.quote_id, approval_id=row.id, role=row.role)
+    _tell(tx, EventName.APPROVAL_EXPIRED, row.quote_id, approval_id=row.id, role=row.role)
 
 
 def escalated(tx: Tx, row: AnyRow) -> None:
-    _tell(tx, "approval_escalated", row.quote_id, approval_id=row.id, role=row.escalates_to)
+    _tell(tx, EventName.APPROVAL_ESCALATED, row.quote_id, approval_id=row.id, role=row.escalates_to)
 
 
-def _tell(tx: Tx, event: str, quote_id: str, **body: str) -> None:
-    log.info(event.replace("_", " "), extra={"quote_id": quote_id, "caller": tx.caller, **body})
+def _tell(tx: Tx, name: EventName, quote_id: str, **body: str) -> None:
+    events.publish(tx, name, quote_id, {"quote_id": quote_id, **body, "by": tx.caller})

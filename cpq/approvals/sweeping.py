@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-
-import sqlalchemy as sa
-
-from cpq.access import SWEEPER, Permission
+from cpq.access import ENGINE, Permission
 from cpq.app import App, Command
 from cpq.approvals import announcing, storing
 from cpq.approvals.deciding import settle
 from cpq.approvals.rounds import StepStatus
 from cpq.db import AnyRow, Tx
-from cpq.errors import CpqError
 from cpq.quotes import storing as quote_rows
 
-log = logging.getLogger("cpq.approvals")
-
 QUOTES_MAX = 200
-INTERVAL_SECONDS = 60.0
 
 
 def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
@@ -32,33 +23,9 @@ def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
     return {**counts, "quotes": len(due), "has_more": int(len(due) == quotes_max)}
 
 
-class Sweeper:
-    """Sweeps once a minute in a thread of its own, for as long as a server runs."""
-
-    def __init__(self, app: App, interval_seconds: float = INTERVAL_SECONDS) -> None:
-        self._app = app
-        self._interval_seconds = interval_seconds
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="approvals", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._interval_seconds):
-            try:
-                sweep_if_due(self._app)
-            except (CpqError, sa.exc.SQLAlchemyError) as error:
-                log.warning("approvals are not swept; they are next time", extra={"reason": str(error)})
-
-
 def sweep_if_due(app: App) -> bool:
     """Sweep when there is something to sweep: a look costs nothing, a write would be on record every minute."""
-    call = app.new_call(SWEEPER)
+    call = app.new_call(ENGINE)
     found = app.look(call, lambda tx: {"due": len(storing.overdue(tx, 1))})
     if not found["due"]:
         return False

@@ -9,11 +9,13 @@ from cpq import pricing
 from cpq.catalog import facts
 from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, bad_field, next_call
+from cpq.events import EventName
 from cpq.pricing import request as pricing_request
-from cpq.quotes import storing, viewing
+from cpq.quotes import storing, telling, viewing
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide, described
+from cpq.quotes.expiring import sweep
 from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
 from cpq.quotes.recording import record
@@ -48,6 +50,7 @@ __all__ = [
     "require_unblocked",
     "revise",
     "send",
+    "sweep",
     "update",
 ]
 
@@ -135,7 +138,7 @@ def cancel(
     sent = _sent_version(tx, quote_id)
     if sent is None:
         storing.move(tx, found, status="cancelled")
-        return viewing.moved(storing.load(tx, quote_id), "Quote cancelled.")
+        return viewing.moved(telling.tell(tx, EventName.QUOTE_CANCELLED, quote_id), "Quote cancelled.")
     earlier = storing.load(tx, quote_id, version=sent).version
     storing.move(tx, found, **_of_version(earlier), status="sent")
     return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, is current again.")
@@ -157,7 +160,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
         storing.move_version(tx, quote_id, earlier, status="superseded", reason=reason)
     storing.move_version(tx, quote_id, found.root.version, status=status)
     storing.move(tx, found, status=status)
-    return viewing.moved(storing.load(tx, quote_id), "Quote sent.")
+    return viewing.moved(telling.tell(tx, EventName.QUOTE_SENT, quote_id), "Quote sent.")
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
@@ -183,7 +186,7 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
         storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=dropped)
     now = storing.load(tx, quote_id, version=sent)
     storing.move(tx, found, **_of_version(now.version), status="accepted")
-    return viewing.moved(storing.load(tx, quote_id), "Quote accepted.")
+    return viewing.moved(telling.tell(tx, EventName.QUOTE_ACCEPTED, quote_id), "Quote accepted.")
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
@@ -192,6 +195,7 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
     sent = found.version.version
     storing.move_version(tx, quote_id, sent, status="declined", reason=reason)
     storing.move(tx, found, **({"status": "declined"} if sent == found.root.version else {}))
+    telling.tell(tx, EventName.QUOTE_DECLINED, quote_id, version=sent)
     return viewing.moved(
         storing.load(tx, quote_id), "Quote declined." if sent == found.root.version else f"Version {sent} declined."
     )

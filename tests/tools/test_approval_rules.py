@@ -7,9 +7,10 @@ import pytest
 
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
-from cpq.approvals import Sweeper, sweep
+from cpq.approvals import sweep
 from cpq.approvals.storing import overdue
 from cpq.approvals.sweeping import sweep_if_due
+from cpq.background import Loop, stop
 from cpq.config import Settings
 from tests.approving import (
     ask,
@@ -420,12 +421,12 @@ def test_a_server_sweeps_by_itself(app: App, tools: Tools, clock: StillEffects):
     quote_id = priced_quote(tools)
     ask(tools, quote_id)
     clock.advance(hours=5)
-    sweeper = Sweeper(app, interval_seconds=0.01)
-    sweeper.start()
+    loop = Loop("sweep", lambda: 60.0 + sweep_if_due(app))
+    loop.start()
     for _ in range(1000):
         if not sweep_waits(app):
             break
-    sweeper.stop()
+    stop([loop])
     [record] = tools("approval_history", quote_id=quote_id)["items"]
     assert (record["status"], record["reason"]) == ("expired", "Nobody decided in time.")
 

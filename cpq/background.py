@@ -1,0 +1,59 @@
+"""Small work that a server does by itself, again and again, each in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+
+import sqlalchemy as sa
+
+from cpq.errors import CpqError
+
+log = logging.getLogger("cpq.background")
+
+PAUSE_SECONDS_MAX = 60.0
+STOP_SECONDS = 20.0
+
+
+class Loop:
+    """Calls `work` until it is stopped. `work` answers how many seconds later it wants to be called again.
+
+    When the database is down or busy it is called again after a pause, longer each time.
+    """
+
+    def __init__(self, name: str, work: Callable[[], float]) -> None:
+        self.name = name
+        self._work = work
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def tell_to_stop(self) -> None:
+        self._stopping.set()
+
+    def join(self) -> None:
+        if self._thread.ident is not None:
+            self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        pause = 0.0
+        failures = 0
+        while not self._stopping.wait(pause):
+            try:
+                pause, failures = self._work(), 0
+            except (CpqError, sa.exc.SQLAlchemyError, OSError) as error:
+                failures += 1
+                pause = min(2.0**failures, PAUSE_SECONDS_MAX)
+                log.warning("background work failed", extra={"loop": self.name, "reason": str(error).split("\n")[0]})
+
+
+def stop(loops: Iterable[Loop]) -> None:
+    """Stop all of them at once, and return when what they were doing is done. Stopping twice changes nothing."""
+    loops = list(loops)
+    for loop in loops:
+        loop.tell_to_stop()
+    for loop in loops:
+        loop.join()

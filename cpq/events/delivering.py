@@ -1,0 +1,90 @@
+"""Events on their way: claim one, send it without any transaction open, write down what came of it; and again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from cpq.access import ENGINE, Principal
+from cpq.app import App
+from cpq.background import Loop
+from cpq.config import Webhook
+from cpq.db import Tx
+from cpq.events import claiming, sending, signing
+from cpq.events.claiming import Claimed, Status
+from cpq.metrics import DELIVERIES
+
+log = logging.getLogger("cpq.events")
+
+IDLE_SECONDS = 1.0
+"""How often a server looks for events that are due; looking is one read."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of one attempt; `number` counts those at the same delivery."""
+
+    event_id: str
+    webhook: str
+    number: int
+    status: Status
+    answer: str
+
+
+def loops(app: App) -> list[Loop]:
+    """One for each webhook, so that a receiver that hangs does not hold up the others."""
+    return [Loop(f"events-{webhook.name}", partial(_round, app, webhook)) for webhook in app.settings.webhook_list]
+
+
+def deliver_due(app: App) -> list[Attempt]:
+    """Attempt everything that is due now, to every webhook, and what that sets free; nothing is attempted twice."""
+    due_by = app.effects.now()
+    attempts = []
+    for webhook in app.settings.webhook_list:
+        while made := deliver_next(app, webhook, due_by=due_by):
+            attempts.append(made)
+    return attempts
+
+
+def deliver_next(app: App, webhook: Webhook, *, due_by: datetime | None = None) -> Attempt | None:
+    """One attempt at the delivery that has been due for longest; None when nothing is due."""
+    moment = due_by or app.effects.now()
+    due = app.look(app.new_call(ENGINE), lambda tx: {"tenants": claiming.tenants_due(tx, webhook.name, moment)})
+    made = (_attempt(app, replace(ENGINE, tenant_id=tenant_id), webhook, moment) for tenant_id in due["tenants"])
+    return next(filter(None, made), None)
+
+
+def _round(app: App, webhook: Webhook) -> float:
+    return 0.0 if deliver_next(app, webhook) else IDLE_SECONDS
+
+
+def _attempt(app: App, principal: Principal, webhook: Webhook, due_by: datetime) -> Attempt | None:
+    """Claim and settle are transactions of their own: none is open while we wait for a receiver."""
+    call = app.new_call(principal)
+    ends = app.effects.monotonic() + claiming.CLAIM_SECONDS / 2
+    claimed = app.upkeep(call, lambda tx: claiming.claim(tx, webhook.name, due_by))
+    if claimed is None:
+        return None
+    body = signing.message(claimed.name, claimed.subject, claimed.number, claimed.created_at, claimed.body)
+    headers = signing.headers(app.settings.webhook_keys, claimed.event_id, app.effects.now(), body)
+    answer = sending.post(webhook.url, headers, body, may_send=lambda: app.effects.monotonic() < ends)
+    made = app.upkeep(call, lambda tx: _settle(tx, claimed, answer))
+    DELIVERIES.labels(outcome=made.status).inc()
+    extra = {"event_id": made.event_id, "webhook": made.webhook, "attempt": made.number, "answer": made.answer}
+    level = {Status.DELIVERED: logging.DEBUG, Status.WAITING: logging.INFO, Status.FAILED: logging.WARNING}
+    log.log(level[made.status], "event %s", made.status, extra=extra)
+    return made
+
+
+def _settle(tx: Tx, claimed: Claimed, answer: sending.Answer) -> Attempt:
+    status, pause = Status.DELIVERED, 0.0
+    if not answer.is_accepted:
+        status = Status.FAILED if claimed.attempt >= signing.ATTEMPTS_MAX else Status.WAITING
+        wanted = min(answer.retry_after_seconds, signing.PAUSE_SECONDS_MAX)
+        least = max(signing.pause_seconds(claimed.attempt), wanted)
+        pause = least + tx.effects.jitter(least / 2)
+    if not claiming.settle(tx, claimed, status=status, answer=answer.said, pause_seconds=pause):
+        log.warning("a claim ended before its delivery did", extra={"event_id": claimed.event_id})
+    return Attempt(claimed.event_id, claimed.webhook, claimed.attempt, status, answer.said)
