@@ -12,6 +12,7 @@ import uvicorn
 from cpq import access, logs
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
+from cpq.approvals import Sweeper
 from cpq.config import Settings, read_settings
 from cpq.errors import CpqError
 from cpq.memory import spare_the_collector
@@ -36,14 +37,17 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(settings: Settings, as_name: str | None = None) -> None:
     """Serve until the client hangs up (stdio) or the process is told to stop (HTTP)."""
     app = open_app(settings)
+    sweeper = Sweeper(app)
     try:
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
+        sweeper.start()
         if settings.transport == "stdio":
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
         else:
             serve_http(app, facade)
     finally:
+        sweeper.stop()
         app.close()
 
 

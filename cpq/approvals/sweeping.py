@@ -46,7 +46,8 @@ class Sweeper:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_seconds):

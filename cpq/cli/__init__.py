@@ -23,6 +23,7 @@ COMMANDS = {
     "import": ("cpq.cli.transfer:import_", "Load products, prices, accounts or quotes from a file."),
     "export": ("cpq.cli.transfer:export", "Write the catalogue to a file."),
     "quote": ("cpq.cli.quoting:quote", "See quotes, and prove their prices."),
+    "approvals": ("cpq.cli.approving:approvals_", "See what waits for approval, and decide it."),
     "token": ("cpq.cli.tokens:token", "Decide who may call, and as what."),
     "audit": ("cpq.cli.auditing:audit_", "Read the record of all calls, and prove it."),
     "doctor": ("cpq.cli.doctor:doctor", "Say what is installed, what is missing, and what to do."),

@@ -72,7 +72,7 @@ class Explorer:
     def actions(self, hours: int) -> Iterator[Action]:
         id_, version = self.quote_id, self.root().version
         for discount in DISCOUNTS:
-            yield lambda tx, percent=discount: quotes.price(tx, id_, requested_discount=percent * 1_000_000)
+            yield self.price(discount)
         yield lambda tx: quotes.send(tx, id_, expected_version=version)
         yield lambda tx: quotes.accept(tx, id_, expected_version=version)
         yield lambda tx: quotes.cancel(tx, id_, expected_version=version)
@@ -87,7 +87,7 @@ class Explorer:
             if row.status != "pending":
                 closed[row.version, row.role, row.status] = row
                 continue
-            yield lambda tx, row=row: approvals.withdraw(tx, row.id, reason=None)
+            yield self.withdrawal(row.id)
             for who in PRINCIPALS:
                 for word in ("approve", "reject"):
                     yield self.decision(who, hours, row.id, word, row.fingerprint)
@@ -96,6 +96,12 @@ class Explorer:
                     yield self.decision(ANN, hours, row.id, "approve", other.fingerprint)
         for row in closed.values():
             yield self.decision(ANN if row.role == "sales_manager" else LEE, hours, row.id, "approve", row.fingerprint)
+
+    def price(self, percent: int) -> Action:
+        return lambda tx: quotes.price(tx, self.quote_id, requested_discount=percent * 1_000_000)
+
+    def withdrawal(self, id_: str) -> Action:
+        return lambda tx: approvals.withdraw(tx, id_, reason=None)
 
     def request(self, who: tuple[str, Role], hours: int, role: str) -> Action:
         return lambda _tx: approvals.request(self.at(who, hours), self.quote_id, justification="x", role=role)
