@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -21,12 +22,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cpq import access
+from cpq.access import OPERATOR, Permission
+from cpq.app import Command, open_app
+from cpq.config import read_settings
+from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.money import readable
 from mcp_facade.prompts import PROMPT_NAME
 
 PIPE_WIDTH = 10_000
 CALL_TIMEOUT_SECONDS = 30
+MANAGER = "demo-manager"
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 
 Body = dict[str, Any]
@@ -218,6 +225,71 @@ async def price_the_quote(demo: Demo) -> None:
     demo.say(f"approval required: {said[priced['approval_required']]}; stored: {said[priced['stored']]}")
 
 
+async def ask_for_approval(demo: Demo) -> None:
+    """With a key of its own, so that a second demo gets the same answer; a request that ran out is made again."""
+    if "quote" not in demo.kept:
+        return
+    demo.heading("Ask for the approval that the policy wants")
+    quote_id = demo.kept["quote"]["quote_id"]
+    asked = {"quote_id": quote_id, "justification": "A first order; they plan 600 seats next year."}
+    answer = await demo.call("approval_request", **asked, idempotency_key="demo-pro-plan-approval")
+    if (await demo.call("approval_status", quote_id=quote_id))["missing_roles"]:
+        answer = await demo.call("approval_request", **asked)
+    demo.kept["approval"] = answer
+    demo.say(f"{answer['approval_id']}: {answer['message']}; {answer['approver_role'].replace('_', ' ')} is asked")
+    demo.say(f"bound to version {answer['version']} at its price; it expires at {answer['expires_at']}")
+
+
+async def see_what_waits(demo: Demo) -> None:
+    if "approval" not in demo.kept:
+        return
+    demo.heading("See where the quote stands, and what a manager finds")
+    await _show_status(demo)
+    page = await demo.call("approval_pending", approver_role="sales_manager", limit=5)
+    columns = ("approval", "account", "total#", "", "asked by", "why")
+    rows = [
+        (
+            item["approval_id"],
+            item["account_name"],
+            _amount(item["quote_total"], item["currency"]),
+            item["currency"],
+            item["requested_by"],
+            item["justification"],
+        )
+        for item in page["items"]
+    ]
+    if rows:
+        demo.table(columns, rows)
+    demo.say(f"{page['total']} waiting for a sales manager")
+
+
+async def let_a_manager_decide(demo: Demo) -> None:
+    """The agent cannot: a person with a token of the role does, through a server of their own."""
+    if "approval" not in demo.kept:
+        return
+    demo.heading("A sales manager decides; the agent cannot")
+    approval = demo.kept["approval"]
+    quote_id = demo.kept["quote"]["quote_id"]
+    if (await demo.call("approval_status", quote_id=quote_id))["current_status"] == "approved":
+        demo.say("It was approved in an earlier demo, and that still holds.")
+        return
+    with _manager() as name:
+        async with Client(
+            _server("--as", name, toolsets="approvals"), read_timeout_seconds=CALL_TIMEOUT_SECONDS
+        ) as client:
+            manager = Demo(client, demo.console)
+            decided = await manager.call(
+                "approval_decide",
+                approval_id=approval["approval_id"],
+                decision="approve",
+                fingerprint=approval["fingerprint"],
+                comment="Good for the start.",
+            )
+    demo.calls += manager.calls
+    demo.say(f"{decided['decided_by']}: {decided['message']}")
+    await _show_status(demo)
+
+
 async def list_the_quotes(demo: Demo) -> None:
     if "quote" not in demo.kept:
         return
@@ -268,6 +340,9 @@ STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     create_a_quote,
     read_the_quote,
     price_the_quote,
+    ask_for_approval,
+    see_what_waits,
+    let_a_manager_decide,
     list_the_quotes,
     read_the_resource,
     get_the_prompt,
@@ -276,18 +351,49 @@ STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
 
 
 async def _walk() -> None:
-    # -P: a file in the current folder never takes the place of one of our modules.
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-P", "-m", "mcp_facade"],
-        env={"MCP_LOG_LEVEL": "WARNING", **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": "quotes"},
-    )
-    async with Client(server, read_timeout_seconds=CALL_TIMEOUT_SECONDS) as client:
+    async with Client(_server(), read_timeout_seconds=CALL_TIMEOUT_SECONDS) as client:
         demo = Demo(client, _console())
         for step in STEPS:
             await step(demo)
         demo.console.print()
         demo.console.print(Text(f"Done: {demo.step} steps, {demo.calls} requests over MCP on stdio.", style="bold"))
+
+
+def _server(*arguments: str, toolsets: str = "quotes") -> StdioServerParameters:
+    # -P: a file in the current folder never takes the place of one of our modules.
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-P", "-m", "mcp_facade", *arguments],
+        env={"MCP_LOG_LEVEL": "WARNING", **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": toolsets},
+    )
+
+
+@contextmanager
+def _manager() -> Iterator[str]:
+    """The name of a person who is a sales manager for as long as this lasts."""
+    app = open_app(read_settings())
+    made: list[str] = []
+
+    def create(tx: Tx) -> Body:
+        summary, _ = access.create_token(tx, name=MANAGER, role="sales_manager", days=1)
+        made.append(summary.id)
+        return {}
+
+    def revoke(tx: Tx) -> Body:
+        access.revoke_token(tx, made[-1])
+        return {}
+
+    try:
+        app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)
+        yield MANAGER
+        app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
+    finally:
+        app.close()
+
+
+async def _show_status(demo: Demo) -> None:
+    found = await demo.call("approval_status", quote_id=demo.kept["quote"]["quote_id"])
+    demo.say(f"{found['current_status']}; can proceed: {'yes' if found['can_proceed'] else 'no'}")
 
 
 def _console() -> Console:

@@ -1,6 +1,9 @@
 """Approvals for tests: people with roles, quotes that need them, and decisions made through the tools."""
 
 import shutil
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,24 @@ def follow(tools: Tools, error: dict[str, Any]) -> dict[str, Any]:
     """Send the next call exactly as it was offered."""
     call = error["details"]["next_call"]
     return tools(call["tool"], **call["arguments"])
+
+
+def race_calls(calls: Sequence[tuple[Tools, str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Send all at once, each as its own caller; every answer, failed or not, in their order."""
+    start = threading.Barrier(len(calls))
+
+    def run(call: tuple[Tools, str, dict[str, Any]]) -> dict[str, Any]:
+        start.wait()
+        tools, name, arguments = call
+        return tools.reply(name, arguments).body
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+def race_as(decisions: Sequence[tuple[Tools, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Decide all at once."""
+    return race_calls([(who, "approval_decide", arguments) for who, arguments in decisions])
 
 
 def with_roles(settings: Settings, folder: Path, *lines: str) -> Settings:

@@ -1,0 +1,105 @@
+"""`cpq approvals`: what waits is seen, and decided in the name of a person who holds the role."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from cpq.app import open_app
+from cpq.config import read_settings
+from tests.approving import ask, priced_quote
+from tests.cli.conftest import Run, query
+from tests.make import Tools
+
+
+@pytest.fixture
+def asked(home: Path) -> dict[str, Any]:
+    """A request to a sales manager, made by an agent."""
+    app = open_app(read_settings({}, home=home))
+    tools = Tools(app)
+    answer = ask(tools, priced_quote(tools))
+    app.close()
+    return answer
+
+
+def quote_status(home: Path, asked: dict[str, Any]) -> str:
+    return query(home, "SELECT status FROM quote WHERE id = ?", asked["quote_id"])[0][0]
+
+
+def test_what_waits_is_listed_and_shown(run: Run, asked: dict[str, Any]):
+    listed = json.loads(run("approvals", "list", "--json").out)
+    assert (listed["total"], listed["items"][0]["approval_id"]) == (1, asked["approval_id"])
+    assert asked["approval_id"] in run("approvals", "list", "--role", "sales_manager").out
+    assert "0 of 0 requests." in run("approvals", "list", "--role", "legal").out
+    shown = run("approvals", "show", asked["approval_id"])
+    assert "1,350.00 USD" in shown.out
+    assert asked["fingerprint"] in shown.out
+    assert json.loads(run("approvals", "show", asked["approval_id"], "--json").out)["status"] == "pending"
+    assert run("approvals", "show", "APR-none").code == 1
+
+
+def test_a_person_of_the_role_approves(home: Path, run: Run, asked: dict[str, Any]):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    decide = ("approvals", "approve", asked["approval_id"], "--fingerprint", asked["fingerprint"], "--as")
+    assert run(*decide, "nobody").code == 1
+    ran = run(*decide, "dana", "--comment", "fine")
+    assert (ran.code, ran.out) == (0, f"Approved. The quote can be sent. Quote {asked['quote_id']} is approved.\n")
+    again = run(*decide, "dana")
+    assert (again.code, "human:dana has approved it already." in again.err) == (1, True)
+    assert query(home, "SELECT decided_by, comment FROM approval") == [("human:dana", "fine")]
+    entry = query(home, "SELECT caller, operation, outcome FROM audit_entry WHERE operation = 'approval_decide'")
+    assert entry[0] == ("human:dana", "approval_decide", "OK")
+
+
+def test_a_person_without_the_role_does_not_decide(home: Path, run: Run, asked: dict[str, Any]):
+    run("token", "create", "--name", "lee", "--role", "legal")
+    decide = (
+        "approvals",
+        "approve",
+        asked["approval_id"],
+        "--fingerprint",
+        asked["fingerprint"],
+        "--as",
+        "lee",
+        "--json",
+    )
+    ran = run(*decide)
+    assert (ran.code, json.loads(ran.out)["error"]["code"]) == (1, "FORBIDDEN")
+    assert quote_status(home, asked) == "pending_approval"
+
+
+def test_a_rejection_says_why(home: Path, run: Run, asked: dict[str, Any]):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    decide = ("approvals", "reject", asked["approval_id"], "--fingerprint", asked["fingerprint"], "--as", "dana")
+    assert run(*decide).code == 2
+    assert run(*decide, "--comment", "Half of it.").code == 0
+    assert quote_status(home, asked) == "draft"
+
+
+def test_without_the_fingerprint_it_is_shown_and_must_be_confirmed(
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    for said, status in ((False, "pending_approval"), (True, "approved")):
+        monkeypatch.setattr("click.confirm", lambda *_args, said=said, **_options: _answer(said))
+        ran = run("approvals", "approve", asked["approval_id"], "--as", "dana")
+        assert "1,350.00 USD" in ran.out
+        assert (ran.code, quote_status(home, asked)) == (0 if said else 1, status)
+
+
+def _answer(said: bool) -> bool:
+    if not said:
+        raise click.Abort
+    return said
+
+
+def test_the_sweeper_ends_what_is_over(home: Path, run: Run, asked: dict[str, Any]):
+    assert run("approvals", "sweep").out == "0 expired, 0 withdrawn, 0 escalated.\n"
+    past = "2020-01-01T00:00:00.000000Z"
+    query(home, "UPDATE approval SET expires_at = ?, requested_at = ?", past, past)
+    assert json.loads(run("approvals", "sweep", "--json").out) == {"expired": 1, "withdrawn": 0, "escalated": 0}
+    assert query(home, "SELECT status FROM approval") == [("expired",)]

@@ -1,0 +1,305 @@
+"""Ways around an approval, each of them tried: none leads to a quote that is sent without the approvals it needs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cpq import audit
+from cpq.app import App, open_app
+from cpq.config import Settings
+from cpq.quotes.life import TRANSITIONS
+from tests.approving import (
+    ask,
+    decide,
+    decision,
+    follow,
+    person,
+    priced_quote,
+    race_as,
+    race_calls,
+    refused,
+    refused_decision,
+)
+from tests.make import StillEffects, Tools
+from tests.quoting import SEATS, status_of
+from tests.storage.test_quote_races import the_winner
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def app(store: Settings, clock: StillEffects) -> Iterator[App]:
+    app = open_app(store, clock)
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def dana(app: App) -> Tools:
+    return person(app, "dana", "sales_manager")
+
+
+def cannot_send(tools: Tools, quote_id: str, version: int = 1) -> None:
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=version)
+    assert error["code"] == "CONFLICT"
+    error = refused(tools, "quote_accept", quote_id=quote_id, expected_version=version)
+    assert error["code"] == "CONFLICT"
+
+
+def test_a_discount_hidden_in_a_line_needs_its_approval(tools: Tools):
+    cheap = {"product_id": "prod_pro_v2", "quantity": 1, "discount_pct": 40}
+    quote_id = priced_quote(tools, 0, SEATS, cheap)
+    found = tools("approval_preview", quote_id=quote_id)
+    assert [step["approver_role"] for step in found["steps"]] == ["vp_sales", "finance"]
+    cannot_send(tools, quote_id)
+
+
+def test_a_discount_split_over_line_and_request_is_seen_whole(tools: Tools):
+    quote_id = priced_quote(tools, 4, {**SEATS, "discount_pct": 4})
+    [violation] = tools("approval_preview", quote_id=quote_id)["policy_violations"]
+    assert (violation["required_approver_role"], violation["actual"]) == ("sales_manager", 7.84)
+    cannot_send(tools, quote_id)
+
+
+def test_a_discount_in_one_alternative_needs_its_approval(tools: Tools):
+    good, cheap = {**SEATS, "option_set": "good"}, {**SEATS, "option_set": "cheap", "discount_pct": 15}
+    quote_id = priced_quote(tools, 0, good, cheap)
+    assert tools("approval_status", quote_id=quote_id)["required_roles"] == ["sales_manager"]
+    cannot_send(tools, quote_id)
+
+
+def test_nothing_is_edited_once_it_is_submitted_or_approved(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    change = {"quote_id": quote_id, "expected_version": 1, "add_lines": [{**SEATS, "discount_pct": 50}]}
+    answer = ask(tools, quote_id)
+    for _ in range(2):
+        assert refused(tools, "quote_update", **change)["code"] == "CONFLICT"
+        assert tools("quote_price", quote_id=quote_id, requested_discount_pct=50)["stored"] is False
+        if status_of(tools, quote_id) == "pending_approval":
+            decide(dana, answer)
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["total"] == 1350
+
+
+def test_a_clone_of_an_approved_quote_is_not_approved(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 0, {**SEATS, "discount_pct": 10})
+    decide(dana, ask(tools, quote_id))
+    clone = tools("quote_clone", quote_id=quote_id)["quote_id"]
+    assert tools("approval_history", quote_id=clone)["items"] == []
+    tools("quote_price", quote_id=clone)
+    assert tools("approval_status", quote_id=clone)["can_proceed"] is False
+    cannot_send(tools, clone)
+    assert ask(tools, clone)["status"] == "pending"
+
+
+def test_a_revision_of_an_approved_quote_cannot_go_out_at_the_old_word(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    decide(dana, ask(tools, quote_id))
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=18)
+    cannot_send(tools, quote_id, 2)
+    cannot_send(tools, quote_id, 1)
+    assert ask(tools, quote_id)["status"] == "pending"
+    cannot_send(tools, quote_id, 2)
+
+
+def test_cancelling_a_revision_does_not_bring_back_an_approval(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    decide(dana, ask(tools, quote_id))
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    assert tools("quote_cancel", quote_id=quote_id, expected_version=2)["status"] == "cancelled"
+    cannot_send(tools, quote_id, 1)
+
+
+def test_a_revision_drops_the_open_request_even_when_the_price_stays(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    first = ask(tools, quote_id)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    second = ask(tools, quote_id)
+    assert second["fingerprint"] == first["fingerprint"]
+    error = refused_decision(dana, first)
+    assert (error["code"], error["details"]["now"]["version"]) == ("CONFLICT", 2)
+    assert status_of(tools, quote_id) == "pending_approval"
+
+
+@pytest.mark.parametrize("move", ["quote_send", "quote_accept"])
+def test_nothing_is_sent_or_accepted_before_it_is_approved(tools: Tools, move: str):
+    quote_id = priced_quote(tools)
+    for _ in range(2):
+        assert refused(tools, move, quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
+        if status_of(tools, quote_id) == "draft":
+            ask(tools, quote_id)
+
+
+def test_asking_a_lower_role_asks_those_who_are_needed_too(app: App, tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 25)
+    answer = ask(tools, quote_id, "sales_manager")
+    assert [one["approver_role"] for one in answer["also_requested"]] == ["vp_sales"]
+    assert decide(dana, answer)["quote_status"] == "pending_approval"
+    cannot_send(tools, quote_id)
+
+
+def test_nobody_decides_their_own_request(app: App, tools: Tools, dana: Tools):
+    answer = ask(dana, priced_quote(tools))
+    error = refused_decision(dana, answer)
+    assert (error["code"], error["message"][:6]) == ("FORBIDDEN", "Nobody")
+    assert decide(person(app, "dora", "sales_manager"), answer)["quote_status"] == "approved"
+
+
+def test_nobody_decides_on_a_quote_they_made(app: App, tools: Tools, dana: Tools):
+    made = priced_quote(dana)
+    assert refused_decision(dana, ask(tools, made))["code"] == "FORBIDDEN"
+    revised = priced_quote(tools, 0)
+    tools("quote_send", quote_id=revised, expected_version=1)
+    dana("quote_revise", quote_id=revised, expected_version=1)
+    dana("quote_price", quote_id=revised, requested_discount_pct=10)
+    assert refused_decision(dana, ask(tools, revised))["code"] == "FORBIDDEN"
+
+
+def test_nobody_decides_through_a_delegate_of_themselves(app: App, tools: Tools, dana: Tools):
+    desk = person(app, "desk", "deal_desk")
+    dana("approval_delegate", role="sales_manager", to="desk", until="2026-11-17T00:00:00Z")
+    answer = ask(dana, priced_quote(tools))
+    assert refused_decision(desk, answer)["code"] == "FORBIDDEN"
+    assert refused_decision(dana, answer)["code"] == "FORBIDDEN"
+
+
+def test_a_delegate_with_the_role_does_not_decide_for_the_lender_either(app: App, tools: Tools, dana: Tools):
+    dora = person(app, "dora", "sales_manager")
+    dana("approval_delegate", role="sales_manager", to="dora", until="2026-11-17T00:00:00Z")
+    assert refused_decision(dora, ask(dana, priced_quote(tools)))["code"] == "FORBIDDEN"
+    assert refused_decision(dana, ask(dora, priced_quote(tools)))["code"] == "FORBIDDEN"
+
+
+def test_a_delegation_is_not_escaped_by_its_end(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+    dora = person(app, "dora", "sales_manager")
+    dana("approval_delegate", role="sales_manager", to="dora", until="2026-11-16T10:00:00Z")
+    answer = ask(dora, priced_quote(tools))
+    clock.advance(hours=2)
+    assert refused_decision(dana, answer)["code"] == "FORBIDDEN"
+
+
+@pytest.mark.parametrize("role", ["agent", "sales_manager", "admin"])
+def test_an_agent_never_decides_whatever_its_role(app: App, tools: Tools, role: str):
+    robot = person(app, "robot", role, kind="agent")
+    answer = ask(tools, priced_quote(tools))
+    assert refused_decision(robot, answer)["code"] == "FORBIDDEN"
+    error = refused(robot, "approval_delegate", role="sales_manager", to="dana", until="2026-11-17T00:00:00Z")
+    assert error["code"] == "FORBIDDEN"
+
+
+def test_an_agent_does_not_decide_by_a_lent_role(app: App, tools: Tools, dana: Tools):
+    robot = person(app, "robot", "deal_desk", kind="agent")
+    lend = {"role": "sales_manager", "to": "robot", "until": "2026-11-17T00:00:00Z"}
+    assert refused(dana, "approval_delegate", **lend)["details"]["field"] == "/to"
+    assert refused_decision(robot, ask(tools, priced_quote(tools)))["code"] == "FORBIDDEN"
+
+
+def test_an_old_fingerprint_decides_nothing_and_the_difference_is_told(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 10)
+    old = ask(tools, quote_id)
+    decide(dana, old, word="reject")
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=18)
+    new = ask(tools, quote_id)
+    error = refused(dana, "approval_decide", **decision(new["approval_id"], old["fingerprint"]))
+    details = error["details"]
+    assert (error["code"], details["field"]) == ("CONFLICT", "/fingerprint")
+    then = {"version": 1, "fingerprint": old["fingerprint"], "total": 1350, "discount_total": 150}
+    now = {"version": 2, "fingerprint": new["fingerprint"], "total": 1230, "discount_total": 270}
+    assert (details["then"], details["now"]) == (then, now)
+    assert follow(dana, error)["pricing"]["total"] == 1230
+    error = refused(dana, "approval_decide", **decision(old["approval_id"], old["fingerprint"]))
+    assert (error["code"], error["details"]["status"]) == ("CONFLICT", "rejected")
+
+
+def test_a_made_up_fingerprint_decides_nothing(tools: Tools, dana: Tools):
+    answer = ask(tools, priced_quote(tools))
+    error = refused(dana, "approval_decide", **decision(answer["approval_id"], "0" * 64))
+    assert (error["code"], error["details"]["now"]["total"]) == ("CONFLICT", 1350)
+
+
+def test_nothing_is_decided_after_its_time_though_nobody_swept(tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    clock.advance(hours=4)
+    for word in ("approve", "reject"):
+        assert refused_decision(dana, answer, word=word)["code"] == "CONFLICT"
+    cannot_send(tools, quote_id)
+
+
+def test_nothing_is_approved_at_a_price_that_is_no_longer_valid(tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    clock.advance(days=30, hours=18)
+    answer = ask(tools, quote_id)
+    clock.advance(hours=3)
+    error = refused_decision(dana, answer)
+    assert (error["code"], error["details"]["next_call"]["tool"]) == ("CONFLICT", "quote_revise")
+    error = refused(tools, "approval_request", quote_id=quote_id, justification="x", approver_role="legal")
+    assert follow(tools, error)["version"] == 2
+
+
+def test_of_two_managers_who_race_one_decides(app: App, tools: Tools, dana: Tools):
+    dora = person(app, "dora", "sales_manager")
+    for _ in range(5):
+        quote_id = priced_quote(tools)
+        answer = ask(tools, quote_id)
+        yes, no = (decision(answer["approval_id"], answer["fingerprint"], word) for word in ("approve", "reject"))
+        place = the_winner(race_as([(dana, yes), (dora, no)]))
+        assert status_of(tools, quote_id) == ("approved", "draft")[place]
+
+
+def test_two_last_approvers_at_once_do_not_pass_each_other(app: App, tools: Tools):
+    fay, lee = person(app, "fay", "finance"), person(app, "lee", "legal")
+    vera = person(app, "vera", "vp_sales")
+    for _ in range(5):
+        quote_id = priced_quote(tools, 35, payment_terms="net_90")
+        answer = ask(tools, quote_id, "vp_sales")
+        decide(vera, answer)
+        ids = {one["approver_role"]: one["approval_id"] for one in answer["also_requested"]}
+        answers = race_as(
+            [(who, decision(ids[role], answer["fingerprint"])) for who, role in ((fay, "finance"), (lee, "legal"))]
+        )
+        assert sorted(body["quote_status"] for body in answers) == ["approved", "pending_approval"]
+        assert status_of(tools, quote_id) == "approved"
+
+
+def test_a_decision_that_races_a_revision_never_approves_the_revision(app: App, tools: Tools, dana: Tools):
+    for _ in range(5):
+        quote_id = priced_quote(tools)
+        answer = ask(tools, quote_id)
+        revise = {"quote_id": quote_id, "expected_version": 1}
+        race_calls(
+            [
+                (dana, "approval_decide", decision(answer["approval_id"], answer["fingerprint"])),
+                (tools, "quote_revise", revise),
+            ]
+        )
+        assert (status_of(tools, quote_id), tools("quote_get", quote_id=quote_id)["quote"]["version"]) == ("draft", 2)
+
+
+def test_a_refused_decision_is_on_record(app: App, tools: Tools, clock: StillEffects):
+    robot = person(app, "robot", "sales_manager", kind="agent")
+    answer = ask(tools, priced_quote(tools))
+    clock.advance(seconds=1)
+    refused_decision(robot, answer)
+    app.flush_audit()
+    with app.database.reading() as connection:
+        last = next(iter(audit.entries(connection, "main", newest=1)))
+    assert (last.caller, last.operation, last.outcome, last.subject) == (
+        "agent:robot",
+        "approval_decide",
+        "FORBIDDEN",
+        answer["approval_id"],
+    )
+
+
+def test_only_approvals_set_a_quote_to_approved():
+    """Wherever the word is written into a row, it is written in cpq/approvals."""
+    writes = [
+        path.name
+        for path in (ROOT / "cpq").rglob("*.py")
+        if "approvals" not in path.parts and 'status="approved"' in path.read_text(encoding="utf-8")
+    ]
+    assert writes == []
+    assert {state for (state, _), target in TRANSITIONS.items() if target == "approved"} == {"pending_approval"}
