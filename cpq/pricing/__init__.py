@@ -194,8 +194,9 @@ def _add_up(
     net = sum([line.net for line in lines])
     tax = sum([group.tax for group in groups])
     costs = [line.cost for line in lines]
-    cost = None if None in costs else sum(filter(None, costs))
-    largest = max(subtotal + tax, sum([line.list_amount for line in lines]), cost or 0)
+    known_cost = sum(filter(None, costs))
+    cost = None if None in costs else known_cost
+    largest = max(subtotal + tax, sum([line.list_amount for line in lines]), known_cost)
     if largest > min(AMOUNT_MAX, 10**DIGITS_MAX * minor_unit.size - minor_unit.size):
         raise _too_large()
     return PricedQuote(
