@@ -15,7 +15,7 @@ from cpq.pricing.result import PricedLine, PricedQuote, Step, TaxGroup
 from cpq.pricing.tax import MinorUnit, TaxTable
 from cpq.pricing.waterfall import Part, Prices, nearest, new_tuple
 
-__all__ = ["AMOUNT_MAX", "WATERFALL", "PricedLine", "PricedQuote", "Request", "Step", "price"]
+__all__ = ["AMOUNT_MAX", "WATERFALL", "PricedLine", "PricedQuote", "Request", "Step", "price", "refusals"]
 
 WATERFALL = (
     "list",
@@ -39,6 +39,9 @@ DIGITS_MAX = 15
 SQUARE = ONE_HUNDRED_PERCENT**2
 """The whole, where a line discount and the quote's are multiplied."""
 
+OF_LINE = ("/product_id", "/ramp")
+"""Fields of a refusal that are about the line at hand, and not about the quote."""
+
 FINE = 10**12
 """Parts of a millionth to which amounts are cut before their discount is told, so it is right to the last digit."""
 
@@ -54,16 +57,34 @@ def price(request: Request) -> PricedQuote:
     return _add_up(request, minor_unit, bills, lines, taxes.groups())
 
 
+def refusals(request: Request) -> list[CpqError]:
+    """Why single lines cannot be priced, for all of them at once: `line` is the id, `field` the line's own field."""
+    minor_unit = MinorUnit(request.currency, request.rounding)
+    prices = Prices(request)
+    refused = []
+    for line in request.lines:
+        try:
+            _bill(prices, minor_unit, line)
+        except CpqError as error:
+            refused.append(error)
+    return [error for error in refused if "line" in error.details]
+
+
 def _bill(prices: Prices, minor_unit: MinorUnit, line: Line) -> Part:
     """Everything a line's amount owes to the line alone, up to the customer price, where it is rounded."""
-    _, product_id, quantity, discount, choices, ramp, adjustments = line
-    plan = prices.plan(product_id)
-    if ramp or plan.components:
-        bill = compose(prices, line)
-    else:
-        bill = Part(plan, quantity, choices)
-        for stage in plan.stages:
-            stage(prices, bill)
+    id_, product_id, quantity, discount, choices, ramp, adjustments = line
+    try:
+        plan = prices.plan(product_id)
+        if ramp or plan.components:
+            bill = compose(prices, line)
+        else:
+            bill = Part(plan, quantity, choices)
+            for stage in plan.stages:
+                stage(prices, bill)
+    except CpqError as error:
+        if error.details.get("field") in OF_LINE:
+            error.details["line"] = id_
+        raise
     if adjustments:
         exact, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
         exact, adjusted = adjust(adjustments, quantity, exact, listed)

@@ -45,7 +45,7 @@ def _check_ramp(plan: Plan, line: Line) -> None:
     is_agreed = plan.is_contracted or any(segment.unit_price is not None for segment in line.ramp)
     if line.ramp and plan.row.billing_period == "one_time" and (is_agreed or not plan.components):
         message = f"{line.product_id} has a one-time price, and a ramp is for prices that recur."
-        raise bad_field("/line_items", message, hint="Leave the ramp out, or split the quantity into lines.")
+        raise bad_field("/ramp", message, hint="Leave the ramp out, or split the quantity into lines.")
 
 
 def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
@@ -54,6 +54,7 @@ def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
         raise CpqError(
             Code.CONFLICT,
             f"{plan.product_id} contains {content.product_id}, which is itself priced by its components.",
+            field="/product_id",
             hint=f"Give {content.product_id} a price of its own, or put its components into {plan.product_id}.",
         )
     return content
@@ -128,7 +129,7 @@ def _settle_tax(whole: Part, counting: Sequence[Part], amounts: Sequence[Fractio
     is_included = {part.plan.is_tax_included for part, _ in counted}
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
-        raise bad_field("/line_items", f"The prices of the components of {named} do not all treat tax alike.")
+        raise bad_field("/product_id", f"The prices of the components of {named} do not all treat tax alike.")
     period = {part.plan.billing_period for part, _ in counted}
     whole.plan = replace(
         whole.plan,

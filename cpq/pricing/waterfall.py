@@ -137,7 +137,7 @@ class Prices:
         row = contracted or listed
         if row is None:
             raise CpqError(
-                Code.CURRENCY_MISMATCH, f"{product_id} has no price in {self.request.currency}.", field="/currency"
+                Code.CURRENCY_MISMATCH, f"{product_id} has no price in {self.request.currency}.", field="/product_id"
             )
         listed = listed or row
         if product.components:
@@ -177,6 +177,7 @@ class Prices:
             raise CpqError(
                 Code.CONFLICT,
                 f"{product_id} is of the tax category {row.tax_category}, which has no rate in the account's tax zone.",
+                field="/product_id",
                 allowed=sorted(request.tax_rates),
                 hint="Add the rate to the tax policy, or correct the category of the price.",
             )

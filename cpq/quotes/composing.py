@@ -131,10 +131,13 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         _refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
-    problems += _unpriced(tx, draft, request)
+    lacking = _lacking(request)
+    problems += _unpriced(tx, draft, lacking)
+    if problems:
+        problems += _refused_lines(draft, _without(request, lacking))
     _refuse(problems, problems_max)
     request = _with_adjustments(tx, draft, request, buyer, products)
-    sets = tuple(_price(name, request, draft) for name in _in_order(draft))
+    sets = tuple(_price(name, request, draft, problems_max) for name in _in_order(draft))
     today = local_day(tx.now, buyer.time_zone)
     valid_until = today + timedelta(days=tx.policies.terms.validity_days)
     return Composition(
@@ -188,11 +191,15 @@ def _in_order(draft: Draft) -> list[str]:
     return [first, *(name for name in names if name != first)]
 
 
-def _price(name: str, request: Request, draft: Draft) -> PricedSet:
+def _price(name: str, request: Request, draft: Draft, problems_max: int) -> PricedSet:
     if name:
         inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
         request = request._replace(lines=tuple(line for line in request.lines if line.id in inside))
-    priced = pricing.price(request)
+    try:
+        priced = pricing.price(request)
+    except CpqError:
+        _refuse(_refused_lines(draft, request), problems_max)
+        raise
     return PricedSet(
         name,
         request,
@@ -408,13 +415,35 @@ def as_text(value: object) -> str:
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
-def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
-    """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
+def _lacking(request: Request) -> dict[str, str]:
+    """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
             if part not in request.products or choose(request, part) == (None, None):
                 lacking.setdefault(id_, part)
+    return lacking
+
+
+def _without(request: Request, lacking: Mapping[str, str]) -> Request:
+    """The lines that can be given to the pricer."""
+    lines = [line for line in request.lines if line.product_id in request.products and line.product_id not in lacking]
+    return request._replace(lines=tuple(lines))
+
+
+def _refused_lines(draft: Draft, request: Request) -> list[CpqError]:
+    """What the pricer says of single lines that it does not take, each at its place in the draft."""
+    places = {str(line.number): index for index, line in enumerate(draft.lines)}
+    problems = []
+    for error in pricing.refusals(request):
+        at = f"/line_items/{places[str(error.details['line'])]}{error.details['field']}"
+        details = {name: value for name, value in error.details.items() if name != "line"}
+        problems.append(CpqError(error.code, error.message, **{**details, "field": at}))
+    return problems
+
+
+def _unpriced(tx: Tx, draft: Draft, lacking: Mapping[str, str]) -> list[CpqError]:
+    """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
     if not lacking:
         return []
     known = facts.currencies_of(tx, set(lacking.values()))

@@ -234,6 +234,7 @@ def test_q19_all_problems_come_together_in_the_order_of_their_codes(app: App, to
     problems = problem(tools, **call_with(account_id="acct_sudair_025", line_items=lines, currency="USD"))
     assert [code for code, _ in problems if code != "CURRENCY_MISMATCH"] == [
         "VALIDATION_ERROR",
+        "VALIDATION_ERROR",
         "NOT_FOUND",
         "CONFLICT",
         "CONFLICT",
@@ -243,7 +244,7 @@ def test_q19_all_problems_come_together_in_the_order_of_their_codes(app: App, to
     order = ["VALIDATION_ERROR", "NOT_FOUND", "CONFLICT", "CURRENCY_MISMATCH", "CONFIGURATION_INVALID"]
     assert [code for code, _ in problems] == sorted((code for code, _ in problems), key=order.index)
     assert ("CURRENCY_MISMATCH", "/line_items/1/product_id") in problems
-    assert ("VALIDATION_ERROR", "/line_items/4/ramp") in problems
+    assert problems[:2] == [("VALIDATION_ERROR", "/line_items/4/ramp")] * 2
 
 
 def test_q19_a_missing_account_does_not_hide_the_problems_of_the_lines(tools: Tools):
