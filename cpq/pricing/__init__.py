@@ -10,7 +10,7 @@ from cpq.errors import CpqError, bad_field
 from cpq.money import split_units
 from cpq.pricing.adjusting import adjust
 from cpq.pricing.composing import compose
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Request
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Request, mean_quantity
 from cpq.pricing.result import PricedLine, PricedQuote, Step, TaxGroup
 from cpq.pricing.tax import MinorUnit, TaxTable
 from cpq.pricing.waterfall import Part, Prices, nearest, new_tuple
@@ -87,7 +87,7 @@ def _bill(prices: Prices, minor_unit: MinorUnit, line: Line) -> Part:
         raise
     if adjustments:
         exact, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
-        exact, adjusted = adjust(adjustments, quantity, exact, listed)
+        exact, adjusted = adjust(adjustments, Fraction(*mean_quantity(quantity, ramp)), exact, listed)
         bill.numerator, bill.denominator = exact.numerator, exact.denominator
         bill.steps += tuple(adjusted)
     numerator, denominator = bill.numerator, bill.denominator
@@ -138,7 +138,7 @@ def _finish(
     asked, is_document, rounded = request.requested_discount, request.tax_rounding == "document", minor_unit.round
     lines: list[PricedLine] = []
     for line, bill, share in zip(request.lines, bills, shares, strict=True):
-        id_, product_id, quantity, line_discount, _, _, _ = line
+        id_, product_id, quantity, line_discount, _, ramp, _ = line
         plan, listed, net = bill.plan, bill.regular, bill.customer - share
         numerator, denominator, cost = bill.numerator, bill.denominator, bill.cost
         # The exact regular price times this is what the line comes to, unrounded.
@@ -159,8 +159,9 @@ def _finish(
             _tax_unrounded(taxes, bill, numerator * kept, denominator * SQUARE)
         if cost is not None:
             cost = rounded(cost, bill.cost_below)
-        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps)
-        known = (id_, product_id, quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
+        mean = mean_quantity(quantity, ramp) if ramp else None
+        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps, mean)
+        known = (id_, product_id, bill.quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
         lines.append(new_tuple(PricedLine, known))
     return tuple(lines)
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import lcm
 
 from cpq.errors import Code, CpqError, bad_field
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, largest_quantity
 from cpq.pricing.result import Step
 from cpq.pricing.waterfall import WHOLE_TERM, Part, Plan, Prices, nearest
 
@@ -61,19 +61,19 @@ def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
 
 
 def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, offset: int, when: str) -> list[Part]:
-    """A product in one segment. What is paid once is paid with the first, for the quantity of the line."""
+    """A product in one segment. What is paid once is paid with the first, for the largest quantity of the line."""
     is_own = plan.product_id == line.product_id
+    quantity = segment.quantity or line.quantity
     if line.ramp and plan.row.billing_period == "one_time":
         if offset:
             return []
-        segment, when = WHOLE_TERM, ""
+        segment, when, quantity = WHOLE_TERM, "", largest_quantity(line.quantity, line.ramp)
     if not is_own:
         when = f"{when} {plan.product_id}".strip()
     elif segment.unit_price is not None:
         plan = prices.agreed(plan, segment.unit_price)
-    part = Part(plan, (segment.quantity or line.quantity) * each, line.choices if is_own else {}, segment, when)
+    part = Part(plan, quantity * each, line.choices if is_own else {}, segment, when)
     part.offset = offset
-    part.others = prices.units(plan.product_id) - line.quantity * each
     return [prices.run(part)]
 
 
@@ -85,7 +85,7 @@ def _less(part: Part, discount: int) -> Part:
 
 
 def _add_up(line: Line, plan: Plan, own: list[Part], inside: list[Part], counting: list[Part]) -> Part:
-    whole = Part(plan, line.quantity, line.choices)
+    whole = Part(plan, largest_quantity(line.quantity, line.ramp), line.choices)
     amounts = [Fraction(part.numerator, part.denominator) for part in counting]
     whole.numerator, whole.denominator = _ratio(sum(amounts, Fraction(0)))
     whole.listed, whole.listed_below = _ratio(_listed(own + inside))

@@ -327,7 +327,24 @@ def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
         for index, line in enumerate(draft.lines)
         if line.ramp and sum(segment.months for segment in line.ramp) != draft.term_months
     ]
-    return [*problems, *_end_problems(tx, draft)]
+    return [*problems, *_quantity_problems(draft), *_end_problems(tx, draft)]
+
+
+def _quantity_problems(draft: Draft) -> list[CpqError]:
+    """What a line with a ramp is asked for is what it comes to, or its quantity could be anything."""
+    largest = [pricing_request.largest_quantity(line.quantity, line.ramp) for line in draft.lines]
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"The quantity of a line with a ramp is that of its largest stretch, {most:,}, not {line.quantity:,}.",
+            field=f"/line_items/{index}/quantity",
+            expected=most,
+            actual=line.quantity,
+            hint=f"Give {most} as quantity, and a stretch that has fewer a quantity of its own.",
+        )
+        for index, (line, most) in enumerate(zip(draft.lines, largest, strict=True))
+        if line.quantity != most
+    ]
 
 
 def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
