@@ -233,7 +233,7 @@ class LineItem(Part):
     """One line of a quote."""
 
     product_id: Annotated[Identifier, Field(description="From catalog_search.")]
-    quantity: Annotated[Quantity, Field(description="How many.")]
+    quantity: Annotated[Quantity, Field(description="How many; with a ramp, as many as its largest stretch has.")]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
     attributes: Annotated[Attributes, Field(description="Options of a configurable product; else free notes.")] = Field(
         default_factory=dict

@@ -111,9 +111,13 @@ LINE_FACTS: dict[str, Declaration] = {
     "sku": Declaration(Kind.TEXT, "the product's stock-keeping code", is_before_pricing=True),
     "category": Declaration(Kind.TEXT, "the product's category", is_before_pricing=True),
     "product_type": Declaration(Kind.TEXT, "simple, configurable, bundle or service", is_before_pricing=True),
-    "quantity": Declaration(Kind.NUMBER, "how many", Unit.PIECES, is_before_pricing=True, low=_ZERO),
+    "quantity": Declaration(
+        Kind.NUMBER, "how many; on a ramp, in its largest stretch", Unit.PIECES, is_before_pricing=True, low=_ZERO
+    ),
     "billing_period": Declaration(Kind.TEXT, "one_time, monthly, quarterly or yearly", is_before_pricing=True),
-    "unit_price": Declaration(Kind.NUMBER, "net amount divided by quantity", Unit.AMOUNT, low=_ZERO),
+    "unit_price": Declaration(
+        Kind.NUMBER, "net amount divided by quantity; on a ramp, by its mean over the months", Unit.AMOUNT, low=_ZERO
+    ),
     "regular": Declaration(Kind.NUMBER, "amount before any discretionary discount", Unit.AMOUNT, low=_ZERO),
     "net": Declaration(Kind.NUMBER, "amount after line and quote discount", Unit.AMOUNT, low=_ZERO),
     "discount": Declaration(

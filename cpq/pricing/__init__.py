@@ -10,12 +10,12 @@ from cpq.errors import CpqError, bad_field
 from cpq.money import split_units
 from cpq.pricing.adjusting import adjust
 from cpq.pricing.composing import compose
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Request
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Request, mean_quantity
 from cpq.pricing.result import PricedLine, PricedQuote, Step, TaxGroup
 from cpq.pricing.tax import MinorUnit, TaxTable
 from cpq.pricing.waterfall import Part, Prices, nearest, new_tuple
 
-__all__ = ["AMOUNT_MAX", "WATERFALL", "PricedLine", "PricedQuote", "Request", "Step", "price"]
+__all__ = ["AMOUNT_MAX", "WATERFALL", "PricedLine", "PricedQuote", "Request", "Step", "price", "refusals"]
 
 WATERFALL = (
     "list",
@@ -39,6 +39,9 @@ DIGITS_MAX = 15
 SQUARE = ONE_HUNDRED_PERCENT**2
 """The whole, where a line discount and the quote's are multiplied."""
 
+OF_LINE = ("/product_id", "/ramp")
+"""Fields of a refusal that are about the line at hand, and not about the quote."""
+
 FINE = 10**12
 """Parts of a millionth to which amounts are cut before their discount is told, so it is right to the last digit."""
 
@@ -54,19 +57,37 @@ def price(request: Request) -> PricedQuote:
     return _add_up(request, minor_unit, bills, lines, taxes.groups())
 
 
+def refusals(request: Request) -> list[CpqError]:
+    """Why single lines cannot be priced, for all of them at once: `line` is the id, `field` the line's own field."""
+    minor_unit = MinorUnit(request.currency, request.rounding)
+    prices = Prices(request)
+    refused = []
+    for line in request.lines:
+        try:
+            _bill(prices, minor_unit, line)
+        except CpqError as error:
+            refused.append(error)
+    return [error for error in refused if "line" in error.details]
+
+
 def _bill(prices: Prices, minor_unit: MinorUnit, line: Line) -> Part:
     """Everything a line's amount owes to the line alone, up to the customer price, where it is rounded."""
-    _, product_id, quantity, discount, choices, ramp, adjustments = line
-    plan = prices.plan(product_id)
-    if ramp or plan.components:
-        bill = compose(prices, line)
-    else:
-        bill = Part(plan, quantity, choices)
-        for stage in plan.stages:
-            stage(prices, bill)
+    id_, product_id, quantity, discount, choices, ramp, adjustments = line
+    try:
+        plan = prices.plan(product_id)
+        if ramp or plan.components:
+            bill = compose(prices, line)
+        else:
+            bill = Part(plan, quantity, choices)
+            for stage in plan.stages:
+                stage(prices, bill)
+    except CpqError as error:
+        if error.details.get("field") in OF_LINE:
+            error.details["line"] = id_
+        raise
     if adjustments:
         exact, listed = Fraction(bill.numerator, bill.denominator), Fraction(bill.listed, bill.listed_below)
-        exact, adjusted = adjust(adjustments, quantity, exact, listed)
+        exact, adjusted = adjust(adjustments, Fraction(*mean_quantity(quantity, ramp)), exact, listed)
         bill.numerator, bill.denominator = exact.numerator, exact.denominator
         bill.steps += tuple(adjusted)
     numerator, denominator = bill.numerator, bill.denominator
@@ -117,7 +138,7 @@ def _finish(
     asked, is_document, rounded = request.requested_discount, request.tax_rounding == "document", minor_unit.round
     lines: list[PricedLine] = []
     for line, bill, share in zip(request.lines, bills, shares, strict=True):
-        id_, product_id, quantity, line_discount, _, _, _ = line
+        id_, product_id, quantity, line_discount, _, ramp, _ = line
         plan, listed, net = bill.plan, bill.regular, bill.customer - share
         numerator, denominator, cost = bill.numerator, bill.denominator, bill.cost
         # The exact regular price times this is what the line comes to, unrounded.
@@ -138,8 +159,9 @@ def _finish(
             _tax_unrounded(taxes, bill, numerator * kept, denominator * SQUARE)
         if cost is not None:
             cost = rounded(cost, bill.cost_below)
-        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps)
-        known = (id_, product_id, quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
+        mean = mean_quantity(quantity, ramp) if ramp else None
+        rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps, mean)
+        known = (id_, product_id, bill.quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
         lines.append(new_tuple(PricedLine, known))
     return tuple(lines)
 
@@ -194,8 +216,9 @@ def _add_up(
     net = sum([line.net for line in lines])
     tax = sum([group.tax for group in groups])
     costs = [line.cost for line in lines]
-    cost = None if None in costs else sum(filter(None, costs))
-    largest = max(subtotal + tax, sum([line.list_amount for line in lines]), cost or 0)
+    known_cost = sum(filter(None, costs))
+    cost = None if None in costs else known_cost
+    largest = max(subtotal + tax, sum([line.list_amount for line in lines]), known_cost)
     if largest > min(AMOUNT_MAX, 10**DIGITS_MAX * minor_unit.size - minor_unit.size):
         raise _too_large()
     return PricedQuote(

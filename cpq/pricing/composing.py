@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import lcm
 
 from cpq.errors import Code, CpqError, bad_field
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, largest_quantity
 from cpq.pricing.result import Step
 from cpq.pricing.waterfall import WHOLE_TERM, Part, Plan, Prices, nearest
 
@@ -45,7 +45,7 @@ def _check_ramp(plan: Plan, line: Line) -> None:
     is_agreed = plan.is_contracted or any(segment.unit_price is not None for segment in line.ramp)
     if line.ramp and plan.row.billing_period == "one_time" and (is_agreed or not plan.components):
         message = f"{line.product_id} has a one-time price, and a ramp is for prices that recur."
-        raise bad_field("/line_items", message, hint="Leave the ramp out, or split the quantity into lines.")
+        raise bad_field("/ramp", message, hint="Leave the ramp out, or split the quantity into lines.")
 
 
 def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
@@ -54,25 +54,26 @@ def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
         raise CpqError(
             Code.CONFLICT,
             f"{plan.product_id} contains {content.product_id}, which is itself priced by its components.",
+            field="/product_id",
             hint=f"Give {content.product_id} a price of its own, or put its components into {plan.product_id}.",
         )
     return content
 
 
 def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, offset: int, when: str) -> list[Part]:
-    """A product in one segment. What is paid once is paid with the first, for the quantity of the line."""
+    """A product in one segment. What is paid once is paid with the first, for the largest quantity of the line."""
     is_own = plan.product_id == line.product_id
+    quantity = segment.quantity or line.quantity
     if line.ramp and plan.row.billing_period == "one_time":
         if offset:
             return []
-        segment, when = WHOLE_TERM, ""
+        segment, when, quantity = WHOLE_TERM, "", largest_quantity(line.quantity, line.ramp)
     if not is_own:
         when = f"{when} {plan.product_id}".strip()
     elif segment.unit_price is not None:
         plan = prices.agreed(plan, segment.unit_price)
-    part = Part(plan, (segment.quantity or line.quantity) * each, line.choices if is_own else {}, segment, when)
+    part = Part(plan, quantity * each, line.choices if is_own else {}, segment, when)
     part.offset = offset
-    part.others = prices.units(plan.product_id) - line.quantity * each
     return [prices.run(part)]
 
 
@@ -84,7 +85,7 @@ def _less(part: Part, discount: int) -> Part:
 
 
 def _add_up(line: Line, plan: Plan, own: list[Part], inside: list[Part], counting: list[Part]) -> Part:
-    whole = Part(plan, line.quantity, line.choices)
+    whole = Part(plan, largest_quantity(line.quantity, line.ramp), line.choices)
     amounts = [Fraction(part.numerator, part.denominator) for part in counting]
     whole.numerator, whole.denominator = _ratio(sum(amounts, Fraction(0)))
     whole.listed, whole.listed_below = _ratio(_listed(own + inside))
@@ -128,7 +129,7 @@ def _settle_tax(whole: Part, counting: Sequence[Part], amounts: Sequence[Fractio
     is_included = {part.plan.is_tax_included for part, _ in counted}
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
-        raise bad_field("/line_items", f"The prices of the components of {named} do not all treat tax alike.")
+        raise bad_field("/product_id", f"The prices of the components of {named} do not all treat tax alike.")
     period = {part.plan.billing_period for part, _ in counted}
     whole.plan = replace(
         whole.plan,

@@ -6,7 +6,7 @@ keeps them: exact, small and quick. Days are ISO dates, which sort as they are w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -85,6 +85,7 @@ class Line(NamedTuple):
     id: str
     product_id: str
     quantity: int
+    """On a ramp, that of segments without one of their own: how many there are is for the segments to say."""
     discount: int = 0
     choices: Mapping[str, str] = {}
     ramp: tuple[Segment, ...] = ()
@@ -112,6 +113,17 @@ class Request(NamedTuple):
     rounding: str = "half_up"
     tax_rounding: str = "group"
     part_periods: str = "whole_months"
+
+
+def largest_quantity(quantity: int, ramp: Iterable[Segment]) -> int:
+    """How many a line has at most; a segment without a quantity has the line's."""
+    return max([segment.quantity or quantity for segment in ramp], default=quantity)
+
+
+def mean_quantity(quantity: int, ramp: Iterable[Segment]) -> tuple[int, int]:
+    """How many a line has over its whole term, as a fraction: the units of a ramp times their months, by its months."""
+    weighed = [((segment.quantity or quantity) * segment.months, segment.months) for segment in ramp]
+    return (sum([units for units, _ in weighed]), sum([months for _, months in weighed])) if weighed else (quantity, 1)
 
 
 def dump(request: Request) -> dict[str, Any]:

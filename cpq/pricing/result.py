@@ -22,6 +22,7 @@ class PricedLine(NamedTuple):
     id: str
     product_id: str
     quantity: int
+    """On a ramp, the largest."""
     list_amount: int
     regular: int
     net: int
@@ -32,6 +33,8 @@ class PricedLine(NamedTuple):
     billing_period: str
     tax_category: str
     steps: tuple[Step, ...]
+    mean_quantity: tuple[int, int] | None = None
+    """On a ramp, its units times their months, and its months: the quantity that a unit price is reckoned by."""
 
     @property
     def discount_amount(self) -> int:
@@ -39,11 +42,11 @@ class PricedLine(NamedTuple):
 
     @property
     def base_unit_price(self) -> int:
-        return unit_price(self.regular, self.quantity)
+        return unit_price(self.regular, *(self.mean_quantity or (self.quantity, 1)))
 
     @property
     def unit_price(self) -> int:
-        return unit_price(self.net, self.quantity)
+        return unit_price(self.net, *(self.mean_quantity or (self.quantity, 1)))
 
 
 class TaxGroup(NamedTuple):
@@ -74,23 +77,41 @@ class PricedQuote(NamedTuple):
         return self.subtotal - self.discount_total
 
 
-def unit_price(amount: int, quantity: int) -> int:
-    """For display: the amount of one unit, to six decimals, or fewer when it would have more than 15 digits."""
-    micro = (2 * amount + quantity) // (2 * quantity)
+def unit_price(amount: int, quantity: int, of: int = 1) -> int:
+    """The amount of one of `quantity / of` units, to six decimals, or fewer when it would have more than 15 digits."""
+    micro = (2 * amount * of + quantity) // (2 * quantity)
     surplus: int = 10 ** max(0, len(str(micro)) - 15)
     return (2 * micro + surplus) // (2 * surplus) * surplus
 
 
 def dump(priced: PricedQuote) -> dict[str, Any]:
     """As JSON values; what is hashed and stored."""
-    return {**priced._asdict(), "lines": [line._asdict() for line in priced.lines]}
+    return {**priced._asdict(), "lines": [_dump_line(line) for line in priced.lines]}
 
 
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:
     """What `dump` wrote; who asks only for amounts can leave out the steps, which are most of it."""
     lines = tuple(
-        PricedLine(**{**line, "steps": tuple(Step(*step) for step in line["steps"]) if with_steps else ()})
+        PricedLine(
+            **{
+                **line,
+                "steps": tuple(Step(*step) for step in line["steps"]) if with_steps else (),
+                **_load_mean(line),
+            }
+        )
         for line in plain["lines"]
     )
     groups = tuple(TaxGroup(*group) for group in plain["tax_groups"])
     return PricedQuote(**{**plain, "lines": lines, "tax_groups": groups})
+
+
+def _dump_line(line: PricedLine) -> dict[str, Any]:
+    """Without a mean where there is no ramp."""
+    plain = line._asdict()
+    if line.mean_quantity is None:
+        del plain["mean_quantity"]
+    return plain
+
+
+def _load_mean(line: dict[str, Any]) -> dict[str, Any]:
+    return {"mean_quantity": tuple(line["mean_quantity"])} if "mean_quantity" in line else {}

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from cpq.errors import Code, CpqError, bad_field
+from cpq.pricing.counting import Counts
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Component, PriceRow, Request, Segment
 from cpq.pricing.result import Step
 from cpq.pricing.terms import add_months, factor
@@ -69,7 +70,6 @@ class Part:
         "name",
         "numerator",
         "offset",
-        "others",
         "plan",
         "quantity",
         "regular",
@@ -95,8 +95,6 @@ class Part:
         self.cost: int | None
         self.regular: int
         self.customer: int
-        self.others: int | None = None
-        """Units of the product elsewhere in the quote; not known until a price asks for them."""
         self.taxed: tuple[tuple[str, int], ...] = ()
         """Tax categories with their weights, for a bundle that has several."""
 
@@ -115,7 +113,7 @@ class Prices:
         self.request = request
         self._plans: dict[str, Plan] = {}
         self._terms: dict[tuple[str, int, int], Term] = {}
-        self._quantities: dict[str, int] = {}
+        self._counts: Counts | None = None
         self._has_ramps = any(line.ramp for line in request.lines)
 
     def plan(self, product_id: str) -> Plan:
@@ -137,7 +135,7 @@ class Prices:
         row = contracted or listed
         if row is None:
             raise CpqError(
-                Code.CURRENCY_MISMATCH, f"{product_id} has no price in {self.request.currency}.", field="/currency"
+                Code.CURRENCY_MISMATCH, f"{product_id} has no price in {self.request.currency}.", field="/product_id"
             )
         listed = listed or row
         if product.components:
@@ -177,21 +175,20 @@ class Prices:
             raise CpqError(
                 Code.CONFLICT,
                 f"{product_id} is of the tax category {row.tax_category}, which has no rate in the account's tax zone.",
+                field="/product_id",
                 allowed=sorted(request.tax_rates),
                 hint="Add the rate to the tax policy, or correct the category of the price.",
             )
 
-    def units(self, product_id: str) -> int:
-        """How many units of a product the whole quote has, inside bundles too."""
-        if not self._quantities:
-            for line in self.request.lines:
-                self._count(line.product_id, line.quantity)
-                for component in self.request.products[line.product_id].components:
-                    self._count(component.product_id, line.quantity * component.quantity)
-        return self._quantities[product_id]
-
-    def _count(self, product_id: str, quantity: int) -> None:
-        self._quantities[product_id] = self._quantities.get(product_id, 0) + quantity
+    def units(self, part: Part) -> int:
+        """How many units of a part's product the whole quote has in all of the part's months, its own among them."""
+        counts = self._counts
+        if counts is None:
+            counts = self._counts = Counts(self.request)
+        product_id, months = part.plan.product_id, part.segment.months
+        if part.plan.row.billing_period == "one_time":
+            return counts.once(product_id)
+        return counts.during(product_id, (part.offset, part.offset + months) if months else counts.term)
 
     def agreed(self, plan: Plan, unit_price: int) -> Plan:
         """The plan with a price that is agreed for one segment of a ramp, in place of list price and contract."""
@@ -374,11 +371,7 @@ def apply_term(prices: Prices, part: Part) -> None:
 
 def _counted(prices: Prices, part: Part, row: PriceRow) -> int:
     """The quantity that decides a tier: the line's, or with that of the other lines of the quote."""
-    if row.quantity_scope == "line":
-        return part.quantity
-    if part.others is None:
-        part.others = prices.units(part.plan.product_id) - part.quantity
-    return part.quantity + part.others
+    return part.quantity if row.quantity_scope == "line" else prices.units(part)
 
 
 def _reduced(numerator: int, denominator: int) -> tuple[int, int]:

@@ -95,7 +95,7 @@ def update(
     before = found.as_draft()
     draft = changed_draft(before, changes, quote_id)
     if changes.add_lines:
-        require_few_lines(len(draft.lines), tx.settings.quote_lines_max, "/add_lines")
+        require_few_lines(draft.lines, tx.settings.quote_lines_max, "/add_lines")
     if draft == before and canonical_json(_written(draft)) == canonical_json(_written(before)):
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))

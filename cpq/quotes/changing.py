@@ -9,6 +9,9 @@ from typing import Any
 from cpq.errors import CpqError, bad_field, next_call
 from cpq.quotes.composing import Draft, DraftLine
 
+STRETCHES_MAX = 5_000
+"""Over all lines: each is priced by itself, in about a tenth of a millisecond, while others wait to write."""
+
 CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "notes")
 
 
@@ -87,8 +90,16 @@ def _about_line(
     return {**details, "field": field_, "line_id": line_id(quote_id, number)}
 
 
-def require_few_lines(count: int, most: int, field_: str) -> None:
-    """Refuse more lines than a tool takes, and say what takes them."""
+def require_few_lines(lines: Sequence[DraftLine], most: int, field_: str) -> None:
+    """Refuse more lines, or more stretches of ramps, than a tool takes, and say what takes them."""
+    count, stretches = len(lines), sum(len(line.ramp) for line in lines)
+    if stretches > STRETCHES_MAX:
+        raise bad_field(
+            field_,
+            f"The ramps of a quote have at most {STRETCHES_MAX:,} stretches through this tool, not {stretches:,}.",
+            maximum=STRETCHES_MAX,
+            hint="Join stretches that are alike, split the quote, or have the operator run `cpq import quotes`.",
+        )
     if count > most:
         raise bad_field(
             field_,

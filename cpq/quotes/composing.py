@@ -132,10 +132,13 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         _refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
-    problems += [*_unpriced(tx, draft, request), *_untaxed(tx, draft, request, buyer)]
+    lacking = _lacking(request)
+    problems += _unpriced(tx, draft, lacking)
+    if problems:
+        problems += _refused_lines(draft, _without(request, lacking))
     _refuse(problems, problems_max)
     request = _with_adjustments(tx, draft, request, buyer, products)
-    sets = tuple(_price(name, request, draft) for name in _in_order(draft))
+    sets = tuple(_price(name, request, draft, problems_max) for name in _in_order(draft))
     today = local_day(tx.now, buyer.time_zone)
     valid_until = today + timedelta(days=tx.policies.terms.validity_days)
     return Composition(
@@ -192,7 +195,7 @@ def _in_order(draft: Draft) -> list[str]:
     return [first, *(name for name in names if name != first)]
 
 
-def _price(name: str, request: Request, draft: Draft) -> PricedSet:
+def _price(name: str, request: Request, draft: Draft, problems_max: int) -> PricedSet:
     if name:
         inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
         lines = tuple(line for line in request.lines if line.id in inside)
@@ -200,7 +203,11 @@ def _price(name: str, request: Request, draft: Draft) -> PricedSet:
         named |= {part.product_id for id_ in named for part in request.products[id_].components}
         products = {id_: product for id_, product in request.products.items() if id_ in named}
         request = request._replace(lines=lines, products=products)
-    priced = pricing.price(request)
+    try:
+        priced = pricing.price(request)
+    except CpqError:
+        _refuse(_refused_lines(draft, request), problems_max)
+        raise
     return PricedSet(
         name,
         request,
@@ -357,7 +364,24 @@ def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
         for index, line in enumerate(draft.lines)
         if line.ramp and sum(segment.months for segment in line.ramp) != draft.term_months
     ]
-    return [*problems, *_end_problems(tx, draft)]
+    return [*problems, *_quantity_problems(draft), *_end_problems(tx, draft)]
+
+
+def _quantity_problems(draft: Draft) -> list[CpqError]:
+    """What a line with a ramp is asked for is what it comes to, or its quantity could be anything."""
+    largest = [pricing_request.largest_quantity(line.quantity, line.ramp) for line in draft.lines]
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"The quantity of a line with a ramp is that of its largest stretch, {most:,}, not {line.quantity:,}.",
+            field=f"/line_items/{index}/quantity",
+            expected=most,
+            actual=line.quantity,
+            hint=f"Give {most} as quantity, and a stretch that has fewer a quantity of its own.",
+        )
+        for index, (line, most) in enumerate(zip(draft.lines, largest, strict=True))
+        if line.quantity != most
+    ]
 
 
 def _set_problems(draft: Draft) -> list[CpqError]:
@@ -471,13 +495,35 @@ def as_text(value: object) -> str:
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
-def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
-    """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
+def _lacking(request: Request) -> dict[str, str]:
+    """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
             if part not in request.products or choose(request, part) == (None, None):
                 lacking.setdefault(id_, part)
+    return lacking
+
+
+def _without(request: Request, lacking: Mapping[str, str]) -> Request:
+    """The lines that can be given to the pricer."""
+    lines = [line for line in request.lines if line.product_id in request.products and line.product_id not in lacking]
+    return request._replace(lines=tuple(lines))
+
+
+def _refused_lines(draft: Draft, request: Request) -> list[CpqError]:
+    """What the pricer says of single lines that it does not take, each at its place in the draft."""
+    places = {str(line.number): index for index, line in enumerate(draft.lines)}
+    problems = []
+    for error in pricing.refusals(request):
+        at = f"/line_items/{places[str(error.details['line'])]}{error.details['field']}"
+        details = {name: value for name, value in error.details.items() if name != "line"}
+        problems.append(CpqError(error.code, error.message, **{**details, "field": at}))
+    return problems
+
+
+def _unpriced(tx: Tx, draft: Draft, lacking: Mapping[str, str]) -> list[CpqError]:
+    """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
     if not lacking:
         return []
     known = facts.currencies_of(tx, set(lacking.values()))
@@ -489,29 +535,6 @@ def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
             currency=draft.currency,
             allowed=known.get(lacking[line.product_id], []),
             next_call=next_call("catalog_get", product_id=lacking[line.product_id]),
-        )
-        for index, line in enumerate(draft.lines)
-        if line.product_id in lacking
-    ]
-
-
-def _untaxed(tx: Tx, draft: Draft, request: Request, buyer: AccountFacts) -> list[CpqError]:
-    """Lines that are taxed by a rate nobody has set: an error, never 0."""
-    lacking: dict[str, str] = {}
-    for id_, product in request.products.items():
-        for part in (id_, *(component.product_id for component in product.components)):
-            row = next(filter(None, reversed(choose(request, part))), None) if part in request.products else None
-            if row is None or row.tax_category in request.tax_rates:
-                continue
-            if buyer.tax_status == "taxable" or row.tax_included:
-                lacking.setdefault(id_, row.tax_category)
-    return [
-        CpqError(
-            Code.CONFIGURATION_INVALID,
-            f"There is no tax rate for {lacking[line.product_id]!r} in the zone {buyer.tax_zone}.",
-            field=f"/line_items/{index}/product_id",
-            allowed=sorted(tx.policies.tax_rates(buyer.tax_zone)),
-            hint="Sales operations add it to tax.yaml.",
         )
         for index, line in enumerate(draft.lines)
         if line.product_id in lacking

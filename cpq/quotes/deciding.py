@@ -10,7 +10,7 @@ from cpq.db import Tx
 from cpq.money import from_micro
 from cpq.policy.deciding import Violation, evaluate_alternatives
 from cpq.policy.facts import LineFacts, QuoteFacts, QuoteInputs
-from cpq.pricing.result import PricedLine, PricedQuote, unit_price
+from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.quotes.composing import Draft, DraftLine, line_inputs, quote_inputs
 from cpq.views import PolicyViolation
 
@@ -93,7 +93,7 @@ def facts_of(
 def _line_facts(line: PricedLine, asked: DraftLine, products: Mapping[str, ProductFacts]) -> LineFacts:
     return LineFacts(
         **line_inputs(asked, products, line.billing_period),
-        unit_price=from_micro(unit_price(line.net, line.quantity)),
+        unit_price=from_micro(line.unit_price),
         regular=from_micro(line.regular),
         net=from_micro(line.net),
         discount=from_micro(line.discount),

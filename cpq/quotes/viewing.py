@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from cpq.db import AnyRow, Tx
 from cpq.errors import bad_field, nearest
+from cpq.pricing.request import Segment, mean_quantity
 from cpq.pricing.result import PricedLine, PricedQuote, unit_price
 from cpq.quotes import storing
 from cpq.quotes.changing import line_id
@@ -172,7 +173,7 @@ def _line(quote_id: str, row: AnyRow) -> QuoteLine:
         "product_id": row.product_id,
         "product_name": row.product_name,
         "quantity": row.quantity,
-        "unit_price": amount(unit_price(row.regular, row.quantity)),
+        "unit_price": amount(unit_price(row.regular, *_mean(row))),
         "discount_pct": amount(row.discount_pct),
         "discount_amount": amount(row.regular - row.net),
         "subtotal": amount(row.regular),
@@ -188,6 +189,10 @@ def _line(quote_id: str, row: AnyRow) -> QuoteLine:
             for months, quantity, _, uplift in row.ramp
         ]
     return line
+
+
+def _mean(row: AnyRow) -> tuple[int, int]:
+    return mean_quantity(row.quantity, [Segment(*segment) for segment in row.ramp])
 
 
 def _has_status(tx: Tx, status: str) -> sa.ColumnElement[bool]:

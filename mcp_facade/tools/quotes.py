@@ -126,7 +126,6 @@ def quote_create(
     are before discounts. Every problem of the call is in `details.problems`, and nothing is stored then. `warnings`
     say what the products still require of each other. Next: quote_price.
     """
-    quotes.require_few_lines(len(line_items), tx.settings.quote_lines_max, "/line_items")
     draft = quotes.Draft(
         account_id=account_id,
         currency=currency,
@@ -138,6 +137,7 @@ def quote_create(
         payment_terms=payment_terms,
         notes=notes,
     )
+    quotes.require_few_lines(draft.lines, tx.settings.quote_lines_max, "/line_items")
     return quotes.create(tx, draft, idempotency_key=idempotency_key)
 
 

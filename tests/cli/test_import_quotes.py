@@ -250,6 +250,19 @@ def test_a_section_of_something_else_is_refused(home: Path, imported: Any):
     assert imported('{"quots": [{"id": "A-1"}, {"id": "A-2"}]}', "quotes.json") == [(1, "quots", "is not quotes")]
 
 
+def test_a_quantity_that_is_not_the_largest_of_the_ramp_is_told_by_its_row(imported: Any):
+    header = ["id", "account_id", "term_months", "product_id", "quantity", "ramp"]
+    rows = [
+        ["E-1", "acct_acme_001", "12", "prod_pro_v2", "7", '[{"months": 12}]'],
+        ["E-1", "", "", "prod_pro_v2", "1000000", '[{"months": 12, "quantity": 1}]'],
+        ["E-1", "", "", "prod_qmb30", "1", '[{"months": 12}]'],
+    ]
+    assert imported(csv_of(rows, header)) == [
+        (3, "quantity", "The quantity of a line with a ramp is that of its largest stretch, 1, not 1,000,000."),
+        (4, "ramp", "prod_qmb30 has a one-time price, and a ramp is for prices that recur."),
+    ]
+
+
 def test_options_ramps_and_both_kinds_of_notes_come_from_a_csv(home: Path, run: Run, imported: Any):
     header = ["id", "account_id", "term_months", "quote_notes", "product_id", "quantity", "notes", "option_set", "ramp"]
     ramp = '[{"months": 6, "quantity": 3}, {"months": 6, "uplift_pct": 5}]'

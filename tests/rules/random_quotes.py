@@ -17,6 +17,7 @@ from cpq.pricing.request import (
     Request,
     Segment,
     Tier,
+    largest_quantity,
 )
 
 T = TypeVar("T")
@@ -156,13 +157,15 @@ def _line(draw: Bytes, number: int, ids: list[str], one_time: set[str], products
     id_ = draw.pick(ids)
     choices = {name: draw.pick((*values, "none")) for name, values in OPTIONS.items()} if draw.happens(2) else {}
     own = products[id_].rows[0].billing_period
+    quantity, discount = draw.quantity(), draw.pick(DISCOUNTS)
+    ramp = _ramp(draw) if draw.happens(5) and id_ not in one_time and own != "one_time" else ()
     return Line(
         f"line-{number}",
         id_,
-        draw.quantity(),
-        draw.pick(DISCOUNTS),
+        largest_quantity(quantity, ramp),
+        discount,
         choices,
-        _ramp(draw) if draw.happens(5) and id_ not in one_time and own != "one_time" else (),
+        ramp,
         _adjustments(draw) if draw.happens(3) else (),
     )
 

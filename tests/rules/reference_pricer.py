@@ -78,13 +78,40 @@ def reached_tier(row: PriceRow, quantity: int) -> int:
     return next(n for n, tier in enumerate(row.tiers) if tier.up_to is None or quantity <= tier.up_to)
 
 
-def over_the_quote(request: Request, product_id: str) -> int:
+def over_the_quote(request: Request, product_id: str, months: range, is_once: bool) -> int:
+    """Month by month: what is there in all of these months, or has to be bought once."""
     units = 0
     for line in request.lines:
-        units += line.quantity if line.product_id == product_id else 0
-        for component in request.products[line.product_id].components:
-            units += line.quantity * component.quantity if component.product_id == product_id else 0
+        contents = [(line.product_id, 1), *request.products[line.product_id].components]
+        each = sum(count for id_, count in contents if id_ == product_id)
+        units += each * (largest(line) if is_once else min((in_month(line, month) for month in months), default=0))
     return units
+
+
+def largest(line: Line) -> int:
+    return max((segment.quantity or line.quantity for segment in line.ramp), default=line.quantity)
+
+
+def in_month(line: Line, month: int) -> int:
+    if not line.ramp:
+        return line.quantity
+    by_month = [segment.quantity or line.quantity for segment in line.ramp for _ in range(segment.months)]
+    return by_month[month] if month < len(by_month) else 0
+
+
+def mean(line: Line) -> Fraction:
+    if not line.ramp:
+        return Fraction(line.quantity)
+    months = range(sum(segment.months for segment in line.ramp))
+    return Fraction(sum(in_month(line, month) for month in months), len(months))
+
+
+def months_of(request: Request, offset: int, segment: Segment | None) -> range:
+    """Those of a segment, or of the whole term, which without a number is as long as the longest ramp."""
+    if segment:
+        return range(offset, offset + segment.months)
+    longest = max(sum(segment.months for segment in line.ramp) for line in request.lines)
+    return range(request.term_months or longest or 1)
 
 
 def periods(request: Request, row: PriceRow, offset: int, segment: Segment | None) -> Fraction:
@@ -118,8 +145,9 @@ def part(request: Request, line: Line, product_id: str, each: int, offset: int, 
     row = contracted or listed
     assert row
     listed = listed or row
-    quantity = ((segment and segment.quantity) or line.quantity) * each
-    counted = quantity + over_the_quote(request, product_id) - line.quantity * each
+    is_once = row.billing_period == "one_time"
+    quantity = (largest(line) if is_once else (segment and segment.quantity) or line.quantity) * each
+    counted = over_the_quote(request, product_id, months_of(request, offset, segment), is_once)
     is_frame = bool(request.products[product_id].components) and product_id == line.product_id
     base = Fraction(row.unit_price * quantity)
     if segment and segment.unit_price is not None and product_id == line.product_id:
@@ -195,7 +223,7 @@ def gather(request: Request, line: Line) -> Sum:
 def parts_of(
     request: Request, line: Line, product_id: str, each: int, offset: int, segment: Segment | None
 ) -> list[Part]:
-    """A product in one segment. What is paid once is paid with the first, for the quantity of the line."""
+    """A product in one segment. What is paid once is paid with the first, for the largest quantity of the line."""
     listed, contracted = winners(request, product_id)
     row = contracted or listed
     assert row
@@ -226,7 +254,7 @@ def adjusted(line: Line, amount: Fraction, listed: Fraction) -> Fraction:
 
 def moves(line: Line, rule: Adjustment, amount: Fraction, listed: Fraction) -> Fraction:
     if rule.kind == "amount":
-        return Fraction(rule.value * (line.quantity if rule.base == "unit" else 1))
+        return rule.value * (mean(line) if rule.base == "unit" else Fraction(1))
     return (listed if rule.base == "list" else amount) * rule.value * PERCENT
 
 

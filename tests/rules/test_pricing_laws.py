@@ -16,15 +16,17 @@ from hypothesis import strategies as st
 from cpq.money import MINOR_DIGITS
 from cpq.pricing import WATERFALL, PricedQuote, price, result, waterfall
 from cpq.pricing import request as requests_
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, PriceRow, Request
+from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment
 from tests.rules import reference_pricer
-from tests.rules.random_quotes import DISCOUNTS, MILLION, Bytes, requests, row_of, sources
+from tests.rules.random_quotes import DISCOUNTS, MILLION, RATES, Bytes, requests, row_of, sources
 
 EXAMPLES = max(2000, settings().max_examples)
 """Twenty thousand under the profile `proof`."""
 
 law = settings(max_examples=EXAMPLES)
 seeds = st.integers(0, 2**32)
+ramps = st.lists(st.tuples(st.integers(1, 14), st.integers(1, 50) | st.just(10**6)), min_size=1, max_size=4)
+Steps = list[tuple[int, int]]
 discounts = st.sampled_from(DISCOUNTS) | st.integers(0, ONE_HUNDRED_PERCENT)
 
 
@@ -218,6 +220,49 @@ def test_a_reckoning_in_fractions_comes_to_the_same(request: Request):
 
 
 @law
+@given(sources, ramps)
+def test_a_ramp_comes_to_what_its_segments_come_to_as_quotes_of_their_own(source: bytes, steps: Steps):
+    row = row_of(Bytes(source))._replace(billing_period="monthly", quantity_scope="line")
+    alone = [_unrounded(_monthly(row, Line("l", "p", quantity), term=months)) for months, quantity in steps]
+    assert _unrounded(_monthly(row, _on_ramp("l", steps))) == sum(alone)
+
+
+@law
+@given(sources, ramps, ramps)
+def test_lines_see_of_another_only_what_is_paid_in_all_of_their_months(source: bytes, mine: Steps, other: Steps):
+    """Whatever it has in some month more than that, one unit or a million, makes nothing cheaper for anybody else."""
+    row = row_of(Bytes(source))._replace(billing_period="monthly", quantity_scope="quote")
+    term = max(sum(months for months, _ in steps) for steps in (mine, other))
+    mine, other = (_stretched(steps, term) for steps in (mine, other))
+    by_month = [quantity for months, quantity in other for _ in range(months)]
+    steady, first = [], 0
+    for months, _ in mine:
+        steady.append((months, min(by_month[first : first + months])))
+        first += months
+    costs = [_unrounded(_monthly(row, _on_ramp("mine", mine), _on_ramp("other", steps))) for steps in (other, steady)]
+    assert costs[0] == costs[1]
+
+
+def _stretched(steps: Steps, term: int) -> Steps:
+    left = term - sum(months for months, _ in steps)
+    return [*steps, (left, steps[-1][1])] if left else steps
+
+
+def _on_ramp(id_: str, steps: Steps) -> Line:
+    ramp = tuple(Segment(months, quantity) for months, quantity in steps)
+    return Line(id_, "p", max(quantity for _, quantity in steps), ramp=ramp)
+
+
+def _monthly(row: PriceRow, *lines: Line, term: int | None = None) -> PricedQuote:
+    return price(Request("USD", "2026-01-31", lines, {"p": Product((row,))}, ("default",), RATES, term_months=term))
+
+
+def _unrounded(priced: PricedQuote) -> int:
+    """What the first line comes to before it is rounded."""
+    return next(step.amount for step in reversed(priced.lines[0].steps) if step.stage not in ("line discount", "tax"))
+
+
+@law
 @given(requests, seeds)
 def test_the_fingerprint_changes_with_what_matters(request: Request, seed: int):
     changes = list(_what_matters(request))
@@ -244,7 +289,7 @@ def _what_matters(request: Request) -> Iterator[Request]:
         yield request._replace(requested_discount=(request.requested_discount + 7 * MILLION) % ONE_HUNDRED_PERCENT)
     yield request._replace(currency="EUR" if request.currency == "USD" else "USD")
     for changed in (
-        first._replace(quantity=first.quantity + 1),
+        _one_more(first),
         first._replace(id="another"),
         first._replace(adjustments=(*first.adjustments, requests_.Adjustment("new", "amount", 1, "line"))),
         first._replace(discount=first.discount // 2 + 1),
@@ -260,6 +305,11 @@ def _what_matters(request: Request) -> Iterator[Request]:
         for row in filter(None, waterfall.choose(request, first.product_id)):
             yield _with_row(request, first.product_id, row, row._replace(unit_price=row.unit_price + MILLION))
             yield _with_row(request, first.product_id, row, row._replace(id=row.id + "-new"))
+
+
+def _one_more(line: Line) -> Line:
+    ramp = [step._replace(quantity=step.quantity and step.quantity + 1) for step in line.ramp]
+    return line._replace(quantity=line.quantity + 1, ramp=tuple(ramp))
 
 
 def _what_does_not_matter(request: Request) -> Iterator[Request]:

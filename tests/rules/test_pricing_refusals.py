@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cpq.errors import Code, CpqError
-from cpq.pricing import price
+from cpq.pricing import price, refusals
 from cpq.pricing.request import Component, Line, PriceRow, Product, Request, Segment
 
 MILLION = 10**6
@@ -64,6 +64,39 @@ def test_what_cannot_be_priced_is_refused(asked: Request, code: Code, message: s
     with pytest.raises(CpqError, match=message) as refused:
         price(asked)
     assert refused.value.code is code
+
+
+def test_all_lines_that_cannot_be_priced_are_told_with_their_ids():
+    lines = (
+        Line("fine", "a", 1),
+        Line("ramp", "a", 1, ramp=(Segment(12),)),
+        Line("mixed", "m", 1),
+        Line("nested", "n", 1),
+        Line("none", "z", 1),
+        Line("untaxed", "u", 1),
+    )
+    untaxed = row(tax_category="books")
+    asked = request(a=row(), g=included(), m=bundle("a", "g"), n=bundle("m"), u=untaxed, z=Product(()))
+    asked = asked._replace(lines=lines)
+    told = [(error.code, error.details["line"], error.details["field"]) for error in refusals(asked)]
+    assert told == [
+        (Code.VALIDATION_ERROR, "ramp", "/ramp"),
+        (Code.VALIDATION_ERROR, "mixed", "/product_id"),
+        (Code.CONFLICT, "nested", "/product_id"),
+        (Code.CURRENCY_MISMATCH, "none", "/product_id"),
+        (Code.CONFLICT, "untaxed", "/product_id"),
+    ]
+    with pytest.raises(CpqError) as refused:
+        price(asked)
+    assert refused.value.details["line"] == "ramp"
+
+
+def test_what_is_wrong_with_the_term_is_not_told_of_every_line():
+    asked = request(p=row(billing_period="yearly"))._replace(starts_on="2026-01-01", ends_on="2026-01-15")
+    assert refusals(asked) == []
+    with pytest.raises(CpqError, match="whole number of months") as refused:
+        price(asked)
+    assert "line" not in refused.value.details
 
 
 def test_an_account_that_pays_no_tax_needs_no_rate_unless_tax_has_to_be_taken_out():

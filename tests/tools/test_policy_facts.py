@@ -216,7 +216,7 @@ def test_a_tax_rate_is_missed_only_where_the_price_that_wins_needs_it(app: App):
     assert tools("quote_create", account_id=ACME, line_items=[line])["line_items"][0]["subtotal"] == 10
     make.import_dicts(app, "prices", {**price, "tax_category": "curious", "priority": 5})
     error = tools.error("quote_create", account_id=ACME, line_items=[SEATS, line])
-    assert (error["code"], error["details"]["field"]) == ("CONFIGURATION_INVALID", "/line_items/1/product_id")
+    assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/line_items/1/product_id")
 
 
 def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App, monkeypatch: pytest.MonkeyPatch):

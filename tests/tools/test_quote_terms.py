@@ -161,7 +161,7 @@ def test_the_days_a_quote_holds_are_a_matter_of_policy(store: Settings, tmp_path
 
 def test_a_ramp_prices_each_stretch_by_itself_and_comes_back(app: App, tools: Tools):
     ramp = [{"months": 12, "quantity": 100, "uplift_pct": 0}, {"months": 12, "quantity": 200, "uplift_pct": 10}]
-    quote_id = new_quote(tools, {**SEATS, "ramp": ramp}, term_months=24)
+    quote_id = new_quote(tools, {**SEATS, "quantity": 200, "ramp": ramp}, term_months=24)
     assert tools("quote_price", quote_id=quote_id)["pricing"]["total"] == 1000 + 2200
     assert tools("quote_get", quote_id=quote_id)["line_items"][0]["ramp"] == ramp
     tools("quote_update", quote_id=quote_id, expected_version=1, notes="n")
