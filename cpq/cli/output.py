@@ -112,12 +112,24 @@ class Meter:
         elif self._effects.monotonic() >= self._next:
             self._begin(done, total)
 
+    def aside(self, text: str) -> None:
+        """Print while the work goes on: above the bar when both are on a terminal."""
+        live = self._bar.live if self._bar is not None and sys.stdout.isatty() else None
+        if live is not None:
+            live.transient = True
+            live.stop()
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        if live is not None:
+            live.start()
+            live.transient = False
+
     def _begin(self, done: int, total: int | None) -> None:
         if sys.stderr.isatty():
             count = TaskProgressColumn() if total else TextColumn("{task.completed:,}")
             columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
-            # What is printed meanwhile goes above the bar on the same terminal, and untouched into a file or a pipe.
-            self._bar = Progress(*columns, console=console(sys.stderr), redirect_stdout=sys.stdout.isatty())
+            # Redirected, what is meant for a file would end up beside the bar, and a terminal would be slow.
+            self._bar = Progress(*columns, console=console(sys.stderr), redirect_stdout=False)
             self._bar.add_task(self._what, total=total, completed=done)
             self._bar.start()
         else:

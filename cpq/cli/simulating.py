@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,46 +53,42 @@ def simulate(options: Options, new: Path, old: Path | None, against: str) -> Non
     show = _Json() if options.as_json else _Text()
     turns: Counter[Turn] = Counter()
     count = 0
-    with engine.opened(options) as app:
+    with engine.opened(options) as app, Meter("Deciding quotes", app.effects) as meter:
         spare_the_collector()
-        for page in _pages(app, before, after, against):
+        for page, total in _pages(app, before, after, against):
             count += page.quotes
             turns.update(found.change.turn for found in page.changed)
-            show.changes(page.changed)
+            if page.changed:
+                meter.aside(show.changes(page.changed))
+            meter(count, max(count, total))
     show.summary(count, turns, before, after)
 
 
-def _pages(app: App, before: PolicySet, after: PolicySet, against: str) -> Iterator[Page]:
-    """Each page is a look of its own: what is printed slowly must not hold a snapshot, nor is it printed twice."""
+def _pages(app: App, before: PolicySet, after: PolicySet, against: str) -> Iterator[tuple[Page, int]]:
+    """Each page with the number of all quotes, in a look of its own.
+
+    What is printed slowly must not hold a snapshot, and a page that has to be read again is not printed twice.
+    """
     asked = {"old": before.content_hash, "new": after.content_hash, "against": against}
-    call = app.new_call(OPERATOR)
-    total = app.read(
-        call,
-        Command("policy_simulate", Permission.ADMINISTER, asked),
-        lambda tx: {"quotes": quotes.count_quotes(tx)},
-    )["quotes"]
+    call, command = app.new_call(OPERATOR), Command("policy_simulate", Permission.ADMINISTER, asked)
+    total: int = app.read(call, command, lambda tx: {"quotes": quotes.count_quotes(tx)})["quotes"]
     simulation = quotes.Simulation(before, after)
-    done, last = 0, None
-    with Meter("Deciding quotes", app.effects) as meter:
-        while True:
+    last, is_first = None, True
+    while last is not None or is_first:
+        page = app.look(call, partial(_look, simulation, last))["page"]
+        yield page, total
+        last, is_first = page.last, False
 
-            def work(tx: Tx, last: str | None = last) -> dict[str, Any]:
-                return {"page": simulation.page(tx, last)}
 
-            page: Page = app.look(call, work)["page"]
-            yield page
-            done += page.quotes
-            meter(done, max(done, total))
-            last = page.last
-            if last is None:
-                return
+def _look(simulation: quotes.Simulation, last: str | None, tx: Tx) -> dict[str, Any]:
+    return {"page": simulation.page(tx, last)}
 
 
 class _Text:
     """A paragraph for each quote, then a table."""
 
-    def changes(self, found: list[Changed]) -> None:
-        sys.stdout.write("".join(f"{visible(line)}\n" for one in found for line in _paragraph(one)))
+    def changes(self, found: list[Changed]) -> str:
+        return "".join(f"{visible(line)}\n" for one in found for line in _paragraph(one))
 
     def summary(self, count: int, turns: Counter[Turn], before: PolicySet, after: PolicySet) -> None:
         if turns:
@@ -110,10 +106,10 @@ class _Json:
     def __init__(self) -> None:
         self._before_next = '{"changes": ['
 
-    def changes(self, found: list[Changed]) -> None:
-        for one in found:
-            sys.stdout.write(f"{self._before_next}\n{json.dumps(to_wire(_described(one)), ensure_ascii=False)}")
-            self._before_next = ","
+    def changes(self, found: list[Changed]) -> str:
+        lines = ",\n".join(json.dumps(to_wire(_described(one)), ensure_ascii=False) for one in found)
+        opening, self._before_next = self._before_next, ","
+        return f"{opening}\n{lines}"
 
     def summary(self, count: int, turns: Counter[Turn], before: PolicySet, after: PolicySet) -> None:
         opening = self._before_next if self._before_next != "," else "\n"
@@ -123,7 +119,7 @@ class _Json:
             "by_change": {turn.value: turns[turn] for turn in Turn if turns[turn]},
             "hashes": {"old": before.content_hash, "new": after.content_hash},
         }
-        sys.stdout.write(f'{opening}], "summary": {json.dumps(told, ensure_ascii=False)}}}\n')
+        click.echo(f'{opening}], "summary": {json.dumps(told, ensure_ascii=False)}}}')
 
 
 def _paragraph(found: Changed) -> Iterator[str]:

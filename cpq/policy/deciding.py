@@ -159,7 +159,9 @@ def _may_speak(rule: Rule, environment: FactsEnvironment) -> bool:
 
 def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     actual = rule.actual.run(environment, None) if rule.actual else None
-    lines = {line_id for blames in rule.culprits for line_id in _blamed(blames(environment), environment)}
+    blamed = [_blamed(blames(environment), environment) for blames in rule.culprits]
+    # Lines mostly come in the order of their ids, which a set would lose and the sorting pay for.
+    lines: Iterable[str] = blamed[0] if len(blamed) == 1 else set().union(*blamed)
     reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
     sentence = rule.outcome.message or (
         f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name

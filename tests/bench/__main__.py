@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, crowd, policies, pricing, quotes, stdio, writers
+from tests.bench import catalog, crowd, policies, pricing, quotes, simulating, stdio, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -25,6 +25,9 @@ TARGETS = {
     "rule evaluations M/s": "≥ 1",
     "200 rules, 100 lines ms": "≤ 2",
     "load 2,000 rules s": "≤ 1",
+    "decided otherwise": "0",
+    "simulation s": "≤ 60 for 100,000",
+    "simulation MB": "≤ 500",
     "10,000 lines: lines a second": "≥ 60,000",
     "time a line, 10,000 / 100": "≤ 1.3",
     "1,000 lines: pricer / bare integers": "≤ 4",
@@ -42,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--products", type=int, default=1_000_000, help="size of the large catalogue")
     parser.add_argument("--quotes", type=int, default=1_000_000, help="quotes in the full store")
+    parser.add_argument("--stored", type=int, default=100_000, help="stored quotes that a changed policy is tried on")
     parser.add_argument("--seconds", type=int, default=60, help="how long the crowd writes")
     parser.add_argument("--only", choices=list(PARTS), help="measure one part")
     options = parser.parse_args()
@@ -70,6 +74,9 @@ def report(title: str, figures: dict[str, float]) -> None:
 PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "pricing": lambda _home, _options: report("The pricer alone, by the processor's time", pricing.measure()),
     "policies": lambda _home, _options: report("Policies, in CPU time", policies.measure()),
+    "simulate": lambda home, options: report(
+        f"A changed policy on {options.stored:,} stored quotes", simulating.measure(home, options.stored)
+    ),
     "stdio": lambda home, _options: report("Calls over stdio, alternating", stdio.measure(sample(home))),
     "writers": lambda home, _options: report(
         "Eight processes writing to one SQLite file", writers.measure(sample(home))

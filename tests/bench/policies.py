@@ -1,10 +1,14 @@
 """The policy engine in CPU time: plain rules over many quotes, a large quote under many rules, and a large load."""
 
 import itertools
+import operator
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
+from itertools import islice
+from typing import Any
 
 from cpq.config import shipped
 from cpq.policy.building import build
@@ -13,6 +17,7 @@ from cpq.policy.facts import LineFacts, QuoteFacts
 from cpq.policy.loading import load
 from cpq.policy.model import PolicySet
 from cpq.policy.shapes import FILES
+from tests.bench.engines import as_plain, engines
 
 TWENTY = (
     "discount > 15",
@@ -40,24 +45,52 @@ QUOTES = 10_000
 RULES_ON_A_LARGE_QUOTE = 200
 LINES = 100
 RULES_TO_LOAD = 2000
+COMPARED = 1_000
 
 
 def measure() -> dict[str, float]:
-    few, facts = with_rules(TWENTY), list(itertools.islice(quotes(), QUOTES))
+    few, facts = with_rules(TWENTY), list(islice(quotes(), QUOTES))
     seconds = cpu_seconds(lambda: deque((evaluate(few, quote) for quote in facts), maxlen=0))
-    many = with_rules(itertools.islice(conditions(), RULES_ON_A_LARGE_QUOTE), shipped_too=True)
+    many = with_rules(islice(conditions(), RULES_ON_A_LARGE_QUOTE), shipped_too=True)
     large = large_quote()
     evaluate(many, large)
     rounds = 50
     large_seconds = cpu_seconds(lambda: [evaluate(many, large) for _ in range(rounds)]) / rounds
-    loading = cpu_seconds(lambda: with_rules(itertools.islice(conditions(), RULES_TO_LOAD)))
+    loading = cpu_seconds(lambda: with_rules(islice(conditions(), RULES_TO_LOAD)))
     return {
         "rule evaluations M/s": len(TWENTY) * QUOTES / seconds / 1_000_000,
         "20 rules, a quote µs": seconds / QUOTES * 1_000_000,
         f"{RULES_ON_A_LARGE_QUOTE} rules, {LINES} lines ms": large_seconds * 1000,
         f"load {RULES_TO_LOAD:,} rules s": loading,
         "load the shipped policies ms": cpu_seconds(lambda: load(shipped("policies"))) * 1000,
+        **compare("20 rules", TWENTY, facts[:COMPARED]),
+        **compare(
+            f"{RULES_ON_A_LARGE_QUOTE} rules, {LINES} lines",
+            list(islice(conditions(), RULES_ON_A_LARGE_QUOTE)),
+            [large],
+        ),
     }
+
+
+def compare(name: str, texts: Sequence[str], facts: Sequence[QuoteFacts]) -> dict[str, float]:
+    """The same rules elsewhere, over our time, which includes telling who is to blame and what it rests on."""
+    ours = with_rules(texts)
+    ids = [f"bench_{number}" for number in range(len(texts))]
+    seconds = cpu_seconds(lambda: [evaluate(ours, quote) for quote in facts])
+    fired = [{violation.policy_id for violation in evaluate(ours, quote).violations} for quote in facts]
+    results = {}
+    for engine, prepare, given in engines():
+        decide, plain = prepare(texts), [given(as_plain(ours, quote)) for quote in facts]
+        answers = [decide(quote) for quote in plain]
+        theirs = [{id_ for id_, answer in zip(ids, each, strict=True) if answer} for each in answers]
+        results[f"{name}: {engine} / ours"] = cpu_seconds(partial(_all, decide, plain)) / seconds
+        results[f"{name}: {engine}, decided otherwise"] = sum(map(operator.ne, fired, theirs))
+    return results
+
+
+def _all(decide: Callable[[Any], object], facts: Sequence[Any]) -> None:
+    for quote in facts:
+        decide(quote)
 
 
 def with_rules(texts: Iterable[str], *, shipped_too: bool = False) -> PolicySet:
