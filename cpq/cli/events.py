@@ -39,7 +39,11 @@ def events_() -> None:
 @events_.command("list")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many events.")
 @click.option("--quote", "subject", metavar="ID", help="Only events of this quote.")
-@click.option("--status", type=click.Choice(list(Status)), help="Only events with a delivery in this state.")
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in Status]),
+    help="Only events with a delivery in this state.",
+)
 @json_option
 @pass_options
 def list_(options: Options, limit: int, subject: str | None, status: str | None) -> None:
