@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import sqlalchemy as sa
 
@@ -105,7 +105,9 @@ def _denied() -> CpqError:
 
 
 def _capacity(tx: Tx, row: AnyRow, found: Quote) -> str:
-    of_version = replace(found, version=_version(tx, row))
+    of_version = found
+    if found.root.version != row.version:
+        of_version = quote_rows.load(tx, row.quote_id, version=row.version)
     makers = people.makers_of(of_version, row.requested_by)
     acted_as = people.capacity(tx, row, found, makers)
     if acted_as is None:
@@ -264,7 +266,3 @@ def _message(status: str, quote_status: str, left: int) -> str:
     return (
         "Approved. The quote can be sent." if quote_status == "approved" else "Approved. Others still have to decide."
     )
-
-
-def _version(tx: Tx, row: AnyRow) -> Any:
-    return quote_rows.load(tx, row.quote_id, version=row.version).version

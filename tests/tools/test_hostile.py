@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from cpq.access import Principal, Role
 from cpq.app import open_app
 from cpq.config import Settings, read_settings
 from cpq.errors import Code
@@ -181,7 +182,8 @@ def test_what_the_server_owns_cannot_be_sent(sqlite_unlimited: Tools, tool: Tool
         pytest.skip("an argument of this tool")
     before = make.row_counts(sqlite_unlimited.app)
     arguments = Maker(tool.input_schema, SEED).valid_arguments()
-    error = sqlite_unlimited.error(tool.name, **arguments, **{field: "x"})
+    everybody = Tools(sqlite_unlimited.app, principal=Principal("all", "human", frozenset(Role)))
+    error = everybody.error(tool.name, **arguments, **{field: "x"})
     assert (error["code"], error["details"]["field"]) == (Code.VALIDATION_ERROR, f"/{field}")
     assert make.row_counts(sqlite_unlimited.app) == before
 

@@ -1,0 +1,199 @@
+"""Rounds of approvals and what is kept of them: tables of cases, and laws that hold for any round."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpq.approvals import keeping
+from cpq.approvals.keeping import Earlier, still_stands
+from cpq.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, read_quorum, roles_to_ask, votes_needed
+from cpq.policy.deciding import FactRead, Safe
+from cpq.policy.model import Roles
+from cpq.text import canonical_json, read_json
+
+NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
+LATER = NOW + timedelta(hours=4)
+ROLES = Roles(("manager", "desk", "vp"), ("finance", "legal"), asks_each=True, keep={"legal": False})
+
+steps = st.lists(
+    st.builds(Step, st.uuids().map(str), st.sampled_from(ROLES.known), st.sampled_from(StepStatus), st.just(LATER)),
+    max_size=6,
+)
+chains = st.sets(st.sampled_from(ROLES.known)).map(lambda wanted: ROLES.chains(frozenset(wanted)))
+rounds = st.builds(Round, st.just(ROLES), chains, steps.map(tuple))
+
+
+def round_of(required: str, *said: str) -> Round:
+    """`round_of("manager vp", "manager approved", "vp pending")`."""
+    found = [Step(str(n), *_split(one), LATER) for n, one in enumerate(said)]
+    return Round(ROLES, ROLES.chains(frozenset(required.split())), tuple(found))
+
+
+def _split(said: str) -> tuple[str, StepStatus]:
+    role, status = said.split()
+    return role, StepStatus(status)
+
+
+@pytest.mark.parametrize(
+    ("required", "said", "status", "missing", "is_settled"),
+    [
+        ("", "", "none", "", True),
+        ("", "manager pending", "pending_approval", "", False),
+        ("", "manager expired", "none", "", True),
+        ("", "manager approved", "approved", "", True),
+        ("manager", "", "none", "manager", False),
+        ("manager", "manager pending", "pending_approval", "", False),
+        ("manager", "manager expired", "none", "manager", False),
+        ("manager", "manager withdrawn", "none", "manager", False),
+        ("manager", "manager expired,manager pending", "pending_approval", "", False),
+        ("manager", "manager kept", "approved", "", True),
+        ("manager", "manager approved,legal pending", "pending_approval", "", False),
+        ("manager", "manager approved,legal expired", "approved", "", True),
+        ("manager legal", "manager approved,legal expired", "none", "legal", False),
+        ("manager legal", "manager approved,legal kept", "approved", "", True),
+        ("manager legal", "manager rejected,legal pending", "rejected", "manager", False),
+        ("manager legal", "manager rejected,legal approved", "rejected", "manager", False),
+    ],
+)
+def test_a_round_stands_where_its_steps_put_it(required: str, said: str, status: str, missing: str, is_settled: bool):
+    found = round_of(required, *filter(None, said.split(",")))
+    assert (found.status, " ".join(found.missing), found.is_settled) == (status, missing, is_settled)
+
+
+@pytest.mark.parametrize(
+    ("required", "said", "role", "waits_for"),
+    [
+        ("manager vp", "manager pending,vp pending", "vp", "manager"),
+        ("manager vp", "manager pending,vp pending", "manager", None),
+        ("manager vp", "manager approved,vp pending", "vp", None),
+        ("manager vp", "manager kept,vp pending", "vp", None),
+        ("manager vp", "manager expired,vp pending", "vp", "manager"),
+        ("vp", "manager expired,vp pending", "vp", None),
+        ("vp", "manager pending,vp pending", "vp", "manager"),
+        ("manager desk vp", "manager approved,desk pending,vp pending", "vp", "desk"),
+        ("manager legal", "manager pending,legal pending", "legal", None),
+        ("manager finance legal", "finance pending,legal pending", "finance", None),
+    ],
+)
+def test_the_commercial_chain_goes_upwards(required: str, said: str, role: str, waits_for: str | None):
+    assert round_of(required, *said.split(",")).waits_for(role) == waits_for
+
+
+@given(rounds)
+def test_a_version_is_approved_only_when_everybody_needed_has_approved_it(found: Round):
+    granted = {step.role for step in found.steps if step.status in GRANTED}
+    assert found.is_approved is (
+        set(found.required) <= granted
+        and bool(granted)
+        and not any(step.status in (StepStatus.PENDING, StepStatus.REJECTED) for step in found.steps)
+    )
+    assert (found.status == "approved") is found.is_approved
+
+
+@given(rounds, st.sampled_from(ROLES.known))
+def test_asking_never_asks_for_less_than_the_policies(found: Round, asked: str):
+    wanted = roles_to_ask(found, asked)
+    assert wanted[0] == asked
+    assert len(set(wanted)) == len(wanted)
+    covered = set(wanted) | {step.role for step in found.steps if step.status in (*GRANTED, StepStatus.PENDING)}
+    assert set(found.required) <= covered
+
+
+@given(rounds)
+def test_somebody_can_always_decide_next_or_has_to_be_asked(found: Round):
+    """No round gets stuck: while something is pending, a pending step has its turn, or a role below it is missing."""
+    waiting = {found.waits_for(step.role) for step in found.pending}
+    if found.pending and None not in waiting:
+        assert waiting & (set(found.missing) | {step.role for step in found.pending})
+        assert set(found.missing)
+
+
+@given(rounds)
+def test_silence_approves_nothing(found: Round):
+    silent = Round(found.roles, found.chains, tuple(step.at(LATER, is_live=True) for step in found.steps))
+    assert not silent.pending
+    assert {step.role for step in silent.steps if step.status in GRANTED} == {
+        step.role for step in found.steps if step.status in GRANTED
+    }
+    moved = [step.at(NOW, is_live=False).status for step in found.steps]
+    assert StepStatus.PENDING not in moved
+
+
+@pytest.mark.parametrize(
+    ("quorum", "people", "needed"),
+    [("one", 0, 1), ("one", 9, 1), ("all", 0, 1), ("all", 3, 3), ("majority", 0, 1), ("majority", 1, 1),
+     ("majority", 2, 2), ("majority", 3, 2), ("majority", 4, 3), ("2", 0, 2), ("2", 5, 2)],
+)  # fmt: skip
+def test_a_quorum_needs_so_many(quorum: str, people: int, needed: int):
+    assert votes_needed(read_quorum(quorum), people) == needed
+
+
+def test_where_only_the_highest_is_asked_it_answers_for_those_below():
+    highest = Roles(("manager", "desk", "vp"), ("legal",), asks_each=False)
+    asked = highest.chains(frozenset({"manager", "vp", "legal"}))
+    assert asked == (("vp",), ("legal",))
+    assert covers(highest, asked, "vp") == {"manager", "desk", "vp"}
+    assert covers(highest, asked, "legal") == {"legal"}
+    assert covers(highest, asked, "manager") == {"manager"}
+    assert covers(ROLES, ROLES.chains(frozenset({"manager", "vp"})), "vp") == {"vp"}
+
+
+GROUNDS = {"cap": (FactRead("discount", Decimal(10), Safe.LOWER), FactRead("segment", "smb", Safe.SAME))}
+EARLIER = Earlier("APR-1", 1, "human:dana", "hash", LATER, GROUNDS)
+
+
+def stands(role: str = "manager", earlier: Earlier = EARLIER, grounds=GROUNDS, **changes) -> tuple[bool, str]:
+    given_ = {"policy_hash": "hash", "now": NOW, "makers": {"agent:mcp"}, **changes}
+    return still_stands(role, ROLES, earlier, grounds, **given_)
+
+
+def of(discount: str, segment: str = "smb") -> keeping.Grounds:
+    return {"cap": (FactRead("discount", Decimal(discount), Safe.LOWER), FactRead("segment", segment, Safe.SAME))}
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_kept", "reason"),
+    [
+        ({}, True, "Kept from version 1: nothing that manager approved got worse."),
+        ({"grounds": of("9.5")}, True, "Kept from version 1: nothing that manager approved got worse."),
+        ({"grounds": {}}, True, "Kept from version 1: nothing that manager approved got worse."),
+        ({"grounds": of("10.01")}, False, "Asked again: discount went from 10 to 10.01."),
+        ({"grounds": of("9", "enterprise")}, False, "Asked again: segment went from smb to enterprise."),
+        ({"grounds": {"other": ()}}, False, "Asked again: other did not speak of version 1."),
+        ({"role": "legal"}, False, "Asked again: legal looks at every version."),
+        ({"policy_hash": "new"}, False, "Asked again: the policies have changed since version 1."),
+        ({"now": LATER}, False, "Asked again: version 1, which was approved, is no longer valid."),
+        ({"makers": {"human:dana"}}, False,
+         "Asked again: human:dana, who approved before, had a hand in this version."),
+    ],
+)  # fmt: skip
+def test_an_approval_is_kept_or_asked_for_again_with_a_reason(asked, is_kept: bool, reason: str):
+    assert stands(**asked) == (is_kept, reason)
+
+
+@given(st.decimals(0, 100, places=6), st.decimals(0, 100, places=6))
+def test_what_was_approved_covers_less_and_never_more(before: Decimal, after: Decimal):
+    earlier = Earlier("APR-1", 1, "human:dana", "hash", LATER, of(str(before)))
+    assert stands(earlier=earlier, grounds=of(str(after)))[0] is (after <= before)
+
+
+values = (
+    st.none()
+    | st.booleans()
+    | st.text(max_size=5)
+    | st.decimals(-(10**9), 10**9, places=6)
+    | st.frozensets(st.text(max_size=3), max_size=3)
+    | st.lists(st.tuples(st.text(max_size=3), st.none() | st.booleans() | st.decimals(0, 9, places=2))).map(tuple)
+)
+reads = st.builds(FactRead, st.text(max_size=5), values, st.sampled_from(Safe))
+
+
+@given(st.dictionaries(st.text(max_size=5), st.lists(reads, max_size=3).map(tuple), max_size=3))
+def test_grounds_come_back_from_the_store_as_they_were(grounds: keeping.Grounds):
+    again = keeping.load(read_json(canonical_json(keeping.dump(grounds))))
+    assert again == grounds
+    kinds = [[type(read.value) for read in part] for part in grounds.values()]
+    assert [[type(read.value) for read in again[id_]] for id_ in grounds] == kinds
