@@ -251,13 +251,14 @@ def _with_adjustments(
     tx: Tx, draft: Draft, request: Request, buyer: AccountFacts, products: Mapping[str, ProductFacts]
 ) -> Request:
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
-    if not tx.policies.pricing:
-        return request
     environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
+    rules = tx.policies.pricing_within(environment)
+    if not rules:
+        return request
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
         inputs = LineInputs(**line_inputs(asked, products, billing_period(request, asked.product_id)))
-        found = tx.policies.adjustments_within(environment, inputs)
+        found = tx.policies.adjustments_within(environment, inputs, rules)
         if not found:
             lines.append(line)
             continue
