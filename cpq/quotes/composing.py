@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from cpq import configuring, pricing
@@ -19,7 +20,7 @@ from cpq.policy.facts import LineInputs, QuoteInputs
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
 from cpq.pricing import terms
-from cpq.pricing.request import Adjustment, Line, Request, Segment
+from cpq.pricing.request import Adjustment, Line, PriceRow, Request, Segment
 from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.pricing.waterfall import choose
 from cpq.quotes.life import end_of_day, local_day
@@ -110,7 +111,8 @@ class Composition:
     def fingerprint(self) -> str:
         return self.hashes["result"]
 
-    def priced_lines(self) -> dict[int, PricedLine]:
+    @cached_property
+    def priced_lines(self) -> Mapping[int, PricedLine]:
         """Every line's price by its number: that of the selected set where the line is in it, else of its own set."""
         found: dict[int, PricedLine] = {}
         for one in self.sets:
@@ -126,15 +128,18 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     products = facts.product_facts(tx, product_ids, currency=draft.currency, buyer=buyer)
     problems = [*_account_problems(draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
     choices: dict[int, Mapping[str, str]] = {}
+    simple = {id_ for id_, product in products.items() if _is_simple(product)}
     for index, line in enumerate(draft.lines):
-        problems += _line_problems(index, line, products, choices)
+        if line.attributes or line.product_id not in simple:
+            problems += _line_problems(index, line, products, choices)
     if buyer is None:
         _refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
-    problems += [*_unpriced(tx, draft, request), *_untaxed(tx, draft, request, buyer)]
+    rows = {id_: _row(request, id_) for id_ in request.products}
+    problems += [*_unpriced(tx, draft, request, rows), *_untaxed(tx, draft, request, rows, buyer)]
     _refuse(problems, problems_max)
-    request = _with_adjustments(tx, draft, request, buyer, products)
+    request = _with_adjustments(tx, draft, request, rows, buyer, products)
     sets = tuple(_price(name, request, draft) for name in _in_order(draft))
     today = local_day(tx.now, buyer.time_zone)
     valid_until = today + timedelta(days=tx.policies.terms.validity_days)
@@ -248,7 +253,12 @@ def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]
 
 
 def _with_adjustments(
-    tx: Tx, draft: Draft, request: Request, buyer: AccountFacts, products: Mapping[str, ProductFacts]
+    tx: Tx,
+    draft: Draft,
+    request: Request,
+    rows: Mapping[str, PriceRow | None],
+    buyer: AccountFacts,
+    products: Mapping[str, ProductFacts],
 ) -> Request:
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
     environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
@@ -257,7 +267,9 @@ def _with_adjustments(
         return request
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
-        inputs = LineInputs(**line_inputs(asked, products, billing_period(request, asked.product_id)))
+        row = rows[asked.product_id]
+        assert row is not None, "lines without a price are refused before"
+        inputs = LineInputs(**line_inputs(asked, products, row.billing_period))
         found = tx.policies.adjustments_within(environment, inputs, rules)
         if not found:
             lines.append(line)
@@ -321,11 +333,10 @@ def _attributes(line: DraftLine, product: ProductFacts, products: Mapping[str, P
     return {**chosen, **product.attributes, **inside}
 
 
-def billing_period(request: Request, product_id: str) -> str:
+def _row(request: Request, product_id: str) -> PriceRow | None:
+    """The price that wins, if there is one."""
     listed, contracted = choose(request, product_id)
-    row = contracted or listed
-    assert row is not None
-    return row.billing_period
+    return contracted or listed
 
 
 def _account_problems(account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
@@ -401,6 +412,11 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     ]
 
 
+def _is_simple(product: ProductFacts) -> bool:
+    """Whether nothing can be wrong with a line of it that says no more than how many."""
+    return product.active and not product.options and all(part.kind != "component" for part in product.relations)
+
+
 def _line_problems(
     index: int, line: DraftLine, products: Mapping[str, ProductFacts], choices: dict[int, Mapping[str, str]]
 ) -> list[CpqError]:
@@ -472,12 +488,12 @@ def as_text(value: object) -> str:
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
-def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
+def _unpriced(tx: Tx, draft: Draft, request: Request, rows: Mapping[str, PriceRow | None]) -> list[CpqError]:
     """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
-            if part not in request.products or choose(request, part) == (None, None):
+            if rows.get(part) is None:
                 lacking.setdefault(id_, part)
     if not lacking:
         return []
@@ -496,12 +512,14 @@ def _unpriced(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
     ]
 
 
-def _untaxed(tx: Tx, draft: Draft, request: Request, buyer: AccountFacts) -> list[CpqError]:
+def _untaxed(
+    tx: Tx, draft: Draft, request: Request, rows: Mapping[str, PriceRow | None], buyer: AccountFacts
+) -> list[CpqError]:
     """Lines that are taxed by a rate nobody has set: an error, never 0."""
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
-            row = next(filter(None, reversed(choose(request, part))), None) if part in request.products else None
+            row = rows.get(part)
             if row is None or row.tax_category in request.tax_rates:
                 continue
             if buyer.tax_status == "taxable" or row.tax_included:
