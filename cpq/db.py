@@ -233,11 +233,14 @@ class Statement:
             cursor.execute(ready.text, ready.filled(values))
             return int(cursor.rowcount)
 
-    def run_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-        """Carry out a change once for each row of values."""
+    def run_many(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
+        """Carry out a change once for each row, which holds what the database is to hold, in the order of the columns.
+
+        Text is plain `str`: SQLite's driver takes a detour for any other kind of it.
+        """
         ready = self._compiled(connection)
         with _driver(connection, ready.text) as cursor:
-            cursor.executemany(ready.text, [ready.filled(values) for values in rows])
+            cursor.executemany(ready.text, rows if ready.is_positional else map(ready.named, rows))
 
     def _compiled(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
@@ -287,6 +290,8 @@ class _Compiled:
         self.text = str(compiled)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
         self._order: Sequence[str] | None = compiled.positiontup
+        self.is_positional = self._order is not None
+        self._names = list(compiled.params)
         writers = {
             name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()
         }
@@ -300,6 +305,9 @@ class _Compiled:
             values[name] = write(values[name])
         values.update(self._fixed)
         return values if self._order is None else tuple([values[name] for name in self._order])
+
+    def named(self, row: tuple[object, ...]) -> dict[str, object]:
+        return dict(zip(self._names, row, strict=True))
 
     def read(self, row: Sequence[Any]) -> list[Any]:
         cells = list(row)
@@ -459,7 +467,8 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        with _driver(connection, begin) as cursor:
+            cursor.execute(begin)
 
     return engine
 

@@ -40,4 +40,4 @@ class Effects:
 
 
 def _base32(number: int, length: int) -> str:
-    return "".join(_ALPHABET[(number >> (5 * place)) & 31] for place in reversed(range(length)))
+    return "".join([_ALPHABET[(number >> (5 * place)) & 31] for place in reversed(range(length))])

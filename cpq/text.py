@@ -126,4 +126,7 @@ def _refuse_floods(text: str) -> None:
             raise ValueError(f"holds more than {_MARKS_MAX} combining marks in a row")
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_value)
+# Nothing that is stored can hold itself, and looking for that takes as long as a third of the writing.
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False, default=_plain_value
+)

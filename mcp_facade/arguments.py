@@ -6,6 +6,7 @@ import math
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -274,19 +275,18 @@ def capped(limit: int) -> int:
 
 def require_shallow(arguments: object) -> None:
     """Refuse nesting and numbers that no tool has a use for, before anything walks the one or writes the other."""
-    level = [arguments]
+    level = [arguments] if isinstance(arguments, _NESTED) else []
     for _ in range(DEPTH_MAX):
-        level = [
-            item
-            for part in level
-            if isinstance(part, dict | list)
-            for item in (part.values() if isinstance(part, dict) else part)
-        ]
-        if any(type(item) is int and item.bit_length() > NUMBER_BITS_MAX for item in level):
+        items = list(chain.from_iterable(part.values() if isinstance(part, dict) else part for part in level))
+        if max([item.bit_length() for item in items if type(item) is int], default=0) > NUMBER_BITS_MAX:
             raise bad_field("", "A number among the arguments has too many digits.", maximum=WHOLE_MAX)
-        if not level:
+        if not items:
             return
+        level = [item for item in items if isinstance(item, _NESTED)]
     raise too_deep()
+
+
+_NESTED = (dict, list)
 
 
 def too_deep() -> CpqError:

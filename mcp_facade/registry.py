@@ -167,7 +167,8 @@ class Registry:
         if outcome.replayed:
             REPLAYS.labels(operation=tool.name).inc()
             outcome.answer["outcome"] = "replayed"
-        return success({**outcome.answer, "replayed": outcome.replayed})
+        # What was stored under the key is in its wire form already.
+        return Reply({**outcome.answer, "replayed": outcome.replayed})
 
     def _run_job(self, job: Job, tool: Tool, given: dict[str, Any]) -> Answer:
         """However often it reads, a job is one call and leaves one entry; one that wrote left it with the change."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cpq.catalog.rows import Relation
 
@@ -13,16 +14,14 @@ DEPTH_MAX = 8
 """Bundles within bundles are looked into this deep; a bundle that contains itself ends here too."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedProduct:
+class QuotedProduct(NamedTuple):
     """What a line of a quote asks for."""
 
     product_id: str
     quantity: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ProductRelation:
+class ProductRelation(NamedTuple):
     """One relationship of a product, as the catalogue declares it."""
 
     product_id: str
@@ -131,6 +130,8 @@ class _Quote:
 
     def _contents(self, product_id: str) -> Mapping[str, int]:
         """The product and all that is inside one of it."""
+        if all(relation.kind is not Relation.COMPONENT for relation in self._declared.get(product_id, ())):
+            return {product_id: 1}
         contents: Counter[str] = Counter()
         level = {product_id: 1}
         for _ in range(DEPTH_MAX):

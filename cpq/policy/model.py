@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from cpq.errors import Code, CpqError, nearest
 from cpq.money import Rounding
-from cpq.policy.compiling import Column, Run
+from cpq.policy.compiling import Column, Run, compiled
 from cpq.policy.facts import FactsEnvironment, LineInputs, QuoteInputs
-from cpq.policy.nodes import Node
+from cpq.policy.nodes import Junction, Node, facts_in
 from cpq.policy.shapes import PartPeriods, Severity, TaxRounding
 from cpq.policy.trends import Trend
 
@@ -110,6 +111,24 @@ class PricingRule:
     when: Expression
     adjustment: Adjustment
 
+    @cached_property
+    def about_quote(self) -> tuple[Run, ...]:
+        """The conditions that must all hold, as far as they stand before the first one about a line."""
+        node = self.when.node
+        parts = node.parts if isinstance(node, Junction) and node.operator == "and" else (node,)
+        return tuple(map(compiled, takewhile(_is_about_quote, parts)))
+
+    def may_apply(self, environment: FactsEnvironment) -> bool:
+        """False when no line can change that the condition is false; a fault is left to the lines to tell."""
+        try:
+            return all(run(environment, None) is not False for run in self.about_quote)
+        except ArithmeticError:
+            return True
+
+
+def _is_about_quote(node: Node) -> bool:
+    return not any(name.startswith("line.") for name in facts_in(node))
+
 
 class Escalation(NamedTuple):
     """Who may decide as well, after so many hours."""
@@ -189,12 +208,19 @@ class PolicySet:
 
         A rule applies only when its condition is true: an unknown changes no price.
         """
-        return self.adjustments_within(self.environment(quote), line)
+        environment = self.environment(quote)
+        return self.adjustments_within(environment, line, self.pricing_within(environment))
 
-    def adjustments_within(self, environment: FactsEnvironment, line: LineInputs) -> tuple[Adjustment, ...]:
+    def pricing_within(self, environment: FactsEnvironment) -> tuple[PricingRule, ...]:
+        """The pricing rules that may apply to a line of this quote; most are about other customers."""
+        return tuple(rule for rule in self.pricing if rule.may_apply(environment))
+
+    def adjustments_within(
+        self, environment: FactsEnvironment, line: LineInputs, rules: Sequence[PricingRule]
+    ) -> tuple[Adjustment, ...]:
         """The same for one of many lines: what is derived from the quote is worked out once for all of them."""
         found = []
-        for rule in self.pricing:
+        for rule in rules:
             try:
                 applies = rule.when.run(environment, line)
             except ArithmeticError:

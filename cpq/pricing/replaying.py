@@ -18,6 +18,7 @@ ABSENT = "nothing"
 _COUNTED = ("quantity", "value")
 """Whole numbers that are no millionths, or not always."""
 
+_LINE = pricing_result.PricedLine._fields
 _STEP = pricing_result.Step._fields
 _TAX_GROUP = pricing_result.TaxGroup._fields
 
@@ -53,13 +54,19 @@ def first_difference(stored: str, reckoned: str) -> Difference | None:
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Difference]:
-    for one, other in zip_longest(before["lines"], after["lines"]):
+    for one, other in zip_longest(map(_by_name, before["lines"]), map(_by_name, after["lines"])):
         line = str((one or other)["id"])
         if one is None or other is None:
             yield Difference(line, "line", *(ABSENT if part is None else "a line" for part in (one, other)))
         else:
             yield from _of_mapping(line, one, other)
     yield from _of_mapping(None, {**before, "lines": []}, {**after, "lines": []})
+
+
+def _by_name(line: object) -> dict[str, Any]:
+    if not isinstance(line, list) or len(line) > len(_LINE):
+        raise TypeError("a line is the list of its fields")
+    return dict(zip(_LINE, line, strict=False))
 
 
 def _of_mapping(line: str | None, one: dict[str, Any], other: dict[str, Any]) -> Iterator[Difference]:

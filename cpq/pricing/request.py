@@ -129,20 +129,8 @@ def mean_quantity(quantity: int, ramp: Iterable[Segment]) -> tuple[int, int]:
 def dump(request: Request) -> dict[str, Any]:
     """The request as JSON values, without what is at its default."""
     plain = _sparse(request)
-    plain["lines"] = [
-        {
-            **_sparse(line),
-            "ramp": [_sparse(segment) for segment in line.ramp],
-            "adjustments": [_sparse(adjustment) for adjustment in line.adjustments],
-        }
-        if line.ramp or line.adjustments
-        else _sparse(line)
-        for line in request.lines
-    ]
-    plain["products"] = {
-        id_: {**_sparse(product), "rows": [_sparse(row) for row in product.rows]}
-        for id_, product in request.products.items()
-    }
+    plain["lines"] = list(map(_dump_line, request.lines))
+    plain["products"] = {id_: _dump_product(product) for id_, product in request.products.items()}
     return plain
 
 
@@ -152,6 +140,26 @@ def load(plain: Mapping[str, Any]) -> Request:
     products = {id_: _load_product(product) for id_, product in plain["products"].items()}
     books = tuple(plain["price_books"])
     return Request(**{**plain, "lines": lines, "products": products, "price_books": books})
+
+
+def _dump_line(line: Line) -> dict[str, Any]:
+    """By hand, because there are many of them."""
+    id_, product_id, quantity, discount, choices, ramp, adjustments = line
+    plain: dict[str, Any] = {"id": id_, "product_id": product_id, "quantity": quantity}
+    if discount:
+        plain["discount"] = discount
+    if choices:
+        plain["choices"] = choices
+    if ramp or adjustments:
+        plain["ramp"] = [_sparse(segment) for segment in ramp]
+        plain["adjustments"] = [_sparse(adjustment) for adjustment in adjustments]
+    return plain
+
+
+def _dump_product(product: Product) -> dict[str, Any]:
+    rows = [_sparse(row) for row in product.rows]
+    is_bundle = product.components or product.bundle_discount
+    return {**_sparse(product), "rows": rows} if is_bundle else {"rows": rows}
 
 
 def _sparse(value: Any) -> dict[str, Any]:

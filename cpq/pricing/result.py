@@ -80,38 +80,24 @@ class PricedQuote(NamedTuple):
 def unit_price(amount: int, quantity: int, of: int = 1) -> int:
     """The amount of one of `quantity / of` units, to six decimals, or fewer when it would have more than 15 digits."""
     micro = (2 * amount * of + quantity) // (2 * quantity)
+    if micro < 10**15:
+        return micro
     surplus: int = 10 ** max(0, len(str(micro)) - 15)
     return (2 * micro + surplus) // (2 * surplus) * surplus
 
 
 def dump(priced: PricedQuote) -> dict[str, Any]:
-    """As JSON values; what is hashed and stored."""
-    return {**priced._asdict(), "lines": [_dump_line(line) for line in priced.lines]}
+    """As JSON values; what is hashed and stored. A line is the list of its fields, as a step is: a third less text."""
+    return priced._asdict()
 
 
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:
     """What `dump` wrote; who asks only for amounts can leave out the steps, which are most of it."""
     lines = tuple(
-        PricedLine(
-            **{
-                **line,
-                "steps": tuple(Step(*step) for step in line["steps"]) if with_steps else (),
-                **_load_mean(line),
-            }
+        PricedLine._make(
+            (*known, tuple(Step(*step) for step in steps) if with_steps else (), tuple(mean) if mean else None)
         )
-        for line in plain["lines"]
+        for *known, steps, mean in plain["lines"]
     )
     groups = tuple(TaxGroup(*group) for group in plain["tax_groups"])
     return PricedQuote(**{**plain, "lines": lines, "tax_groups": groups})
-
-
-def _dump_line(line: PricedLine) -> dict[str, Any]:
-    """Without a mean where there is no ramp."""
-    plain = line._asdict()
-    if line.mean_quantity is None:
-        del plain["mean_quantity"]
-    return plain
-
-
-def _load_mean(line: dict[str, Any]) -> dict[str, Any]:
-    return {"mean_quantity": tuple(line["mean_quantity"])} if "mean_quantity" in line else {}

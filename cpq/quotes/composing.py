@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from cpq import configuring, pricing
@@ -19,7 +20,7 @@ from cpq.policy.facts import LineInputs, QuoteInputs
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
 from cpq.pricing import terms
-from cpq.pricing.request import Adjustment, Line, Request, Segment
+from cpq.pricing.request import Adjustment, Line, PriceRow, Request, Segment
 from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.pricing.waterfall import choose
 from cpq.quotes.life import end_of_day, local_day
@@ -110,7 +111,8 @@ class Composition:
     def fingerprint(self) -> str:
         return self.hashes["result"]
 
-    def priced_lines(self) -> dict[int, PricedLine]:
+    @cached_property
+    def priced_lines(self) -> Mapping[int, PricedLine]:
         """Every line's price by its number: that of the selected set where the line is in it, else of its own set."""
         found: dict[int, PricedLine] = {}
         for one in self.sets:
@@ -126,18 +128,21 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     products = facts.product_facts(tx, product_ids, currency=draft.currency, buyer=buyer)
     problems = [*_account_problems(draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
     choices: dict[int, Mapping[str, str]] = {}
+    simple = {id_ for id_, product in products.items() if _is_simple(product)}
     for index, line in enumerate(draft.lines):
-        problems += _line_problems(index, line, products, choices)
+        if line.attributes or line.product_id not in simple:
+            problems += _line_problems(index, line, products, choices)
     if buyer is None:
         _refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
-    lacking = _lacking(request)
+    rows = {id_: _row(request, id_) for id_ in request.products}
+    lacking = _lacking(request, rows)
     problems += _unpriced(tx, draft, lacking)
     if problems:
         problems += _refused_lines(draft, _without(request, lacking))
     _refuse(problems, problems_max)
-    request = _with_adjustments(tx, draft, request, buyer, products)
+    request = _with_adjustments(tx, draft, request, rows, buyer, products)
     sets = tuple(_price(name, request, draft, problems_max) for name in _in_order(draft))
     today = local_day(tx.now, buyer.time_zone)
     valid_until = today + timedelta(days=tx.policies.terms.validity_days)
@@ -255,16 +260,24 @@ def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]
 
 
 def _with_adjustments(
-    tx: Tx, draft: Draft, request: Request, buyer: AccountFacts, products: Mapping[str, ProductFacts]
+    tx: Tx,
+    draft: Draft,
+    request: Request,
+    rows: Mapping[str, PriceRow | None],
+    buyer: AccountFacts,
+    products: Mapping[str, ProductFacts],
 ) -> Request:
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
-    if not tx.policies.pricing:
-        return request
     environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
+    rules = tx.policies.pricing_within(environment)
+    if not rules:
+        return request
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
-        inputs = LineInputs(**line_inputs(asked, products, billing_period(request, asked.product_id)))
-        found = tx.policies.adjustments_within(environment, inputs)
+        row = rows[asked.product_id]
+        assert row is not None, "lines without a price are refused before"
+        inputs = LineInputs(**line_inputs(asked, products, row.billing_period))
+        found = tx.policies.adjustments_within(environment, inputs, rules)
         if not found:
             lines.append(line)
             continue
@@ -327,11 +340,10 @@ def _attributes(line: DraftLine, product: ProductFacts, products: Mapping[str, P
     return {**chosen, **product.attributes, **inside}
 
 
-def billing_period(request: Request, product_id: str) -> str:
+def _row(request: Request, product_id: str) -> PriceRow | None:
+    """The price that wins, if there is one."""
     listed, contracted = choose(request, product_id)
-    row = contracted or listed
-    assert row is not None
-    return row.billing_period
+    return contracted or listed
 
 
 def _account_problems(account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
@@ -424,6 +436,11 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     ]
 
 
+def _is_simple(product: ProductFacts) -> bool:
+    """Whether nothing can be wrong with a line of it that says no more than how many."""
+    return product.active and not product.options and all(part.kind != "component" for part in product.relations)
+
+
 def _line_problems(
     index: int, line: DraftLine, products: Mapping[str, ProductFacts], choices: dict[int, Mapping[str, str]]
 ) -> list[CpqError]:
@@ -495,12 +512,12 @@ def as_text(value: object) -> str:
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
-def _lacking(request: Request) -> dict[str, str]:
+def _lacking(request: Request, rows: Mapping[str, PriceRow | None]) -> dict[str, str]:
     """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
-            if part not in request.products or choose(request, part) == (None, None):
+            if rows.get(part) is None:
                 lacking.setdefault(id_, part)
     return lacking
 

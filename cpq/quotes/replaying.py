@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
 from cpq.db import AnyRow, Tx, mine_among
 from cpq.errors import Code, CpqError
 from cpq.money import from_micro
+from cpq.pricing import result as pricing_result
 from cpq.pricing.replaying import Difference, first_difference, reprice
+from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.quotes import storing
 from cpq.schema import account, product, quote, quote_pricing, quote_version
 from cpq.text import digest, read_json
@@ -141,7 +142,7 @@ def _in_hashed_order(row: AnyRow, lines: Sequence[AnyRow], records: Sequence[_Re
     return [by_name[name] for name in hashes[kept]]
 
 
-def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[dict[str, Any]]:
+def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[PricedQuote]:
     """Every result, once it is shown to follow from its request and to be the one that was hashed."""
     reckoned = []
     for record in records:
@@ -165,11 +166,11 @@ def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[dict[str, Any]]:
     for name, found in (("hashes.result", kept), ("fingerprint", row.fingerprint)):
         if found != stored:
             raise _broken(row, Difference(None, name, found, stored))
-    return [read_json(result) for result in reckoned]
+    return [pricing_result.load(read_json(result)) for result in reckoned]
 
 
 def _check_columns(
-    row: AnyRow, lines: Sequence[AnyRow], records: Sequence[_Record], results: Sequence[dict[str, Any]]
+    row: AnyRow, lines: Sequence[AnyRow], records: Sequence[_Record], results: Sequence[PricedQuote]
 ) -> None:
     """The amounts that are shown and listed are kept beside the result, and must be the same."""
     selected = next(
@@ -177,17 +178,18 @@ def _check_columns(
         results[0],
     )
     for name in TOTALS:
-        if getattr(row, name) != selected[name]:
-            raise _broken(row, Difference(None, name, from_micro(getattr(row, name)), from_micro(selected[name])))
-    priced: dict[int, dict[str, Any]] = {}
+        stored, reckoned = getattr(row, name), getattr(selected, name)
+        if stored != reckoned:
+            raise _broken(row, Difference(None, name, from_micro(stored), from_micro(reckoned)))
+    priced: dict[int, PricedLine] = {}
     for result in results:
-        for line in result["lines"]:
-            priced.setdefault(int(line["id"]), line)
+        for one in result.lines:
+            priced.setdefault(int(one.id), one)
     if [line.number for line in lines] != sorted(priced):
         raise _broken(row, Difference(None, "lines", [line.number for line in lines], sorted(priced)))
     for line in lines:
         for name in (*WORDS, *AMOUNTS):
-            stored, reckoned = getattr(line, name), priced[line.number][name]
+            stored, reckoned = getattr(line, name), getattr(priced[line.number], name)
             if stored != reckoned:
                 said = [
                     from_micro(value) if name in AMOUNTS and value is not None else value

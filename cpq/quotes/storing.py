@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, JsonText, Statement, Tx
+from cpq.db import AnyRow, Statement, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment
@@ -216,40 +216,40 @@ def _terms(composed: Composition) -> dict[str, Any]:
 
 
 def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
-    by_number = composed.priced_lines()
+    priced_lines, products = composed.priced_lines, composed.products
     rows = []
     for line in composed.draft.lines:
-        priced = by_number[line.number]
+        priced = priced_lines[line.number]
+        # Every column of the table, in its order.
         rows.append(
-            {
-                **mine,
-                "number": line.number,
-                "product_id": line.product_id,
-                "product_name": composed.products[line.product_id].name,
-                "quantity": line.quantity,
-                "discount_pct": line.discount_pct,
-                "attributes": JsonText(canonical_json(line.attributes)) if line.attributes else _NONE,
-                "notes": line.notes,
-                "option_set": line.option_set,
-                "ramp": JsonText(canonical_json(line.ramp)) if line.ramp else _EMPTY,
-                "billing_period": priced.billing_period,
-                "tax_category": priced.tax_category,
-                "list_amount": priced.list_amount,
-                "regular": priced.regular,
-                "net": priced.net,
-                "cost": priced.cost,
-            }
+            (
+                *mine.values(),
+                line.number,
+                line.product_id,
+                products[line.product_id].name,
+                line.quantity,
+                line.discount_pct,
+                canonical_json(line.attributes) if line.attributes else "{}",
+                line.notes,
+                line.option_set,
+                canonical_json(line.ramp) if line.ramp else "[]",
+                priced.billing_period,
+                priced.tax_category,
+                priced.list_amount,
+                priced.regular,
+                priced.net,
+                priced.cost,
+            )
         )
-    _ADD_LINE.run_many(tx.connection, rows)
+    _ADD_LINES.run_many(tx.connection, rows)
     for one in composed.sets:
         _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
 
 
 _ADD_QUOTE = Statement(lambda _dialect: sa.insert(quote))
 _ADD_VERSION = Statement(lambda _dialect: sa.insert(quote_version))
-_ADD_LINE = Statement(lambda _dialect: sa.insert(quote_line))
+_ADD_LINES = Statement(lambda _dialect: sa.insert(quote_line))
 _ADD_PRICING = Statement(lambda _dialect: sa.insert(quote_pricing))
-_NONE, _EMPTY = JsonText("{}"), JsonText("[]")
 
 
 def _as_line(row: AnyRow) -> DraftLine:

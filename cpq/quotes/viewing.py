@@ -101,7 +101,7 @@ def list_quotes(tx: Tx, *, account_id: str | None, status: str | None, limit: in
 
 
 def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
-    by_number = composed.priced_lines()
+    by_number = composed.priced_lines
     return {
         "quote_id": quote_id,
         "version": 1,

@@ -222,7 +222,7 @@ def test_policies_that_moved_on_are_no_fault(
 
 TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a line of the result": (
-        "UPDATE quote_pricing SET result = replace(result, '\"net\":1350000000', '\"net\":1349000000')",
+        "UPDATE quote_pricing SET result = replace(result, ',1350000000,10000000,', ',1349000000,10000000,')",
         {"line": "1", "differing": "net", "stored": 1349, "reckoned": 1350},
         "The hash is that of what is reckoned, so the stored result was changed.",
     ),

@@ -362,6 +362,46 @@ def test_a_pricing_rule_that_cannot_be_worked_out_stops_the_pricing():
     assert caught.value.details == {"policy_id": "odd", "line_id": "1"}
 
 
+QUOTE_FIRST = """
+rules:
+  - {id: a, when: 'region == "emea" and line.category == "saas"', then: {markup: 1}}
+  - {id: b, when: 'line.quantity > 2 and region == "emea"', then: {markup: 2}}
+  - {id: c, when: 'term_months > 12 and has_term and line.quantity > 1', then: {markup: 3}}
+  - {id: d, when: 'region == "apac" or line.quantity > 5', then: {markup: 4}}
+  - {id: e, when: 'not (currency == "USD")', then: {markup: 5}}
+"""
+
+
+@pytest.mark.parametrize("text", [PRICING, QUOTE_FIRST], ids=["lines first", "quote first"])
+@given(facts=quotes)
+def test_a_pricing_rule_is_left_out_only_when_it_applies_to_no_line(text: str, facts: QuoteFacts):
+    policy_set = policies(pricing=text)
+    environment = policy_set.environment(facts)
+    rules_ = policy_set.pricing_within(environment)
+    for line in facts.lines:
+        whole = policy_set.adjustments_within(environment, line, policy_set.pricing)
+        assert policy_set.adjustments_within(environment, line, rules_) == whole
+
+
+@pytest.mark.parametrize(
+    ("when", "is_asked"),
+    [
+        ('region == "apac" and line.quantity > 1', False),
+        ('region == "emea" and line.quantity > 1', True),
+        ('line.quantity > 1 and region == "apac"', True),
+        ('region == "apac" or line.quantity > 1', True),
+        ('region == "apac"', False),
+        ("term_months > 12 and line.quantity > 1", True),
+        ('term_months > 12 and region == "apac" and line.quantity > 1', False),
+        ('1 / ((1 if has_term else 1) - 1) > 2 and region == "apac"', True),
+    ],
+)
+def test_what_stands_before_the_lines_decides_whether_they_are_asked(when: str, is_asked: bool):
+    policy_set = policies(pricing=f"rules: [{{id: r, when: '{when}', then: {{markup: 1}}}}]")
+    found = policy_set.pricing_within(policy_set.environment(QuoteInputs(region="emea")))
+    assert bool(found) is is_asked
+
+
 @pytest.mark.parametrize("wrong", ["NaN", "Infinity", "1E+31", "1E-101"])
 def test_facts_are_numbers_of_a_sensible_size(wrong: str):
     with pytest.raises(ValueError, match="margin is a finite number"):
