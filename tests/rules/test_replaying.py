@@ -67,9 +67,9 @@ def test_a_changed_amount_of_a_line_is_told_by_line_and_field(request: Request, 
         (lambda plain: plain["lines"][1].__setitem__(2, 3), ("2", "quantity", 3, 1)),
         (lambda plain: plain["lines"].pop(), ("2", "line", ABSENT, "a line")),
         (lambda plain: plain["lines"].append(["3"]), ("3", "line", "a line", ABSENT)),
-        (lambda plain: plain["lines"][0][-1].pop(), ("1", "steps.2", ABSENT, "line discount")),
+        (lambda plain: plain["lines"][0][-2].pop(), ("1", "steps.2", ABSENT, "line discount")),
         (
-            lambda plain: plain["lines"][0][-1][1].__setitem__(1, 5),
+            lambda plain: plain["lines"][0][-2][1].__setitem__(1, 5),
             ("1", "steps.2.amount", Decimal("0.000005"), Decimal(18)),
         ),
         (
