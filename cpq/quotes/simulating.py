@@ -27,6 +27,8 @@ BATCH_LINES = 2_000
 
 PRODUCTS_MAX = 20_000
 
+_PRODUCT_ID = pricing_result.PricedLine._fields.index("product_id")
+
 
 class Changed(NamedTuple):
     """A stored quote whose current version would be decided otherwise."""
@@ -75,7 +77,7 @@ class Simulation:
     def _changed(self, tx: Tx, batch: Sequence[AnyRow]) -> Iterator[Changed]:
         ids = [row.id for row in batch]
         results, attributes = _results(tx, ids), _attributes(tx, ids)
-        self._learn(tx, {line["product_id"] for sets in results.values() for one in sets for line in one["lines"]})
+        self._learn(tx, {line[_PRODUCT_ID] for sets in results.values() for one in sets for line in one["lines"]})
         for row in batch:
             alternatives = [self._facts(row, one, attributes[row.id]) for one in results[row.id]]
             change = decision_change(self._before, self._after, *alternatives) if alternatives else None

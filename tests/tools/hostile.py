@@ -18,10 +18,11 @@ KNOWN: dict[str, list[Any]] = {
     "currency": ["USD", "usd", "EUR", "CLF"],
     "approver_role": ["sales_manager", "legal"],
     "role": ["sales_manager", "vp_sales"],
-    "until": ["2030-01-01T00:00:00Z"],
     "attributes": [{}, {}, {"billing": "annual"}],
     "end_date": [None, None, None, "2027-01-31"],
     "ramp": [[], [], [], [{"months": 12, "uplift_pct": 3}]],
+    "starts_at": [None, "2026-11-16T09:00:00Z"],
+    "until": ["2026-12-01T18:00:00Z"],
 }
 """What arguments of these names are in a valid call, so that it finds something."""
 
