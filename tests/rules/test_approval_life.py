@@ -54,8 +54,8 @@ class Explorer:
         if state in self.seen:
             return
         self.seen.add(state)
-        if self.root().status in ("cancelled", "accepted"):
-            return
+        if self.root().status in ("cancelled", "accepted") or len(self.versions()) > VERSIONS_MAX:
+            return  # A rejected version that is priced again opens the next one, without end.
         for action in self.actions(hours):
             savepoint = self.tx.connection.begin_nested()
             self.tried += 1
