@@ -229,7 +229,7 @@ def open_to_all(door: Door, page: Callable[[Request, Mapping[str, str]], Respons
 
 def require_own_form(form: Mapping[str, str], token: str) -> None:
     """FORBIDDEN unless the form came from a page of ours that was made for this very browser."""
-    if not hmac.compare_digest(form.get("form_token", "").encode(), token.encode()):
+    if not hmac.compare_digest(form.get("form_token", "").encode(errors="surrogatepass"), token.encode()):
         raise CpqError(
             Code.FORBIDDEN,
             "This form was not made for your session; nothing was done.",

@@ -12,6 +12,7 @@ from cpq.app import App
 from cpq.console import browsing, queue, quote
 from cpq.console.door import Door, open_to_all, visited
 from cpq.console.entering import Entrance, sign_out
+from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
 from cpq.console.showing import Showing
 from cpq.errors import Code, CpqError
@@ -20,7 +21,8 @@ from cpq.errors import Code, CpqError
 def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
     """The pages under `/console`. `document` gives the customer's PDF of a version, where there is one."""
     door = Door(app, Showing())
-    entrance = Entrance(door, with_provider=False)
+    with_provider = bool(app.settings.oidc_issuer)
+    entrance = Entrance(door, with_provider=with_provider)
 
     async def home(_: Request) -> Response:
         return RedirectResponse("/console/queue", 303)
@@ -52,6 +54,10 @@ def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
         Route("/health", visited(door, browsing.show_health)),
         Route("/{rest:path}", open_to_all(door, missing)),
     ]
+    if with_provider:
+        provider = ProviderEntrance(door, entrance)
+        routes.insert(-1, Route("/oidc/start", open_to_all(door, provider.start)))
+        routes.insert(-1, Route("/oidc/back", open_to_all(door, provider.back)))
     if document is not None:
         find = document
         routes.insert(
