@@ -42,7 +42,7 @@ def company() -> Iterator[Provider]:
 def console(company: Provider, sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
     company.lies, company.discovery, company.signer, company.algorithm = {}, {}, company.key, "RS256"
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
-    given = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
+    given: dict[str, Any] = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
     with serving(read_settings({}, home=tmp_path, **given)) as running:
         running.grant("dana@example.com", "sales_manager")
         yield running
@@ -144,6 +144,6 @@ def test_a_provider_that_is_down_leaves_the_links(sqlite_template: Path, tmp_pat
         {"console_url": "https://user@cpq.example.com"},
     ],
 )
-def test_settings_that_cannot_be_safe_are_refused(given: dict[str, str]):
+def test_settings_that_cannot_be_safe_are_refused(given: dict[str, Any]):
     with pytest.raises(CpqError):
         read_settings({}, **given)
