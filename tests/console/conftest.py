@@ -9,7 +9,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from cpq.config import Settings, read_settings
 from tests import make
-from tests.console.serving import FLAGS, Console, chromium, serving
+from tests.console import chromium
+from tests.console.serving import Console, serving
 
 
 @pytest.fixture
@@ -39,6 +40,6 @@ def live_console(sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
 def browser() -> Iterator[Browser]:
     """The system's Chromium, started once for all tests of a process."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+        started = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
         yield started
         started.close()

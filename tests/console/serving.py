@@ -1,7 +1,6 @@
-"""The whole HTTP server with its console for tests, people who sign in to it, and the system's Chromium."""
+"""The whole HTTP server with its console for tests, and people who sign in to it."""
 
 import re
-import shutil
 import socket
 import threading
 import time
@@ -23,26 +22,6 @@ from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS
 from tests import make
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-def chromium() -> str:
-    """Where the system's browser is; RuntimeError with what to run when there is none."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        raise RuntimeError("The console's tests need Chromium. Run `.ci/setup browser`, which installs it or says how.")
-    return found
 
 
 class Console:
