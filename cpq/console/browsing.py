@@ -17,7 +17,7 @@ from cpq.access import Permission
 from cpq.app import Answer
 from cpq.console import drawing
 from cpq.console.door import Visit
-from cpq.console.quote import quote_id_of
+from cpq.console.quote import identifier, quote_id_of
 from cpq.console.wording import money, number, percent, span_of_minutes, words
 from cpq.db import Tx
 from cpq.errors import CpqError
@@ -67,7 +67,7 @@ def list_accounts(visit: Visit) -> Response:
 
 
 def show_account(visit: Visit) -> Response:
-    account_id = str(visit.request.path_params["account_id"])
+    account_id = identifier("account_id", visit.request.path_params["account_id"])
 
     def work(tx: Tx) -> Answer:
         page = visit.page_number()

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import anyio.to_thread
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cpq import sessions
@@ -97,9 +97,13 @@ class Door:
             response = await anyio.to_thread.run_sync(serve, request, form, limiter=self._limiter)
         except CpqError as error:
             response = self.refusal(request, error)
+        except ClientDisconnect:
+            return Response(status_code=400)
         except Exception:
             trace_id = self.app.effects.new_id("tr-")
-            log.exception("page failed", extra={"path": request.url.path, "trace_id": trace_id})
+            # What follows in the address of a link is a secret.
+            path = request.url.path.partition("/enter/")[0]
+            log.exception("page failed", extra={"path": path, "trace_id": trace_id})
             fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on our side.", hint=f"In the log: {trace_id}")
             response = self.refusal(request, fault)
         for name, value in HEADERS.items():

@@ -26,9 +26,8 @@ STRANGER = Principal("anonymous", "agent", frozenset())
 class Entrance:
     """The pages that are open to all."""
 
-    def __init__(self, door: Door, *, with_provider: bool) -> None:
+    def __init__(self, door: Door) -> None:
         self.door = door
-        self._with_provider = with_provider
         self._tries = RateLimiter(TRIES_PER_MINUTE, door.app.effects)
 
     def sign_in(self, request: Request, _form: Mapping[str, str]) -> Response:
@@ -36,7 +35,8 @@ class Entrance:
         target = own_path(request.query_params.get("next", ""))
         if self.door.session_of(request) is not None:
             return RedirectResponse(target, 303)
-        values = {"session": None, "with_provider": self._with_provider, "next": target, "path": request.url.path}
+        with_provider = bool(self.door.app.settings.oidc_issuer)
+        values = {"session": None, "with_provider": with_provider, "next": target, "path": request.url.path}
         return HTMLResponse(self.door.showing.render("sign_in.html", **values))
 
     def look_at_link(self, request: Request, _form: Mapping[str, str]) -> Response:

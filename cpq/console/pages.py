@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -21,8 +23,7 @@ from cpq.errors import Code, CpqError
 def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
     """The pages under `/console`. `document` gives the customer's PDF of a version, where there is one."""
     door = Door(app, Showing())
-    with_provider = bool(app.settings.oidc_issuer)
-    entrance = Entrance(door, with_provider=with_provider)
+    entrance = Entrance(door)
 
     async def home(_: Request) -> Response:
         return RedirectResponse("/console/queue", 303)
@@ -42,27 +43,38 @@ def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
         Route("/sign-out", visited(door, sign_out), methods=["POST"]),
         Route("/queue", visited(door, queue.show)),
         Route("/quotes", visited(door, browsing.list_quotes)),
-        Route("/quotes/{quote_id}", visited(door, quote.show)),
         Route("/quotes/{quote_id}/audit", visited(door, browsing.show_audit)),
         Route("/quotes/{quote_id}/audit", visited(door, browsing.verify_audit), methods=["POST"]),
         Route("/quotes/{quote_id}/decide", visited(door, quote.decide), methods=["POST"]),
         Route("/quotes/{quote_id}/delegate", visited(door, quote.delegate), methods=["POST"]),
+        *_document(door, document),
+        Route("/quotes/{quote_id}", visited(door, quote.show)),
         Route("/accounts", visited(door, browsing.list_accounts)),
         Route("/accounts/{account_id}", visited(door, browsing.show_account)),
         Route("/policies", visited(door, browsing.show_policies)),
         Route("/figures", visited(door, browsing.show_figures)),
         Route("/health", visited(door, browsing.show_health)),
-        Route("/{rest:path}", open_to_all(door, missing)),
+        *_provider(door, entrance),
+        Route("/{rest:path}", open_to_all(door, missing), methods=["GET", "POST"]),
     ]
-    if with_provider:
-        provider = ProviderEntrance(door, entrance)
-        routes.insert(-1, Route("/oidc/start", open_to_all(door, provider.start)))
-        routes.insert(-1, Route("/oidc/back", open_to_all(door, provider.back)))
-    if document is not None:
-        find = document
-        routes.insert(
-            -1, Route("/quotes/{quote_id}/document", visited(door, lambda visit: quote.document(visit, find)))
-        )
     application = Starlette(routes=routes)
     application.state.document = document
     return application
+
+
+def _document(door: Door, find: DocumentBytes | None) -> list[Route]:
+    """The page of the customer's document, where there can be one."""
+    if find is None:
+        return []
+    return [Route("/quotes/{quote_id}/document", visited(door, partial(quote.document, find=find)))]
+
+
+def _provider(door: Door, entrance: Entrance) -> list[Route]:
+    """The way over the company's provider, where one is named."""
+    if not door.app.settings.oidc_issuer:
+        return []
+    provider = ProviderEntrance(door, entrance)
+    return [
+        Route("/oidc/start", open_to_all(door, provider.start)),
+        Route("/oidc/back", open_to_all(door, provider.back)),
+    ]

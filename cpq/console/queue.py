@@ -28,8 +28,9 @@ def show(visit: Visit) -> Response:
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
-    template = "queue_rows.html" if visit.request.headers.get("hx-request") else "queue.html"
-    return visit.page(template, **answer, asked=asked, given=given, sees_margin=_sees_margin(visit))
+    is_part = "hx-request" in visit.request.headers
+    template = "queue_rows.html" if is_part else "queue.html"
+    return visit.page(template, **answer, is_part=is_part, asked=asked, given=given, sees_margin=_sees_margin(visit))
 
 
 def _asked(visit: Visit) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote as urlquote
 
 from starlette.responses import RedirectResponse, Response
 
@@ -70,7 +71,7 @@ def decide(visit: Visit) -> Response:
     done = "change" if word == "change" else answer["status"]
     if done == "approved" and answer["quote_status"] != "approved":
         done = "noted"
-    return RedirectResponse(link(f"/console/quotes/{answer['quote_id']}", done=_DONE_OF.get(done, done)), 303)
+    return RedirectResponse(link(_address(quote_id), done=_DONE_OF.get(done, done)), 303)
 
 
 _DONE_OF = {"pending": "noted"}
@@ -101,7 +102,7 @@ def delegate(visit: Visit) -> Response:
 
     arguments = {"role": role, "to": to, "for": form["for"], "scope": scope, "quote_id": quote_id}
     visit.write(Command("approval_delegate", Permission.DECIDE, arguments, subject=quote_id), work)
-    return RedirectResponse(link(f"/console/quotes/{quote_id}", done="lent"), 303)
+    return RedirectResponse(link(_address(quote_id), done="lent"), 303)
 
 
 def document(visit: Visit, find: DocumentBytes) -> Response:
@@ -115,7 +116,7 @@ def document(visit: Visit, find: DocumentBytes) -> Response:
     headers = {
         "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
         "X-Frame-Options": "SAMEORIGIN",
-        "Content-Disposition": f'inline; filename="{quote_id}.pdf"',
+        "Content-Disposition": f"inline; filename*=UTF-8''{urlquote(quote_id, safe='')}.pdf",
     }
     return Response(content, media_type="application/pdf", headers=headers)
 
@@ -161,6 +162,7 @@ def _page(
         done=done,
         problem=problem,
         moved=moved,
+        shown=shown,
         comment=visit.form.get("comment", ""),
         sees_margin=visit.principal.may(Permission.SEE_MARGIN),
         has_document=visit.request.app.state.document is not None,
@@ -186,14 +188,19 @@ def _reasons(answer: Answer) -> dict[str, bool]:
 
 
 def quote_id_of(visit: Visit) -> str:
-    return _identifier("quote_id", visit.request.path_params["quote_id"])
+    return identifier("quote_id", visit.request.path_params["quote_id"])
+
+
+def _address(quote_id: str) -> str:
+    return f"/console/quotes/{urlquote(quote_id)}"
 
 
 def _given(form: Any, name: str) -> str:
-    return _identifier(name, form.get(name, ""))
+    return identifier(name, form.get(name, ""))
 
 
-def _identifier(name: str, value: str) -> str:
+def identifier(name: str, value: str) -> str:
+    """An id as the tools take it: trimmed, not blank, nothing invisible in it."""
     try:
         cleaned = clean_identifier(value)
     except ValueError as error:

@@ -118,6 +118,7 @@ def test_what_comes_in_shows_without_reload(live_console: Console, page: Page):
     page.evaluate("window.isSame = true")
     waiting(console, "dirk")
     expect(rows).to_have_count(2, timeout=15_000)
+    expect(page.locator("#lead")).to_contain_text("2 wait for you")
     assert page.evaluate("window.isSame") is True
     expect(rows.first.get_by_role("link")).to_be_focused()
 

@@ -171,6 +171,7 @@ def test_the_page_says_when_nothing_is_new(console: Console):
     assert news.status_code == 200
     assert news.text.count("<tr data-open>") == 2
     assert "<html" not in news.text
+    assert '<b id="count-mine" hx-swap-oob="true">2</b>' in news.text
 
 
 def test_whoever_may_not_see_margins_is_shown_none(console: Console):
