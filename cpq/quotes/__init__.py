@@ -329,7 +329,7 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
 def _require_complete(tx: Tx, found: Quote) -> None:
     draft = found.as_draft()
     ids = {line.product_id for line in draft.lines}
-    products = facts.product_facts(tx, ids, currency=draft.currency, buyer=None)
+    products = facts.gather(tx, ids).products
     for product in products.values():
         if not product.active:
             raise CpqError(

@@ -71,10 +71,10 @@ def decide(
 
 def verdict_on(tx: Tx, draft: Draft, priced: Sequence[PricedQuote]) -> Verdict:
     """What the policies, as they are now, say of a stored draft at these prices."""
-    buyer = facts.account_facts(tx, draft.account_id)
-    assert buyer is not None, "a quote's account is never deleted"
     ids = {line.product_id for line in draft.lines}
-    return decide(tx, draft, buyer, facts.product_facts(tx, ids, currency=draft.currency, buyer=buyer), priced)
+    buyer, products = facts.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    assert buyer is not None, "a quote's account is never deleted"
+    return decide(tx, draft, buyer, products, priced)
 
 
 def facts_of(
