@@ -1,6 +1,6 @@
 # `make` lists the targets. Every target prepares what it needs by itself; the second time that takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check bench proof conformance lock clean native postgres
+.PHONY: help demo serve test check bench proof conformance lock clean native postgres browser
 export PYTHON
 
 BIN := .venv/bin
@@ -13,11 +13,12 @@ demo: .venv/.ready native ## Set up everything, then walk the catalogue with a r
 	@$(BIN)/cpq init --sample
 	@$(BIN)/cpq demo
 
-serve: .venv/.ready native ## Serve MCP over HTTP, with sample data
+serve: .venv/.ready native ## Serve MCP and the console over HTTP, with sample data and a link to sign in
 	@$(BIN)/cpq init --sample
+	@$(BIN)/cpq console sample
 	@exec $(BIN)/cpq serve --transport streamable-http
 
-test: .venv/.ready native postgres ## Check format, lint and types, then run the suite on SQLite and PostgreSQL
+test: .venv/.ready native postgres browser ## Check format, lint and types, then run the suite on SQLite and PostgreSQL
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -31,7 +32,7 @@ check: .venv/.ready ## Format the code, then check lint and types
 bench: .venv/.ready native postgres ## Measure what is promised, beside its floor
 	@$(BIN)/python -m tests.bench
 
-proof: .venv/.ready native postgres ## Run the long fault and fuzz tests
+proof: .venv/.ready native postgres browser ## Run the long fault and fuzz tests
 	$(PYTEST) -m proof
 
 conformance: .venv/.ready native ## Run the official MCP conformance suite against the server
@@ -57,3 +58,6 @@ native: .venv/.ready
 
 postgres: .venv/.ready
 	@.ci/setup postgres
+
+browser: .venv/.ready
+	@.ci/setup browser

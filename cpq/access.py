@@ -87,6 +87,9 @@ OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
 ENGINE = Principal("engine", "agent", frozenset({Role.ADMIN}))
 """What the engine does by itself: quotes whose time is over, events to be delivered."""
 
+NO_SECRET = "-"  # noqa: S105 - the mark of none
+"""Stands for the hash of a token that nobody can present: its holder has the role, and signs in by other means."""
+
 RESERVED_NAMES = ["mcp", "operator", "engine", "anonymous"]
 
 
@@ -108,20 +111,13 @@ def create_token(
     """A new token and its secret, which is shown this once. The role belongs to the token and ends with it."""
     principal = _enrol(tx, name, _role(role), kind)
     secret = tx.effects.new_secret()
-    token_id = tx.new_id("tok-")
-    expires_at = tx.now + timedelta(days=days) if days else None
-    tx.connection.execute(
-        sa.insert(token_table).values(
-            tenant_id=tx.tenant_id,
-            id=token_id,
-            principal_name=principal.name,
-            role=role,
-            secret_hash=_hash(secret),
-            created_at=tx.now,
-            expires_at=expires_at,
-        )
-    )
-    return TokenSummary(token_id, principal, tx.now, expires_at, None), f"qw_{token_id}_{secret}"
+    summary = _add_token(tx, principal, role, _hash(secret), days)
+    return summary, f"qw_{summary.id}_{secret}"
+
+
+def grant(tx: Tx, *, name: str, role: str, days: int | None = None) -> TokenSummary:
+    """A role for a person, without a secret: for whoever signs in to the console and calls no tool."""
+    return _add_token(tx, _enrol(tx, name, _role(role), "human"), role, NO_SECRET, days)
 
 
 def revoke_token(tx: Tx, token_id: str) -> None:
@@ -148,7 +144,8 @@ def list_tokens(tx: Tx) -> list[TokenSummary]:
 
 def has_tokens(connection: Connection) -> bool:
     """True when any named caller exists, so that an anonymous one is no longer welcome."""
-    return bool(connection.scalar(sa.select(sa.exists().where(token_table.c.revoked_at.is_(None)))))
+    is_open = token_table.c.revoked_at.is_(None) & (token_table.c.secret_hash != NO_SECRET)
+    return bool(connection.scalar(sa.select(sa.exists().where(is_open))))
 
 
 def verify_token(connection: Connection, presented: str, now: datetime) -> Principal | None:
@@ -183,6 +180,32 @@ def holders(tx: Tx, role: str) -> list[str]:
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     people = {one.principal.name for one in summaries if one.is_open(tx.now) and one.principal.kind == "human"}
     return sorted(people)
+
+
+def people(tx: Tx, permission: Permission) -> list[str]:
+    """The names of the people who may do something, in order."""
+    mine = token_table.c.tenant_id == tx.tenant_id
+    summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
+    able = {one.principal for one in summaries if one.is_open(tx.now) and one.principal.may(permission)}
+    return sorted({principal.name for principal in able if principal.kind == "human"})
+
+
+def _add_token(tx: Tx, principal: Principal, role: str, secret_hash: str, days: int | None) -> TokenSummary:
+    summary = TokenSummary(
+        tx.new_id("tok-"), principal, tx.now, tx.now + timedelta(days=days) if days else None, revoked_at=None
+    )
+    tx.connection.execute(
+        sa.insert(token_table).values(
+            tenant_id=tx.tenant_id,
+            id=summary.id,
+            principal_name=principal.name,
+            role=role,
+            secret_hash=secret_hash,
+            created_at=tx.now,
+            expires_at=summary.expires_at,
+        )
+    )
+    return summary
 
 
 def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Principal:

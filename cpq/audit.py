@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -147,6 +147,42 @@ def entries(
     with connection.execute(query.execution_options(yield_per=1000)) as rows:
         for row in rows:
             yield Entry(**row._mapping)
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """An entry, and whether it is as it was sealed; None while it waits for its seal."""
+
+    entry: Entry
+    is_whole: bool | None
+
+
+def about(connection: Connection, tenant_id: str, subjects: Collection[str], *, newest: int) -> list[Sealed]:
+    """The newest entries about some things, latest first, each checked against its seal and that of the one before."""
+    mine = audit_entry.c.tenant_id == tenant_id
+    query = sa.select(audit_entry).where(mine, audit_entry.c.subject.in_(subjects))
+    query = query.order_by(audit_entry.c.at.desc(), audit_entry.c.id.desc()).limit(newest)
+    found = [Entry(**row._mapping) for row in connection.execute(query)]
+    before = [entry.seq - 1 for entry in found if entry.seq is not None]
+    hashes = sa.select(audit_entry.c.seq, audit_entry.c.hash).where(mine, audit_entry.c.seq.in_(before))
+    seals = {0: GENESIS, **{row.seq: row.hash for row in connection.execute(hashes)}}
+    return [Sealed(entry, _is_whole(entry, seals)) for entry in found]
+
+
+def _is_whole(entry: Entry, seals: Mapping[int, str]) -> bool | None:
+    if entry.seq is None:
+        return None
+    previous = seals.get(entry.seq - 1)
+    return previous is not None and entry.hash == _link(previous, entry.seq, entry)
+
+
+def recent(connection: Connection, tenant_id: str, *, among: int) -> list[Entry]:
+    """The newest sealed entries that did not end well, latest first, of so many calls."""
+    last = connection.scalar(sa.select(audit_head.c.seq).where(audit_head.c.tenant_id == tenant_id)) or 0
+    query = sa.select(audit_entry).where(
+        audit_entry.c.tenant_id == tenant_id, audit_entry.c.seq > last - among, audit_entry.c.outcome != "OK"
+    )
+    return [Entry(**row._mapping) for row in connection.execute(query.order_by(audit_entry.c.seq.desc()))]
 
 
 class Recorder:

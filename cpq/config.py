@@ -87,6 +87,17 @@ def _webhooks(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    """An address without a path of its own for people's browsers, or for the provider that signs them in."""
+    parts = urlsplit(text)
+    is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if not parts.hostname or parts.scheme not in (("http", "https") if is_local else ("https",)):
+        raise ValueError("is an address that starts with https://; http:// is for this machine alone")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("has no user, query or fragment in it")
+    return text.rstrip("/")
+
+
 def _secrets(text: str) -> str:
     read_secrets(text)
     return text
@@ -134,6 +145,24 @@ class Settings(BaseModel):
         title="MCP_ALLOWED_HOSTS",
         description="comma list of further Host names clients may use, `cpq.example.com` or with `:port`",
     )
+    console_url: Annotated[str, AfterValidator(_address)] = Field(
+        "",
+        title="CPQ_CONSOLE_URL",
+        description="where people's browsers find this server, `https://cpq.example.com`; else its own address",
+    )
+    console_idle_minutes: int = Field(
+        30, ge=1, le=720, title="CPQ_CONSOLE_IDLE_MINUTES", description="then somebody who did nothing is signed out"
+    )
+    oidc_issuer: Annotated[str, AfterValidator(_address)] = Field(
+        "", title="CPQ_OIDC_ISSUER", description="your OpenID Connect provider, to sign people in to the console"
+    )
+    oidc_client_id: str = Field("", title="CPQ_OIDC_CLIENT_ID", description="as which the provider knows the console")
+    oidc_client_secret: str = Field("", title="CPQ_OIDC_CLIENT_SECRET", description="its secret there")
+    oidc_claim: str = Field(
+        "email",
+        title="CPQ_OIDC_CLAIM",
+        description="the claim that holds a person's name here, as `cpq token` knows it",
+    )
     auth_token: str = Field(
         "",
         title="MCP_AUTH_TOKEN",
@@ -165,6 +194,13 @@ class Settings(BaseModel):
     @property
     def webhook_keys(self) -> tuple[bytes, ...]:
         return read_secrets(self.webhook_secret)
+
+    @property
+    def console_address(self) -> str:
+        """Where people's browsers find the console's server."""
+        name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
+        bracketed = f"[{name}]" if ":" in name else name
+        return self.console_url or f"http://{bracketed}:{self.port}"
 
     @property
     def is_sqlite(self) -> bool:
@@ -201,6 +237,13 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
             "CPQ_WEBHOOKS is set, but CPQ_WEBHOOK_SECRET is not: a receiver could not tell our events from others'.",
             field="CPQ_WEBHOOK_SECRET",
             hint="Make one: echo whsec_$(openssl rand -base64 32)",
+        )
+    if settings.oidc_issuer and not settings.oidc_client_id:
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            "CPQ_OIDC_ISSUER is set, but CPQ_OIDC_CLIENT_ID is not.",
+            field="CPQ_OIDC_CLIENT_ID",
+            hint="Register the console with the provider; it gives you a client id and a secret.",
         )
     return settings
 

@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0005"
+SCHEMA_VERSION = "0007"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -416,6 +416,30 @@ token = _table(
     ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
 )
 
+sign_in_link = _table(
+    "sign_in_link",
+    _text("code_hash"),
+    _text("principal_name"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("used_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "code_hash"),
+    ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
+)
+"""A link that signs a person in to the console, once. Only a hash of its code is kept."""
+
+console_session = _table(
+    "console_session",
+    _text("secret_hash"),
+    _text("principal_name"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("seen_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "secret_hash"),
+    ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
+)
+"""A person at a browser. The row goes when they sign out; what they may do is looked up at every request."""
+
 idempotency = _table(
     "idempotency",
     _text("caller"),
@@ -451,6 +475,13 @@ audit_entry = _table(
         "at",
         sqlite_where=sa.text("seq IS NULL"),
         postgresql_where=sa.text("seq IS NULL"),
+    ),
+    Index(
+        "ix_audit_entry_subject",
+        "tenant_id",
+        "subject",
+        sqlite_where=sa.text("subject IS NOT NULL"),
+        postgresql_where=sa.text("subject IS NOT NULL"),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""`python -m mcp_facade`: the MCP server over stdio or HTTP. `cpq serve` is the same."""
+"""`python -m mcp_facade`: the MCP server over stdio or HTTP, there with the console. `cpq serve` is the same."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.background import Loop
 from cpq.config import Settings, read_settings
+from cpq.console import pages
 from cpq.errors import CpqError
 from cpq.events import delivering
 from cpq.memory import spare_the_collector
@@ -61,7 +62,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
-        http.build(app, endpoint, loops),
+        http.build(app, endpoint, loops, pages.build(app)),
         host=app.settings.host,
         port=app.settings.port,
         log_config=None,

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -26,11 +27,11 @@ from cpq.app import App, Call, Command
 from cpq.background import Loop
 from cpq.config import Settings
 from cpq.errors import Code, CpqError, bad_field
+from cpq.health import readiness
+from cpq.limiting import RateLimiter
 from cpq.metrics import HTTP_REJECTED, exposition
-from cpq.schema import SCHEMA_VERSION
 from mcp_facade.envelope import failure
 from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
-from mcp_facade.registry import RateLimiter
 
 if TYPE_CHECKING:
     from mcp_facade.server import HttpEndpoint
@@ -41,8 +42,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
 
-def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = ()) -> ASGIApp:
-    """The whole HTTP application. It stops the loops when it ends."""
+def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: ASGIApp | None = None) -> ASGIApp:
+    """The whole HTTP application, with the console's pages where they are given. It stops the loops when it ends."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -72,6 +73,8 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = ()) -> ASGIA
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/metrics", metrics),
+        # People sign in; a bearer token means nothing there.
+        *([Mount("/console", pages)] if pages else []),
         Mount("/", _Bearer(_Readable(endpoint.application), app)),
     ]
     return _Door(Starlette(routes=routes, lifespan=lifespan), app.settings)
@@ -87,25 +90,11 @@ def require_safe_bind(app: App) -> None:
         )
 
 
-def readiness(app: App) -> dict[str, str]:
-    """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
-    policies = _policies(app)
-    try:
-        found = app.schema_version()
-    except CpqError:
-        return {"database": "does not answer", "migrations": "unknown", "policies": policies}
-    expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
-    return {
-        "database": "ok",
-        "migrations": "ok" if found == SCHEMA_VERSION else expected,
-        "policies": policies,
-    }
-
-
 def allowed_hosts(settings: Settings) -> list[str]:
     """Host headers that are answered: loopback and the bind address on our port, and those the operator lists."""
     own = {*LOOPBACK, settings.host} - {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
     listed = [host.strip().lower() for host in settings.allowed_hosts.split(",") if host.strip()]
+    listed += [urlsplit(settings.console_url).netloc.lower()] if settings.console_url else []
     with_port = sorted(f"{_bracketed(host)}:{settings.port}" for host in own)
     # Clients leave the port out where it is the usual one.
     bare = sorted(map(_bracketed, own)) if settings.port in (80, 443) else []
@@ -264,12 +253,6 @@ def _hardened(send: Send) -> Send:
         await send(message)
 
     return sending
-
-
-def _policies(app: App) -> str:
-    app.policies.current()  # Nobody may have called for a while, and so nobody has looked.
-    problem = app.policies.problem
-    return "ok" if problem is None else f"broken, the last good ones are in use: {problem.message}"
 
 
 def _has_callers(app: App) -> bool:

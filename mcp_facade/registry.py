@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
-import threading
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +16,8 @@ from cpq.access import Permission
 from cpq.app import OUTCOME_OK, Answer, App, Call, Command, Outcome
 from cpq.config import TOOLSETS
 from cpq.db import Tx
-from cpq.effects import Effects
 from cpq.errors import Code, CpqError, nearest
+from cpq.limiting import RateLimiter
 from cpq.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
 from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
@@ -228,34 +226,6 @@ class Registry:
             allowed=known,
             hint="Tools of a toolset that is switched off do not exist; `tools/list` shows what does.",
         )
-
-
-class RateLimiter:
-    """A token bucket for each caller: a minute's worth may come at once, then they come evenly."""
-
-    def __init__(self, per_minute: int, effects: Effects) -> None:
-        self._per_minute = per_minute
-        self._effects = effects
-        self._lock = threading.Lock()
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def take(self, caller: str) -> None:
-        """Let one call pass, or raise RATE_LIMITED with the seconds to wait."""
-        if not self._per_minute:
-            return
-        with self._lock:
-            now = self._effects.monotonic()
-            left, since = self._buckets.get(caller, (self._per_minute, now))
-            left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
-            self._buckets[caller] = (left - 1 if left >= 1 else left, now)
-        if left < 1:
-            wait = max(0.1, math.ceil((1 - left) * 600 / self._per_minute) / 10)
-            raise CpqError(
-                Code.RATE_LIMITED,
-                f"More than {self._per_minute} calls in a minute.",
-                retry_after_seconds=wait,
-                hint=f"Wait {wait} seconds, then repeat the call as it is.",
-            )
 
 
 class _WireSchema(GenerateJsonSchema):

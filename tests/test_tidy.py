@@ -21,6 +21,7 @@ LAYERS = {
         "cpq.metrics",
         "cpq.logs",
         "cpq.memory",
+        "cpq.limiting",
     ),
     2: (
         "cpq.configuring",
@@ -35,20 +36,36 @@ LAYERS = {
         "mcp_facade.intake",
     ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping", "cpq.background"),
-    4: ("cpq.app", "cpq.audit", "cpq.access", "cpq.views"),
-    5: ("cpq.catalog", "cpq.search", "cpq.events", "cpq.quotes", "cpq.approvals", "cpq.documents", "cpq.insight"),
+    4: ("cpq.app", "cpq.audit", "cpq.health", "cpq.access", "cpq.sessions", "cpq.views", "cpq.reviews"),
+    5: (
+        "cpq.catalog",
+        "cpq.search",
+        "cpq.events",
+        "cpq.quotes",
+        "cpq.approvals",
+        "cpq.documents",
+        "cpq.insight",
+        "cpq.figures",
+    ),
     6: ("cpq.cli", "cpq.console", "mcp_facade"),
+    # The one place that knows two edges: it puts the console's pages into the HTTP server.
+    7: ("mcp_facade.__main__",),
 }
 """A row imports lower rows; sideways only as `SIDEWAYS` says. The longest matching prefix decides."""
 
 SIDEWAYS = {
     ("cpq.config", "cpq.errors"),
+    ("cpq.limiting", "cpq.effects"),
+    ("cpq.limiting", "cpq.errors"),
+    ("cpq.sessions", "cpq.access"),
+    ("cpq.reviews", "cpq.views"),
     ("cpq.catalog.preparing", "cpq.catalog.rows"),
     ("cpq.catalog.preparing", "cpq.search.ranking"),
     ("cpq.catalog.preparing", "cpq.configuring"),
     ("cpq.configuring", "cpq.catalog.rows"),
     ("cpq.app", "cpq.audit"),
     ("cpq.app", "cpq.access"),
+    ("cpq.health", "cpq.app"),
     ("cpq.schema", "cpq.db"),
     ("cpq.policy.keeping", "cpq.policy.loading"),
     ("cpq.migrating", "cpq.db"),
@@ -72,6 +89,8 @@ OWNERS = {
     "secrets": {"cpq.effects"},
     "alembic": {"cpq.migrating"},
     "http": {"cpq.events.sending"},
+    "httpx2": {"cpq.console.oidc"},
+    "jwt": {"cpq.console.oidc"},
 }
 """Packages that one file may import, so that they can be replaced there."""
 

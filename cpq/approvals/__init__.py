@@ -5,6 +5,7 @@ from __future__ import annotations
 from cpq.approvals.asking import preview, request
 from cpq.approvals.deciding import Decision, decide, withdraw
 from cpq.approvals.people import delegate, end_delegation
+from cpq.approvals.queueing import openings, queue, queue_stamp
 from cpq.approvals.sweeping import sweep, sweep_if_due
 from cpq.approvals.viewing import get, history, pending, status
 
@@ -15,8 +16,11 @@ __all__ = [
     "end_delegation",
     "get",
     "history",
+    "openings",
     "pending",
     "preview",
+    "queue",
+    "queue_stamp",
     "request",
     "status",
     "sweep",

@@ -25,7 +25,7 @@ Decision = Literal["approve", "reject"]
 def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> ApprovalDecided:
     """Approve or reject what the fingerprint shows. The first decision holds; a rejection ends the whole round."""
     row, found = _locked(tx, approval_id)
-    acted_as = _capacity(tx, row, found)
+    acted_as = capacity(tx, row, found)
     rows = storing.of_quote(tx, row.quote_id, row.version)
     round_ = storing.round_of(tx, found, rows)
     _require_pending(row, found, round_)
@@ -104,7 +104,8 @@ def _denied() -> CpqError:
     )
 
 
-def _capacity(tx: Tx, row: AnyRow, found: Quote) -> str:
+def capacity(tx: Tx, row: AnyRow, found: Quote) -> str:
+    """As what the caller may decide a request; FORBIDDEN with the reason when not at all."""
     of_version = found
     if found.root.version != row.version:
         of_version = quote_rows.load(tx, row.quote_id, version=row.version)

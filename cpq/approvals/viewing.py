@@ -60,7 +60,7 @@ def pending(tx: Tx, *, role: str | None, limit: int) -> PendingApprovals:
     rounds: dict[tuple[str, int], list[AnyRow]] = defaultdict(list)
     for row in storing.of_quotes(tx, {row.quote_id for row in rows}):
         rounds[row.quote_id, row.version].append(row)
-    return {"items": [_pending_item(tx, row, rounds[row.quote_id, row.version]) for row in rows], "total": total}
+    return {"items": [pending_item(tx, row, rounds[row.quote_id, row.version]) for row in rows], "total": total}
 
 
 def history(tx: Tx, quote_id: str) -> ApprovalHistory:
@@ -109,7 +109,8 @@ def _pending_request(round_: Round, step: Step, row: AnyRow) -> PendingRequest:
     }
 
 
-def _pending_item(tx: Tx, row: AnyRow, rows: Sequence[AnyRow]) -> PendingApproval:
+def pending_item(tx: Tx, row: AnyRow, rows: Sequence[AnyRow]) -> PendingApproval:
+    """A request in a list of those that wait; `rows` are all that were made about its version."""
     steps = tuple(storing.step_of(one).at(tx.now, is_live=True) for one in rows)
     round_ = Round(tx.policies.roles, tuple(tuple(chain) for chain in row.chains), steps)
     return {

@@ -20,7 +20,7 @@ def search_accounts(tx: Tx, *, query: str | None, active_only: bool, limit: int,
     mine = [account.c.tenant_id == tx.tenant_id]
     if active_only:
         mine.append(account.c.active == sa.literal(True, account.c.active.type))
-    mine += [_has(word) for word in (query or "").split()[:WORDS_MAX]]
+    mine += account_has(query)
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(account).where(*mine)) or 0
     chosen = sa.select(*(account.c[name] for name in _SUMMARY)).where(*mine).order_by(account.c.name, account.c.id)
     rows = tx.connection.execute(chosen.limit(limit).offset((page - 1) * limit))
@@ -43,6 +43,11 @@ def get_account(tx: Tx, account_id: str) -> AccountDetail:
     detail = dict(zip(names, row, strict=True))
     detail["price_book"] = detail.pop("price_book_id")
     return detail  # type: ignore[return-value] # Exactly these.
+
+
+def account_has(query: str | None) -> list[sa.ColumnElement[bool]]:
+    """Conditions for accounts whose name or id has every word."""
+    return [_has(word) for word in (query or "").split()[:WORDS_MAX]]
 
 
 def _has(word: str) -> sa.ColumnElement[bool]:

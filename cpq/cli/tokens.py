@@ -58,6 +58,32 @@ def create(options: Options, name: str, role: str, kind: PrincipalKind | None, d
     click.echo(secret)
 
 
+@token.command()
+@click.option("--name", required=True, help="The person.")
+@click.option("--role", required=True, help="What they may do; `cpq token roles` lists the roles.")
+@click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
+@json_option
+@pass_options
+def grant(options: Options, name: str, role: str, days: int | None) -> None:
+    """Give a person a role without a secret, for the console. They sign in by a link or the company's provider.
+
+    \b
+    Example:
+      cpq token grant --name dana --role sales_manager
+    """
+
+    def work(tx: Tx) -> Answer:
+        return _row(access.grant(tx, name=name, role=role, days=days), tx.now)
+
+    with engine.opened(options) as app:
+        made = engine.write(app, "token_grant", work, {"name": name, "role": role, "days": days})
+    if options.as_json:
+        show_json(made)
+        return
+    click.echo(f"{made['caller']} is {', '.join(made['roles'])} ({made['id']}).")
+    click.echo(f"Next: `cpq console link --user {name}` lets them in.")
+
+
 @token.command("list")
 @json_option
 @pass_options

@@ -14,12 +14,13 @@ from cpq.pricing import request as pricing_request
 from cpq.quotes import storing, telling, viewing
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
-from cpq.quotes.deciding import Verdict, decide, described
+from cpq.quotes.deciding import Verdict, decide, described, verdict_on
 from cpq.quotes.expiring import sweep
 from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after
 from cpq.quotes.recording import record
 from cpq.quotes.replaying import Proof, replay
+from cpq.quotes.reviewing import compare, review
 from cpq.quotes.simulating import Simulation, count_quotes
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
@@ -35,6 +36,7 @@ __all__ = [
     "accept",
     "cancel",
     "clone",
+    "compare",
     "count_quotes",
     "create",
     "decline",
@@ -48,6 +50,7 @@ __all__ = [
     "require_current_price",
     "require_few_lines",
     "require_unblocked",
+    "review",
     "revise",
     "send",
     "sweep",
@@ -204,7 +207,7 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
 def judge(tx: Tx, found: Quote) -> Verdict:
     """What the policies, as they are now, say of a version at the prices that are stored with it."""
     priced = [storing.result_of(row) for row in storing.pricings(tx, found.id, found.version.version)]
-    return _verdict(tx, found.as_draft(), priced)
+    return verdict_on(tx, found.as_draft(), priced)
 
 
 def require_current_price(tx: Tx, found: Quote) -> None:
@@ -255,15 +258,8 @@ def _evaluate(tx: Tx, found: Quote, requested_discount: int) -> PricedQuoteView:
     requests = [pricing_request.load(row.request) for row in records]
     priced = [pricing.price(request._replace(requested_discount=requested_discount)) for request in requests]
     draft = found.as_draft(requested_discount=requested_discount)
-    verdict = _verdict(tx, draft, priced)
+    verdict = verdict_on(tx, draft, priced)
     return viewing.evaluated(tx, found, [row.option_set for row in records], priced, verdict)
-
-
-def _verdict(tx: Tx, draft: Draft, priced: list[pricing.PricedQuote]) -> Verdict:
-    ids = {line.product_id for line in draft.lines}
-    buyer, products = facts.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
-    assert buyer is not None, "a quote's account is never deleted"
-    return decide(tx, draft, buyer, products, priced)
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:

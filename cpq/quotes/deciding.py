@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.db import Tx
 from cpq.money import from_micro
@@ -66,6 +67,14 @@ def decide(
     inputs, days = quote_inputs(tx, draft, buyer), tx.policies.terms.validity_days
     alternatives = [facts_of(inputs, asked, products, priced, validity_days=days) for priced in priced_sets]
     return Verdict(evaluate_alternatives(tx.policies, alternatives).violations)
+
+
+def verdict_on(tx: Tx, draft: Draft, priced: Sequence[PricedQuote]) -> Verdict:
+    """What the policies, as they are now, say of a stored draft at these prices."""
+    ids = {line.product_id for line in draft.lines}
+    buyer, products = facts.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    assert buyer is not None, "a quote's account is never deleted"
+    return decide(tx, draft, buyer, products, priced)
 
 
 def facts_of(

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from cpq.catalog.accounts import account_has
 from cpq.db import AnyRow, Tx
 from cpq.errors import bad_field, nearest
 from cpq.pricing.request import Segment, mean_quantity
@@ -78,8 +79,10 @@ def detail(tx: Tx, found: Quote, *, include_pricing: bool) -> QuoteDetail:
     return view
 
 
-def list_quotes(tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int) -> QuotePage:
-    """One page of quotes, newest first."""
+def list_quotes(
+    tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int, query: str | None = None
+) -> QuotePage:
+    """One page of quotes, newest first; `query` is the beginning of an id, a deal, or words of the account's name."""
     if status is not None and status not in QUOTE_STATUSES:
         raise bad_field(
             "/status",
@@ -92,6 +95,9 @@ def list_quotes(tx: Tx, *, account_id: str | None, status: str | None, limit: in
         mine.append(quote.c.account_id == account_id)
     if status is not None:
         mine.append(_has_status(tx, status))
+    if query:
+        named = sa.select(account.c.id).where(account.c.tenant_id == tx.tenant_id, *account_has(query))
+        mine.append(_starts_with(tx, query) | (quote.c.deal_id == query) | quote.c.account_id.in_(named))
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(quote).where(*mine)) or 0
     chosen = sa.select(quote).where(*mine).order_by(quote.c.created_at.desc(), quote.c.id)
     rows = tx.connection.execute(chosen.limit(limit).offset((page - 1) * limit)).all()
@@ -201,6 +207,13 @@ def _has_status(tx: Tx, status: str) -> sa.ColumnElement[bool]:
         return (quote.c.status == "expired") | (quote.c.status.in_(MORTAL) & is_over)
     is_status = quote.c.status == status
     return is_status & ~is_over if status in MORTAL else is_status
+
+
+def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
+    """Whether the id begins so; by the order of the key on SQLite, which has no use of it for LIKE."""
+    if tx.connection.dialect.name == "sqlite":
+        return (quote.c.id >= query) & (quote.c.id < f"{query}\uffff")
+    return quote.c.id.startswith(query, autoescape=True)
 
 
 def _account_names(tx: Tx, ids: set[str]) -> dict[str, str]:

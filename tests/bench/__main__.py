@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, crowd, policies, pricing, quotes, simulating, stdio, writers
+from tests.bench import catalog, console, crowd, policies, pricing, quotes, simulating, stdio, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -35,6 +35,8 @@ TARGETS = {
     "500 lines / floor": "≤ 3",
     "10 lines, full / empty": "≤ 1.5",
     "500 lines, full / empty": "≤ 1.5",
+    f"quote of {console.LINES} lines ms CPU": "≤ 150",
+    "queue of 10,000 ms CPU": "≤ 150",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -47,6 +49,7 @@ def main() -> None:
     parser.add_argument("--quotes", type=int, default=1_000_000, help="quotes in the full store")
     parser.add_argument("--stored", type=int, default=100_000, help="stored quotes that a changed policy is tried on")
     parser.add_argument("--seconds", type=int, default=60, help="how long the crowd writes")
+    parser.add_argument("--pending", type=int, default=10_000, help="requests that wait in the console's queue")
     parser.add_argument("--only", choices=list(PARTS), help="measure one part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
@@ -84,6 +87,9 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "quotes": lambda home, _options: report("A new quote, beside the same rows by hand", quotes.measure(home)),
     "full": lambda home, options: report(
         f"A new quote among {options.quotes:,}", quotes.measure_full(home, options.quotes)
+    ),
+    "console": lambda home, options: report(
+        "Pages of the console, without the time of PostgreSQL itself", console.measure(home, options.pending)
     ),
     "crowd": lambda home, options: report(
         f"{crowd.WRITERS} writers for {options.seconds} s", crowd.measure(home, options.seconds)

@@ -27,6 +27,7 @@ from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
 from cpq.config import Settings, read_settings, shipped
 from cpq.errors import CpqError
+from cpq.health import readiness
 from mcp_facade import http, prompts
 from mcp_facade.registry import Job, tool
 from mcp_facade.server import Facade
@@ -385,7 +386,7 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
 
 async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path):
     app = App(read_settings({}, home=tmp_path))
-    assert http.readiness(app)["migrations"] != "ok"
+    assert readiness(app)["migrations"] != "ok"
     app.close()
 
 

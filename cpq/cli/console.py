@@ -1,0 +1,84 @@
+"""`cpq console`: links that let people in, and sample people with quotes that wait for them."""
+
+from __future__ import annotations
+
+import click
+
+from cpq import sessions
+from cpq.app import Answer, App
+from cpq.cli import engine, sampling
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import show_json
+from cpq.db import Tx
+from cpq.sessions import LINK_MINUTES, LINK_MINUTES_MAX
+
+
+@click.group()
+def console() -> None:
+    """Let people in to the console, where they see what waits for approval and decide it.
+
+    \b
+    Example:
+      cpq console link --user dana
+    """
+
+
+@console.command()
+@click.option("--user", required=True, help="Who is let in: a person with a role, see `cpq token grant`.")
+@click.option(
+    "--minutes",
+    type=click.IntRange(1, LINK_MINUTES_MAX),
+    default=LINK_MINUTES,
+    show_default=True,
+    help="How long the link can be used.",
+)
+@json_option
+@pass_options
+def link(options: Options, user: str, minutes: int) -> None:
+    """Print a link that signs somebody in to the console, once.
+
+    \b
+    Example:
+      cpq console link --user dana
+    """
+    with engine.opened(options) as app:
+        address = _link(app, user, minutes)
+    if options.as_json:
+        show_json({"user": user, "minutes": minutes, "link": address})
+        return
+    click.echo(f"Signs {user} in once, within {minutes} minutes:", err=True)
+    click.echo(address)
+
+
+@console.command()
+@pass_options
+def sample(options: Options) -> None:
+    """Add sample people, a quarter of sample quotes, and a few that wait; print a link to sign in. Safe to repeat.
+
+    For trying the console: it needs the sample catalogue, and leaves a store alone that has quotes of its own.
+
+    \b
+    Example:
+      cpq init --sample && cpq console sample
+    """
+    settings = engine.settings_of(options)
+    made = sampling.fill(settings)
+    with engine.opened(options) as app:
+        address = _link(app, sampling.MANAGER, LINK_MINUTES_MAX)
+    click.echo(made)
+    click.echo(f"Console: sign in as {sampling.MANAGER}, a sales manager, by this link, which opens once:")
+    click.echo(f"\n  {address}\n")
+    others = ", ".join(f"{name} ({role})" for name, role in sampling.PEOPLE.items() if name != sampling.MANAGER)
+    click.echo(f"Others: cpq console link --user NAME, for {others}.")
+
+
+def _link(app: App, user: str, minutes: int) -> str:
+    code = ""
+
+    def work(tx: Tx) -> Answer:
+        nonlocal code  # Kept out of the answer, because answers are stored.
+        code = sessions.new_link(tx, user, minutes=minutes)
+        return {"user": user}
+
+    engine.write(app, "console_link", work, {"user": user, "minutes": minutes})
+    return f"{app.settings.console_address}/console/enter/{code}"

@@ -1,0 +1,58 @@
+"""The queue: what waits for me, for my role, and what was lent to me."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from starlette.responses import Response
+
+from cpq import approvals
+from cpq.access import Permission
+from cpq.app import Answer
+from cpq.approvals.queueing import Scope, Sort
+from cpq.console.door import Visit
+from cpq.db import Tx
+
+PAGE = 50
+
+
+def show(visit: Visit) -> Response:
+    """The whole page; or the rows alone when the page asks whether anything has changed."""
+    asked = _asked(visit)
+    if visit.is_live and visit.query("live") == _stamp(visit):
+        return Response(status_code=204)
+
+    def work(tx: Tx) -> Answer:
+        found = approvals.queue(tx, **asked, limit=PAGE, page=visit.page_number())
+        return {**found, "roles": list(tx.policies.roles.known)}
+
+    answer = visit.read("queue", work, **asked, page=visit.page_number())
+    given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
+    is_part = "hx-request" in visit.request.headers
+    template = "queue_rows.html" if is_part else "queue.html"
+    return visit.page(template, **answer, is_part=is_part, asked=asked, given=given, sees_margin=_sees_margin(visit))
+
+
+def _asked(visit: Visit) -> Answer:
+    """What is in the address, where it makes sense; the rest is as usual."""
+    scope, sort = visit.query("scope"), visit.query("sort")
+    can_decide = visit.principal.may(Permission.DECIDE)
+    return {
+        "scope": scope if scope in get_args(Scope) else "mine" if can_decide else "all",
+        "sort": sort if sort in get_args(Sort) else "oldest",
+        "role": visit.query("role")[:64] or None,
+        "query": visit.query("q")[:100] or None,
+    }
+
+
+_DEFAULTS = {"scope": "mine", "sort": "oldest"}
+_NAMES = {"query": "q"}
+"""How the address calls what has a longer name here."""
+
+
+def _stamp(visit: Visit) -> str:
+    return str(visit.app.look(visit.call, lambda tx: {"stamp": approvals.queue_stamp(tx)})["stamp"])
+
+
+def _sees_margin(visit: Visit) -> bool:
+    return visit.principal.may(Permission.SEE_MARGIN)

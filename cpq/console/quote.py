@@ -1,0 +1,221 @@
+"""One quote: what is offered, why it needs approval, how its price came about, what changed; and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote as urlquote
+
+from starlette.responses import RedirectResponse, Response
+
+from cpq import access, approvals, quotes
+from cpq.access import Permission
+from cpq.app import Answer, Call, Command
+from cpq.console import drawing, telling
+from cpq.console.door import Visit
+from cpq.console.showing import link
+from cpq.db import Tx
+from cpq.errors import Code, CpqError, bad_field
+from cpq.text import clean_identifier
+
+DocumentBytes = Callable[[Call, str, int], bytes | None]
+"""The customer's PDF of a version as this caller may see it, or None when there is none."""
+
+COMMENT_MAX = 2_000
+LOANS = {"4h": timedelta(hours=4), "1d": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+DECISIONS: dict[str, tuple[approvals.Decision, str]] = {
+    "approve": ("approve", ""),
+    "reject": ("reject", ""),
+    # A version that was asked about never changes: whoever wants a change sends it back with what is to be changed.
+    "change": ("reject", "Change requested: "),
+}
+DONE = {
+    "approved": "You approved it, and nobody else has to: the quote can be sent.",
+    "noted": "Your approval is on record. Others still have to decide.",
+    "rejected": "You rejected it. The quote is a draft again, with your reason.",
+    "change": "You asked for a change. The quote is a draft again, with what you wrote.",
+    "lent": "The role is lent. Until then either of you may decide, but nothing that the other has made.",
+}
+
+
+def show(visit: Visit) -> Response:
+    return _page(visit, quote_id_of(visit), done=DONE.get(visit.query("done")))
+
+
+def decide(visit: Visit) -> Response:
+    """Approve, reject or ask for a change, of exactly what was shown."""
+    quote_id, form = quote_id_of(visit), visit.form
+    word = form.get("decision", "")
+    if word not in DECISIONS:
+        raise bad_field("/decision", "Approve it, reject it, or ask for a change.", allowed=list(DECISIONS))
+    decision, prefix = DECISIONS[word]
+    approval_id, fingerprint = _given(form, "approval_id"), _given(form, "fingerprint")
+    comment = _comment(form)
+    if decision == "reject" and not comment:
+        problem = "Say what has to change." if word == "change" else "Say why: whoever asked reads it."
+        return _page(visit, quote_id, problem=problem, status=400)
+    said = f"{prefix}{comment}" if comment else None
+    arguments = {"approval_id": approval_id, "decision": decision, "fingerprint": fingerprint, "comment": said}
+
+    def work(tx: Tx) -> Answer:
+        return dict(approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=said))
+
+    command = Command("approval_decide", Permission.DECIDE, arguments, subject=approval_id)
+    try:
+        answer = visit.write(command, work)
+    except CpqError as error:
+        if error.code is not Code.CONFLICT:
+            raise
+        return _page(visit, quote_id, moved=error, shown=_whole(form.get("version")), status=409)
+    done = "change" if word == "change" else answer["status"]
+    if done == "approved" and answer["quote_status"] != "approved":
+        done = "noted"
+    return RedirectResponse(link(_address(quote_id), done=_DONE_OF.get(done, done)), 303)
+
+
+_DONE_OF = {"pending": "noted"}
+
+
+def delegate(visit: Visit) -> Response:
+    """Lend the role to somebody else: for this quote, for its account, or for everything."""
+    quote_id, form = quote_id_of(visit), visit.form
+    role, to = _given(form, "role"), _given(form, "to")
+    duration = LOANS.get(form.get("for", ""))
+    if duration is None:
+        raise bad_field("/for", "Say for how long.", allowed=list(LOANS))
+    scope = form.get("scope", "quote")
+
+    def work(tx: Tx) -> Answer:
+        account_id = quotes.get(tx, quote_id, include_pricing=False)["quote"]["account_id"]
+        return dict(
+            approvals.delegate(
+                tx,
+                role,
+                to=to,
+                starts_at=tx.now,
+                ends_at=tx.now + duration,
+                account_id=account_id if scope == "account" else None,
+                quote_id=quote_id if scope == "quote" else None,
+            )
+        )
+
+    arguments = {"role": role, "to": to, "for": form["for"], "scope": scope, "quote_id": quote_id}
+    visit.write(Command("approval_delegate", Permission.DECIDE, arguments, subject=quote_id), work)
+    return RedirectResponse(link(_address(quote_id), done="lent"), 303)
+
+
+def document(visit: Visit, find: DocumentBytes) -> Response:
+    """The customer's document of the current version, beside the page."""
+    quote_id = quote_id_of(visit)
+    found = visit.read("document", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)), subject=quote_id)
+    content = find(visit.call, quote_id, found["quote"]["version"])
+    if content is None:
+        raise CpqError(Code.NOT_FOUND, "There is no document of this version yet.")
+    # Framed by our own page alone; everything else keeps out.
+    headers = {
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
+        "X-Frame-Options": "SAMEORIGIN",
+        "Content-Disposition": f"inline; filename*=UTF-8''{urlquote(quote_id, safe='')}.pdf",
+    }
+    return Response(content, media_type="application/pdf", headers=headers)
+
+
+def _page(
+    visit: Visit,
+    quote_id: str,
+    *,
+    done: str | None = None,
+    problem: str | None = None,
+    moved: CpqError | None = None,
+    shown: int | None = None,
+    status: int = 200,
+) -> Response:
+    version = _whole(visit.query("version"))
+
+    def work(tx: Tx) -> Answer:
+        review = quotes.review(tx, quote_id, version=version)
+        is_current = review["quote"]["version"] == review["latest_version"]
+        openings = approvals.openings(tx, quote_id) if is_current else []
+        history = approvals.history(tx, quote_id)
+        earlier = _earlier(review, history, shown)
+        able = [name for name in access.people(tx, Permission.DECIDE) if f"human:{name}" != tx.caller]
+        own_roles = [role for role in tx.policies.roles.known if role in tx.roles]
+        return {
+            "review": review,
+            "openings": openings,
+            "history": history["items"][::-1],
+            "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
+            "people": able,
+            "own_roles": own_roles,
+            "summary": [telling.offer(review), telling.state(review, openings, history["items"], tx.now)],
+        }
+
+    answer = visit.read("quote", work, subject=quote_id, quote_id=quote_id, version=version)
+    review = answer["review"]
+    mine = next((one for one in answer["openings"] if one["acts_as"] and not one["waits_for"]), None)
+    return visit.page(
+        "quote.html",
+        status,
+        **answer,
+        mine=mine,
+        done=done,
+        problem=problem,
+        moved=moved,
+        shown=shown,
+        comment=visit.form.get("comment", ""),
+        sees_margin=visit.principal.may(Permission.SEE_MARGIN),
+        has_document=visit.request.app.state.document is not None,
+        waterfall=drawing.waterfall(review["waterfall"]),
+        reasons=_reasons(answer),
+    )
+
+
+def _earlier(review: Any, history: Any, shown: int | None) -> int | None:
+    """Which version to compare with: what was on the screen, else the last that was approved, else the one before."""
+    current = review["quote"]["version"]
+    if shown is not None and shown in review["versions"] and shown != current:
+        return shown
+    approved = [one["version"] for one in history["items"] if one["status"] == "approved" and one["version"] < current]
+    before = [version for version in review["versions"] if version < current]
+    return max(approved or before, default=None)
+
+
+def _reasons(answer: Answer) -> dict[str, bool]:
+    """Whether the policies are still those by which it was asked; if not, what they say today may differ."""
+    asked = {one["policy_hash"] for one in answer["history"] if one["version"] == answer["review"]["quote"]["version"]}
+    return {"are_todays": bool(asked) and asked != {answer["review"]["policy_hash"]}}
+
+
+def quote_id_of(visit: Visit) -> str:
+    return identifier("quote_id", visit.request.path_params["quote_id"])
+
+
+def _address(quote_id: str) -> str:
+    return f"/console/quotes/{urlquote(quote_id)}"
+
+
+def _given(form: Any, name: str) -> str:
+    return identifier(name, form.get(name, ""))
+
+
+def identifier(name: str, value: str) -> str:
+    """An id as the tools take it: trimmed, not blank, nothing invisible in it."""
+    try:
+        cleaned = clean_identifier(value)
+    except ValueError as error:
+        raise bad_field(f"/{name}", f"{name} {error}.") from None
+    if len(cleaned) > 128:
+        raise bad_field(f"/{name}", f"{name} has at most 128 characters.", maximum=128)
+    return cleaned
+
+
+def _comment(form: Any) -> str | None:
+    comment = str(form.get("comment", ""))
+    if len(comment) > COMMENT_MAX:
+        raise bad_field("/comment", f"A comment has at most {COMMENT_MAX:,} characters.", maximum=COMMENT_MAX)
+    return comment or None
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000 else None

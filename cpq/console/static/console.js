@@ -1,0 +1,56 @@
+// Keys for those who decide often. Every page works without this file.
+(() => {
+  const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
+
+  const links = () => [...document.querySelectorAll("tr[data-open] td.main a")];
+
+  const move = (by) => {
+    const all = links();
+    if (!all.length) return;
+    const at = all.indexOf(document.activeElement);
+    all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)].focus();
+  };
+
+  const keys = {
+    j: () => move(1),
+    k: () => move(-1),
+    "/": () => document.querySelector("input[type=search]")?.focus(),
+    a: () => document.querySelector("[data-key=a]")?.focus(),
+    c: () => document.querySelector("#comment")?.focus(),
+    u: () => document.querySelector("[data-back]")?.click(),
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
+    if (isTyping(event.target) || !keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+
+  // A click anywhere in a row opens it, as its link does.
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest("tr[data-open]");
+    if (!row || event.target.closest("a, button, input") || getSelection().toString()) return;
+    row.querySelector("td.main a").click();
+  });
+
+  // What comes live keeps the place of whoever moves through it by keys.
+  let focused = null;
+  document.addEventListener("htmx:beforeSwap", () => {
+    const active = document.activeElement;
+    focused = active?.closest("#rows") ? active.getAttribute("href") : null;
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    if (focused) links().find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
+    focused = null;
+  });
+
+  // One click, one decision: a second one would only be refused.
+  document.addEventListener("submit", (event) => {
+    if (event.target.method !== "post") return;
+    if (event.target.dataset.sent) return event.preventDefault();
+    event.target.dataset.sent = "yes";
+  });
+  addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
+})();

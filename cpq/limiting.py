@@ -1,0 +1,43 @@
+"""How often somebody may call: a token bucket for each, in the memory of one process."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from cpq.effects import Effects
+from cpq.errors import Code, CpqError
+
+CALLERS_MAX = 10_000
+"""Buckets that are kept before those that have filled up again are forgotten."""
+
+
+class RateLimiter:
+    """A token bucket for each caller: a minute's worth may come at once, then they come evenly."""
+
+    def __init__(self, per_minute: int, effects: Effects) -> None:
+        self._per_minute = per_minute
+        self._effects = effects
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str) -> None:
+        """Let one call pass, or raise RATE_LIMITED with the seconds to wait."""
+        if not self._per_minute:
+            return
+        with self._lock:
+            now = self._effects.monotonic()
+            if len(self._buckets) >= CALLERS_MAX:
+                # A minute fills any bucket, and a full one is the same as none.
+                self._buckets = {who: was for who, was in self._buckets.items() if now - was[1] < 60}
+            left, since = self._buckets.get(caller, (self._per_minute, now))
+            left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
+            self._buckets[caller] = (left - 1 if left >= 1 else left, now)
+        if left < 1:
+            wait = max(0.1, math.ceil((1 - left) * 600 / self._per_minute) / 10)
+            raise CpqError(
+                Code.RATE_LIMITED,
+                f"More than {self._per_minute} calls in a minute.",
+                retry_after_seconds=wait,
+                hint=f"Wait {wait} seconds, then repeat the call as it is.",
+            )

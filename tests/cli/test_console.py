@@ -1,0 +1,68 @@
+"""`cpq console` and `cpq token grant`: links that open once, roles without secrets, and a sample to try it with."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, query
+
+
+def test_a_link_is_printed_for_a_person_with_a_role(home: Path, run: Run):
+    granted = run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    assert granted.code == 0
+    assert "human:dana is sales_manager" in granted.out
+    made = run("console", "link", "--user", "dana", "--minutes", "5")
+    assert re.fullmatch(r"http://127\.0\.0\.1:8765/console/enter/main\.[\w-]{43}\n", made.out)
+    code = made.out.strip().rpartition(".")[2]
+    assert code not in "".join(path.read_bytes().decode("latin-1") for path in home.iterdir() if path.is_file())
+    assert json.loads(run("console", "link", "--user", "dana", "--json").out)["minutes"] == 15
+
+
+def test_the_link_leads_to_where_people_reach_the_server(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    monkeypatch.setenv("CPQ_CONSOLE_URL", "https://cpq.example.com/")
+    assert run("console", "link", "--user", "dana").out.startswith("https://cpq.example.com/console/enter/main.")
+
+
+@pytest.mark.parametrize("name", ["nobody", "bot"])
+def test_there_is_no_link_for_programs_and_strangers(home: Path, run: Run, name: str):
+    run("token", "create", "--name", "bot", "--role", "agent")
+    refused = run("console", "link", "--user", name)
+    assert refused.code == 1
+    assert "cpq token grant" in refused.err
+    assert query(home, "SELECT count(*) FROM sign_in_link") == [(0,)]
+
+
+def test_a_granted_role_can_be_listed_and_revoked_and_presented_by_nobody(home: Path, run: Run):
+    made = json.loads(run("token", "grant", "--name", "dana", "--role", "sales_manager", "--json").out)
+    assert query(home, "SELECT secret_hash FROM token") == [("-",)]
+    listed = json.loads(run("token", "list", "--json").out)["items"]
+    assert [(item["id"], item["state"]) for item in listed] == [(made["id"], "valid")]
+    assert run("token", "revoke", made["id"]).code == 0
+    assert run("console", "link", "--user", "dana").code == 1
+
+
+def test_the_sample_fills_a_queue_once(home: Path, run: Run):
+    first = run("console", "sample")
+    assert first.code == 0, first.err
+    assert "8 wait" in first.out
+    assert "/console/enter/main." in first.out
+    before = query(home, "SELECT status, count(*) FROM quote GROUP BY status ORDER BY status")
+    assert {status for status, _ in before} >= {"accepted", "declined", "draft", "pending_approval", "sent"}
+    again = run("console", "sample")
+    assert again.code == 0
+    assert query(home, "SELECT status, count(*) FROM quote GROUP BY status ORDER BY status") == before
+    assert run("audit", "verify").code == 0
+    assert run("quote", "replay", "--all").code == 0
+
+
+def test_the_sample_leaves_a_store_alone_that_has_quotes_of_its_own(home: Path, run: Run, tmp_path: Path):
+    rows = "\n".join(f"D-{number},acct_acme_001,USD,prod_pro_v2,1" for number in range(60))
+    (tmp_path / "quotes.csv").write_text(f"id,account_id,currency,product_id,quantity\n{rows}\n")
+    assert run("import", "quotes", tmp_path / "quotes.csv").code == 0
+    refused = run("console", "sample")
+    assert refused.code == 1
+    assert "quotes of its own" in refused.err
+    assert query(home, "SELECT count(*) FROM principal") == [(0,)]

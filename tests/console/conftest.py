@@ -1,0 +1,45 @@
+"""Fixtures for the console: a server with sample data, over plain HTTP and in a real browser."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from cpq.config import Settings, read_settings
+from tests import make
+from tests.console import chromium
+from tests.console.serving import Console, serving
+
+
+@pytest.fixture
+def console(store: Settings, clock: make.StillEffects) -> Iterator[Console]:
+    """The server on each database, with a clock that the test moves."""
+    with serving(store, clock) as running:
+        yield running
+
+
+@pytest.fixture
+def sqlite_console(sqlite_template: Path, tmp_path: Path, clock: make.StillEffects) -> Iterator[Console]:
+    """The server on SQLite alone, for what cannot depend on the database."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    with serving(read_settings({}, home=tmp_path), clock) as running:
+        yield running
+
+
+@pytest.fixture
+def live_console(sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
+    """The server with the real clock, for a real browser."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    with serving(read_settings({}, home=tmp_path)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, started once for all tests of a process."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        yield started
+        started.close()

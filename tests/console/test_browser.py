@@ -1,0 +1,308 @@
+"""The console as people use it: a real Chromium, with keys, on a phone, in the dark, without JavaScript."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from cpq.cli import sampling
+from cpq.config import read_settings
+from tests import make
+from tests.approving import ask, priced_quote
+from tests.console.serving import Console, serving
+from tests.console.test_deciding import HOSTILE
+from tests.quoting import SEATS
+
+AXE = Path(__file__).with_name("axe.min.js")
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with_errors = browser.new_context()
+    yield opened(with_errors)
+    with_errors.close()
+
+
+def opened(context: BrowserContext) -> Page:
+    """A new page on which any error of a script, or anything the content policy stops, fails the test."""
+    context.set_default_timeout(20_000)
+    page = context.new_page()
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.on("console", lambda said: _no_violation(said.text))
+    return page
+
+
+def _no_violation(text: str) -> None:
+    assert "Content Security Policy" not in text, text
+
+
+def sign_in(console: Console, page: Page, name: str = "dana") -> None:
+    page.goto(console.link(name))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Queue")).to_be_visible()
+
+
+def waiting(console: Console, *people: str) -> str:
+    """The id of a quote that waits, and people who may decide it."""
+    for name in people or ("dana",):
+        console.grant(name, "sales_manager")
+    quote_id = priced_quote(console.tools)
+    ask(console.tools, quote_id)
+    return quote_id
+
+
+def status_seen_by_an_agent(console: Console, quote_id: str) -> str:
+    """Through a real MCP client, over the same server; in a thread, because the browser's loop runs in this one."""
+
+    async def ask_status() -> str:
+        async with Client(f"{console.url}/mcp") as client:
+            answer = await client.call_tool("approval_status", {"quote_id": quote_id})
+            return str((answer.structured_content or {})["current_status"])
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(anyio.run, ask_status).result()
+
+
+def test_from_the_link_to_the_agents_answer(live_console: Console, page: Page):
+    console = live_console
+    quote_id = waiting(console)
+    sign_in(console, page)
+    page.get_by_role("link", name="Acme Corp").click()
+    expect(page.locator(".summary")).to_contain_text("Acme Corp is offered 150 × Pro Plan")
+    expect(page.locator(".summary")).to_contain_text("Sales manager has to approve, because a discount of 10 %")
+    expect(page.get_by_role("img", name=re.compile("List 1,500.00. Regular 1,500.00"))).to_be_visible()
+    page.get_by_label("Comment").fill("Good customer.")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("status")).to_contain_text("can be sent")
+    assert status_seen_by_an_agent(console, quote_id) == "approved"
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(f"{console.url}/console/quotes/{quote_id}")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_the_same_quote_in_two_browsers(live_console: Console, browser: Browser):
+    console = live_console
+    quote_id = waiting(console, "dana", "dirk")
+    contexts = [browser.new_context() for _ in range(2)]
+    dana, dirk = (opened(context) for context in contexts)
+    for page, name in ((dana, "dana"), (dirk, "dirk")):
+        sign_in(console, page, name)
+        page.goto(f"{console.url}/console/quotes/{quote_id}")
+    dana.get_by_role("button", name="Approve").click()
+    expect(dana.get_by_role("status")).to_contain_text("You approved it")
+    dirk.get_by_label("Comment").fill("No.")
+    dirk.get_by_role("button", name="Reject").click()
+    expect(dirk.get_by_role("alert")).to_contain_text("human:dana has approved it already")
+    assert console.tools("approval_status", quote_id=quote_id)["current_status"] == "approved"
+    for context in contexts:
+        context.close()
+
+
+def test_what_comes_in_shows_without_reload(live_console: Console, page: Page):
+    console = live_console
+    waiting(console)
+    sign_in(console, page)
+    rows = page.locator("tr[data-open]")
+    expect(rows).to_have_count(1)
+    page.keyboard.press("j")
+    expect(rows.first.get_by_role("link")).to_be_focused()
+    page.evaluate("window.isSame = true")
+    waiting(console, "dirk")
+    expect(rows).to_have_count(2, timeout=15_000)
+    expect(page.locator("#lead")).to_contain_text("2 wait for you")
+    assert page.evaluate("window.isSame") is True
+    expect(rows.first.get_by_role("link")).to_be_focused()
+
+
+def test_with_the_keyboard_alone(live_console: Console, page: Page):
+    console = live_console
+    quote_id = waiting(console)
+    console.grant("dana", "sales_rep")
+    page.goto(console.link("dana"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Queue")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("acme")
+    expect(page).to_have_url(re.compile("q=acme"))
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Acme Corp")).to_be_visible()
+    page.keyboard.press("c")
+    page.keyboard.type("As agreed, a good deal")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    expect(page.get_by_role("button", name="Approve")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("You approved it")
+    assert console.tools("approval_history", quote_id=quote_id)["items"][0]["comment"] == "As agreed, a good deal"
+
+
+def test_with_tab_alone_and_no_script(live_console: Console, browser: Browser):
+    """JavaScript is off: links and forms do everything."""
+    console = live_console
+    quote_id = waiting(console)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    sign_in(console, page)
+    page.get_by_role("link", name="Acme Corp").click()
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("alert")).to_contain_text("Say why")
+    page.get_by_label("Comment").fill("Half of it.")
+    page.get_by_label("Comment").press("Tab")
+    page.get_by_role("button", name="Approve").press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("You asked for a change")
+    status = console.tools("approval_status", quote_id=quote_id)
+    assert (status["current_status"], status["reason"]) == ("rejected", "Change requested: Half of it.")
+    page.goto(f"{console.url}/console/queue?scope=all")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("Nothing waits for anybody")).to_be_visible()
+    context.close()
+
+
+def test_on_a_phone(live_console: Console, browser: Browser):
+    console = live_console
+    waiting(console)
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # Two numbers.
+    page = opened(context)
+    sign_in(console, page)
+    assert_fits(page)
+    page.get_by_role("link", name="Acme Corp").tap()
+    expect(page.get_by_role("heading", name="Acme Corp")).to_be_visible()
+    assert_fits(page)
+    approve = page.get_by_role("button", name="Approve")
+    box = approve.bounding_box()
+    assert box
+    assert box["height"] >= 42
+    approve.tap()
+    expect(page.get_by_role("status")).to_contain_text("You approved it")
+    context.close()
+
+
+def test_hostile_names_and_notes_do_nothing_in_a_real_browser(live_console: Console, page: Page):
+    console = live_console
+    console.grant("dana", "sales_manager")
+    name = '<img src=x onerror="document.title=1">Acme'
+    account = {"id": "acct_evil", "name": name, "segment": "smb", "region": "americas", "country": "US"}
+    terms = {
+        "tax_zone": "US-OH",
+        "locale": "en_US",
+        "time_zone": "America/New_York",
+        "currency": "USD",
+        "price_book": "list",
+    }
+    make.import_dicts(console.app, "accounts", {**account, **terms})
+    first, *_ = (hostile_quote(console, text) for text in HOSTILE)
+    page.on("dialog", lambda _dialog: pytest.fail("a script ran"))
+    sign_in(console, page)
+    for path in ("queue", f"quotes/{first}", "quotes", "accounts", "accounts/acct_evil", f"quotes/{first}/audit"):
+        page.goto(f"{console.url}/console/{path}")
+        assert "Quotewright" in page.title()
+        assert page.locator("main img, main script, main iframe").count() == 0
+    page.goto(f"{console.url}/console/quotes/{first}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+    expect(page.locator(".decide blockquote p")).to_have_text(HOSTILE[0])
+
+
+def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
+    sqlite_template: Path, tmp_path: Path, browser: Browser
+):
+    """axe, on every page, in light and dark and at a phone's width; and every page fits its window."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    settings = read_settings({}, home=tmp_path)
+    sampling.fill(settings)
+    with serving(settings) as console:
+        quote_id = changed_quote(console)
+        paths = ["queue", "queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]
+        paths += ["accounts/acct_acme_001", "policies", f"quotes/{quote_id}/audit", "figures", "health", "nowhere"]
+        looks: list[dict[str, Any]] = [
+            {"color_scheme": "light"},
+            {"color_scheme": "dark"},
+            {"color_scheme": "light", "viewport": PHONE},
+        ]
+        for look in looks:
+            # The checker is put into the page by the test, which the page's own content policy would stop.
+            context = browser.new_context(bypass_csp=True, **look)
+            page = context.new_page()
+            page.goto(console.link("dana"))
+            assert_accessible(page, "enter")
+            page.get_by_role("button", name="Sign in").click()
+            for path in paths:
+                page.goto(f"{console.url}/console/{path}")
+                assert_accessible(page, f"{path} {look}")
+                assert_fits(page)
+            context.close()
+
+
+def test_the_dark_is_dark(live_console: Console, browser: Browser):
+    context = browser.new_context(color_scheme="dark")
+    page = opened(context)
+    page.goto(f"{live_console.url}/console/sign-in")
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    shades = [int(part) for part in re.findall(r"\d+", background)]
+    assert max(shades) < 60
+    context.close()
+
+
+def test_a_page_cannot_be_framed(live_console: Console, page: Page):
+    console = live_console
+    page = page.context.new_page()  # Here the content policy is meant to stop something.
+    page.goto(f"{console.url}/healthz")
+    page.set_content(f'<iframe src="{console.url}/console/sign-in"></iframe>')
+    page.wait_for_load_state("networkidle")
+    assert not page.frames[1].locator("text=Sign in").count()
+
+
+def test_the_document_stands_beside_the_quote(sqlite_template: Path, tmp_path: Path, browser: Browser):
+    """The seam for customers' PDFs: shown where there is one, and asked in the name of who looks."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    asked: list[Any] = []
+
+    def document(call: Any, quote_id: str, version: int) -> bytes | None:
+        asked.append((call.principal.name, quote_id, version))
+        return b"%PDF-1.7 of a test"
+
+    with serving(read_settings({}, home=tmp_path), document=document) as console:
+        quote_id = waiting(console)
+        visitor = console.signed_in("dana")
+        assert "Open the PDF" in visitor.get(f"/console/quotes/{quote_id}").text
+        answer = visitor.get(f"/console/quotes/{quote_id}/document")
+        assert (answer.headers["content-type"], answer.content) == ("application/pdf", b"%PDF-1.7 of a test")
+        assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+        assert asked == [("dana", quote_id, 1)]
+        assert console.visitor().get(f"/console/quotes/{quote_id}/document").status_code == 303
+
+
+def hostile_quote(console: Console, text: str) -> str:
+    quote_id = priced_quote(console.tools, 10, {**SEATS, "notes": text}, notes=text, account_id="acct_evil")
+    console.tools("approval_request", quote_id=quote_id, justification=text, approver_role="sales_manager")
+    return quote_id
+
+
+def changed_quote(console: Console) -> str:
+    """A quote of the sample that has an earlier version and waits for dana."""
+    found = console.tools("approval_pending", limit=100)["items"]
+    return str(next(item["quote_id"] for item in found if item["version"] == 2))
+
+
+def assert_fits(page: Page) -> None:
+    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert width <= 0, page.url
+
+
+def assert_accessible(page: Page, where: str) -> None:
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run().then(result => JSON.stringify(result.violations))")
+    serious = [one for one in json.loads(found) if one["impact"] in ("serious", "critical")]
+    told = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
+    assert not told, f"{where}: {told}"

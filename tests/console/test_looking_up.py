@@ -1,0 +1,178 @@
+"""Quotes, accounts, policies, the record, figures and health: what the pages say is what is stored."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from cpq.app import App, open_app
+from cpq.config import Settings, shipped
+from cpq.figures import figures
+from cpq.schema import audit_entry
+from tests import make
+from tests.approving import ask, decide, person, priced_quote
+from tests.console.serving import Console, form_token, serving
+from tests.make import Tools
+from tests.quoting import exact, new_quote
+
+
+def figures_of(app: App, days: int = 90) -> dict[str, Any]:
+    found: list[Any] = []
+
+    def look(tx: Any) -> dict[str, Any]:
+        found.append(figures(tx, days=days))
+        return {}
+
+    app.look(app.new_call(), look)
+    return found[-1]
+
+
+@pytest.fixture
+def still(store: Settings, clock: make.StillEffects) -> Iterator[App]:
+    app = open_app(store, clock)
+    yield app
+    app.close()
+
+
+def test_the_figures_add_up(still: App, clock: make.StillEffects):
+    tools, dana = Tools(still), person(still, "dana", "sales_manager")
+    fiona, victor = person(still, "fiona", "finance"), person(still, "victor", "vp_sales")
+    new_quote(tools)
+    clock.advance(days=10)
+    quote_ids = [priced_quote(tools, 10) for _ in range(3)]
+    for minutes, one in zip((10, 20, 90), quote_ids, strict=True):
+        answer = ask(tools, one)
+        clock.advance(minutes=minutes)
+        decide(dana, answer)
+    quote_id = quote_ids[-1]
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_accept", quote_id=quote_id, expected_version=1)
+    high = priced_quote(tools, 35)
+    answer = ask(tools, high, "vp_sales")
+    decide(victor, answer)
+    decide(fiona, answer, "finance", "reject")
+    euro = new_quote(tools, account_id="acct_rheinstahl_010", currency="EUR")
+    tools("quote_price", quote_id=euro)
+    tools("quote_send", quote_id=euro, expected_version=1)
+    tools("quote_decline", quote_id=euro, expected_version=1)
+    found = figures_of(still)
+    pipeline = {one["status"]: (one["count"], one["value"]) for one in found["pipeline"]}
+    total = tools("quote_get", quote_id=euro, include_pricing=True)["pricing"]["total"]
+    assert pipeline["draft"] == (2, 1500 + 975)
+    assert pipeline["approved"] == (2, 2700)
+    assert pipeline["accepted"] == (1, 1350)
+    assert pipeline["declined"] == (1, exact(total) * exact(1.08))
+    turnaround = {
+        one["role"]: (one["count"], one["median_minutes"], one["slow_minutes"]) for one in found["turnaround"]
+    }
+    assert turnaround == {"sales_manager": (3, 20, 90), "vp_sales": (1, 0, 0), "finance": (1, 0, 0)}
+    discounts = [(one["above"], one["up_to"], one["role"], one["count"]) for one in found["discounts"]]
+    assert discounts == [
+        (None, 5, None, 2),
+        (5, 20, "sales_manager", 3),
+        (20, 30, "vp_sales", 0),
+        (30, None, "finance", 1),
+    ]
+    outcomes = [(one["accepted"], one["declined"], one["expired"]) for one in found["outcomes"]]
+    assert [sum(column) for column in zip(*outcomes, strict=True)] == [1, 1, 0]
+    clock.advance(days=40)
+    assert {one["status"]: one["count"] for one in figures_of(still)["pipeline"]}["expired"] == 2, (
+        "approved, never sent"
+    )
+    assert figures_of(still, days=30)["pipeline"] == []
+
+
+def test_the_figures_of_an_empty_store_have_their_page(sqlite_console: Console):
+    dana = sqlite_console.signed_in("dana", "sales_manager")
+    for days in ("", "30", "365", "x"):
+        page = dana.get(f"/console/figures?days={days}")
+        assert page.status_code == 200
+        assert "No quote was made" in page.text
+
+
+def test_quotes_are_found_by_id_deal_and_account(console: Console):
+    tools = console.tools
+    dana = console.signed_in("dana", "sales_manager")
+    first, second = new_quote(tools, deal_id="D-77"), new_quote(tools, account_id="acct_groeb_002")
+    cases = {first[:12]: {first, second}, first: {first}, "honey groeb": {second}, "D-77": {first}, "nothing": set()}
+    for words, expected in cases.items():
+        page = dana.get("/console/quotes", params={"q": words}).text
+        found = set(re.findall(r"/console/quotes/(Q-[a-z0-9]+)", page))
+        assert found == (expected if words != first[:12] or first[:12] == second[:12] else {first}), words
+    assert second not in dana.get("/console/quotes?status=sent").text
+    assert first in dana.get("/console/quotes?status=draft").text
+
+
+def test_an_account_shows_its_quotes(console: Console):
+    dana = console.signed_in("dana", "sales_manager")
+    quote_id = new_quote(console.tools)
+    assert "acct_acme_001" in dana.get("/console/accounts?q=acme").text
+    page = dana.get("/console/accounts/acct_acme_001").text
+    assert quote_id in page
+    assert "Wanda Coyle" in page
+
+
+def test_policies_are_ladders_with_the_result_of_their_cases(sqlite_template: Path, tmp_path: Path):
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    folder = tmp_path / "policies"
+    shutil.copytree(shipped("policies"), folder)
+    with serving(Settings(home=tmp_path, policies_dir=folder)) as console:
+        dana = console.signed_in("dana", "sales_manager")
+        page = dana.get("/console/policies").text
+        assert "above 5 up to 20" in page
+        assert "all 40 cases pass" in page
+        cases = folder / "discounts_test.yaml"
+        cases.write_text(cases.read_text().replace("discount_cap_sales_manager", "discount_cap_vp_sales"))
+        assert "cases fail" in dana.get("/console/policies").text
+
+
+def test_a_changed_entry_of_the_record_is_shown(console: Console):
+    """The record of one quote proves itself, entry by entry; the whole chain is for administrators."""
+    tools = console.tools
+    dana, alex = console.signed_in("dana", "sales_manager"), console.signed_in("alex", "admin")
+    quote_id = priced_quote(tools)
+    ask(tools, quote_id)
+    console.app.flush_audit()
+    page = dana.get(f"/console/quotes/{quote_id}/audit").text
+    assert "all as they were sealed" in page
+    assert "quote_price" in page
+    assert "Verify the whole chain" not in page
+    token = form_token(alex.get("/console/queue").text)
+    address = f"/console/quotes/{quote_id}/audit"
+    assert "The whole chain is as it was sealed" in alex.post(address, data={"form_token": token}).text
+    own = form_token(dana.get("/console/queue").text)
+    assert dana.post(address, data={"form_token": own}).status_code == 403
+    with console.app.database.writing(console.app.effects.monotonic() + 30) as connection:
+        changed = (audit_entry.c.subject == quote_id) & (audit_entry.c.operation == "quote_price")
+        connection.execute(sa.update(audit_entry).where(changed).values(caller="human:somebody"))
+    assert "1 not as sealed" in dana.get(address).text
+    assert "The chain is broken at entry" in alex.post(address, data={"form_token": token}).text
+
+
+def test_health_names_what_is_wrong(sqlite_console: Console):
+    console = sqlite_console
+    dana = console.signed_in("dana", "sales_manager")
+    console.tools.error("quote_get", quote_id="Q-none")
+    ask(console.tools, priced_quote(console.tools))
+    console.app.flush_audit()
+    page = dana.get("/console/health").text
+    assert "everything works" in page
+    assert "1 wait" in page
+    assert "Not found" in page
+    with console.app.database.writing(console.app.effects.monotonic() + 30) as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
+    assert "at 0001" in dana.get("/console/health").text
+
+
+def test_a_fault_of_ours_shows_a_page_and_no_secret(sqlite_console: Console, monkeypatch: pytest.MonkeyPatch):
+    dana = sqlite_console.signed_in("dana", "sales_manager")
+    monkeypatch.setattr("cpq.approvals.queue", lambda *_, **__: 1 / 0)
+    page = dana.get("/console/queue")
+    assert page.status_code == 500
+    assert "Something went wrong" in page.text
+    assert "ZeroDivisionError" not in page.text
+    assert re.search(r"In the log: tr-\w+", page.text)

@@ -1,0 +1,149 @@
+"""Signing in by a company's provider: a real one on this machine, over HTTP, and one that lies."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from cpq.config import read_settings
+from cpq.errors import CpqError
+from tests.console import provider
+from tests.console.provider import CLIENT, SECRET, Provider
+from tests.console.serving import Console, serving
+
+LIES: dict[str, Any] = {
+    "another issuer": {"iss": "https://evil.example"},
+    "another audience": {"aud": "somebody-else"},
+    "another client": {"azp": "somebody-else"},
+    "another attempt": {"nonce": "0" * 64},
+    "no attempt": {"nonce": None},
+    "over": {"exp": int(time.time()) - 3600},
+    "not yet": {"iat": int(time.time()) + 3600},
+    "no end": {"exp": None},
+    "nobody": {"email": None},
+    "not a word": {"email": ["dana@example.com"]},
+    "an address that was not verified": {"email_verified": False},
+    "an invisible twin": {"email": "dana\u200b@example.com"},
+}
+
+
+@pytest.fixture(scope="module")
+def company() -> Iterator[Provider]:
+    with provider.running() as running:
+        yield running
+
+
+@pytest.fixture
+def console(company: Provider, sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
+    company.lies, company.discovery, company.signer, company.algorithm = {}, {}, company.key, "RS256"
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    given: dict[str, Any] = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
+    with serving(read_settings({}, home=tmp_path, **given)) as running:
+        running.grant("dana@example.com", "sales_manager")
+        yield running
+
+
+def come_back(visitor: httpx2.Client, path: str = "/console/oidc/start") -> httpx2.Response:
+    """To the provider and back, as a browser goes."""
+    out = visitor.get(path)
+    assert out.status_code == 303, out.text
+    back = httpx2.get(out.headers["location"], follow_redirects=False).headers["location"]
+    return visitor.get(back)
+
+
+def test_a_person_of_the_company_with_a_role_gets_in(console: Console):
+    visitor = console.visitor()
+    assert "Sign in with your company account" in visitor.get("/console/sign-in").text
+    answer = come_back(visitor, "/console/oidc/start?next=/console/quotes")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/quotes")
+    page = visitor.get("/console/queue")
+    assert "<bdi>dana@example.com</bdi>" in page.text
+    assert "Sales manager" in page.text
+
+
+def test_who_has_no_role_here_is_told_what_to_ask_for(console: Console, company: Provider):
+    company.lies = {"email": "new@example.com"}
+    visitor = console.visitor()
+    answer = come_back(visitor)
+    assert answer.status_code == 403
+    assert "cpq token grant --name new@example.com" in answer.text
+    assert visitor.get("/console/queue").status_code == 303
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_token_that_lies_lets_nobody_in(console: Console, company: Provider, lie: dict[str, Any]):
+    company.lies = lie
+    visitor = console.visitor()
+    assert come_back(visitor).status_code == 403
+    assert visitor.get("/console/queue").status_code == 303
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "none", "RS256"])
+def test_a_token_that_the_provider_did_not_sign_lets_nobody_in(console: Console, company: Provider, algorithm: str):
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    company.algorithm = algorithm
+    company.signer = {"HS256": "x" * 40, "none": None, "RS256": other}[algorithm]
+    assert come_back(console.visitor()).status_code == 403
+
+
+def test_the_answer_to_another_browser_lets_nobody_in(console: Console):
+    """Login CSRF: the way back belongs to the browser that went out."""
+    out = console.visitor().get("/console/oidc/start")
+    back = httpx2.get(out.headers["location"], follow_redirects=False).headers["location"]
+    victim = console.visitor()
+    assert victim.get(back).status_code == 403
+    other = console.visitor()
+    other.get("/console/oidc/start")
+    assert other.get(back).status_code == 403
+    assert other.get("/console/oidc/back?state=%F0%9F%92%A3&code=1").status_code == 403
+    assert other.get("/console/oidc/back").status_code == 403
+
+
+def test_a_way_back_is_taken_once(console: Console):
+    visitor = console.visitor()
+    out = visitor.get("/console/oidc/start")
+    back = httpx2.get(out.headers["location"], follow_redirects=False).headers["location"]
+    assert visitor.get(back).status_code == 303
+    assert visitor.get(back).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"issuer": "https://evil.example"},
+        {"token_endpoint": "http://evil.example/token"},
+        {"jwks_uri": "file:///etc/passwd"},
+    ],
+)
+def test_a_provider_that_points_elsewhere_is_not_followed(console: Console, company: Provider, said: dict[str, Any]):
+    company.discovery = said
+    assert console.visitor().get("/console/oidc/start").status_code == 403
+
+
+def test_a_provider_that_is_down_leaves_the_links(sqlite_template: Path, tmp_path: Path):
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    settings = read_settings({}, home=tmp_path, oidc_issuer="http://127.0.0.1:9", oidc_client_id=CLIENT)
+    with serving(settings) as console:
+        answer = console.visitor().get("/console/oidc/start")
+        assert answer.status_code == 503
+        assert "sign in by a link" in answer.text
+        assert console.signed_in("dana", "sales_manager").get("/console/queue").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"oidc_issuer": "http://login.example.com", "oidc_client_id": CLIENT},
+        {"oidc_issuer": "https://login.example.com"},
+        {"console_url": "http://cpq.example.com"},
+        {"console_url": "https://user@cpq.example.com"},
+    ],
+)
+def test_settings_that_cannot_be_safe_are_refused(given: dict[str, Any]):
+    with pytest.raises(CpqError):
+        read_settings({}, **given)

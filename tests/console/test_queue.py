@@ -1,0 +1,186 @@
+"""The queue shows exactly what a person may decide, in the order they asked for, and no more than they may see."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpq import approvals
+from cpq.app import App, open_app
+from cpq.config import Settings
+from cpq.db import Tx
+from tests import make
+from tests.approving import ask, decide, person, priced_quote, with_roles
+from tests.console.serving import Console
+from tests.make import Tools
+from tests.quoting import ACME
+
+BIG = {"product_id": "prod_qmb15", "quantity": 20}
+
+
+def queue_of(who: Tools, **asked: Any) -> dict[str, Any]:
+    found: list[Any] = []
+
+    def look(tx: Tx) -> dict[str, Any]:
+        found.append(approvals.queue(tx, **asked))
+        return {}
+
+    who.app.look(who.app.new_call(who.principal), look)
+    return found[-1]
+
+
+def openings_of(who: Tools, quote_id: str) -> list[Any]:
+    found: list[Any] = []
+
+    def look(tx: Tx) -> dict[str, Any]:
+        found.extend(approvals.openings(tx, quote_id))
+        return {}
+
+    who.app.look(who.app.new_call(who.principal), look)
+    return found
+
+
+def lend(who: Tools, role: str, to: str, hours: int = 10, **scope: Any) -> None:
+    until = (who.app.effects.now() + timedelta(hours=hours)).isoformat()
+    who("approval_delegate", role=role, to=to, until=until, **scope)
+
+
+@pytest.fixture
+def still(store: Settings, tmp_path: Path, clock: make.StillEffects):
+    settings = with_roles(store, tmp_path / "policies", "backup: {legal: vp_sales, finance: vp_sales}")
+    app = open_app(settings, clock)
+    yield app
+    app.close()
+
+
+def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: make.StillEffects):
+    """Roles, escalation, stand-ins, loans with their scope, own requests and ties: the same as when it is decided."""
+    agent = Tools(still)
+    dana = person(still, "dana", "sales_manager")
+    crowd = [
+        dana,
+        person(still, "dirk", "sales_manager"),
+        person(still, "victor", "vp_sales"),
+        person(still, "fiona", "finance", "sales_rep"),
+        person(still, "rosa", "sales_rep"),
+        person(still, "dora", "deal_desk"),
+        person(still, "alex", "admin"),
+        agent,
+    ]
+    dirk, victor, fiona, rosa, dora = crowd[1:6]
+    asked = [(agent, 10), (dana, 10), (rosa, 25), (fiona, 33), (dora, 8), (victor, 12)]
+    quote_ids = []
+    for maker, discount in asked:
+        quote_ids.append(priced_quote(maker, discount))
+        ask(maker, quote_ids[-1], "vp_sales" if discount > 20 else "sales_manager")
+    quote_ids.append(priced_quote(agent, 3, payment_terms="net_90"))
+    ask(agent, quote_ids[-1], "legal")
+    lend(dana, "sales_manager", "dora")
+    lend(dirk, "sales_manager", "fiona", account_id=ACME)
+    lend(victor, "vp_sales", "dirk", quote_id=quote_ids[2])
+    for hours in (0, 3):
+        clock.advance(hours=hours)
+        for who in crowd:
+            shown = {item["approval_id"]: item["acts_as"] for item in queue_of(who, limit=100)["items"]}
+            openings = [one for quote_id in quote_ids for one in openings_of(who, quote_id)]
+            assert openings
+            able = {one["approval_id"] for one in openings if one["acts_as"]}
+            assert set(shown) == able, who.principal.name
+            assert all(shown.values())
+            everything = queue_of(who, scope="all", limit=100)
+            assert {item["approval_id"] for item in everything["items"]} == {one["approval_id"] for one in openings}
+            counts = everything["counts"]
+            assert counts["own"] + counts["lent"] == len(able)
+            assert counts["all"] == len(openings)
+            lent = queue_of(who, scope="lent", limit=100)["items"]
+            assert len(lent) == counts["lent"]
+            assert all(item["acts_as"].startswith("lent by") for item in lent)
+
+
+def test_oldest_first_or_biggest_first_whatever_the_currency(still: App, clock: make.StillEffects):
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    made = {}
+    for name, terms in {
+        "small": {},
+        "yen": {"account_id": "acct_hikari_020", "currency": "JPY"},
+        "euro": {"account_id": "acct_rheinstahl_010", "currency": "EUR"},
+        "dollar": {},
+    }.items():
+        lines = () if name == "small" else (BIG,) if name != "yen" else ({**BIG, "quantity": 1},)
+        made[priced_quote(agent, 10, *lines, **terms)] = name
+        ask(agent, list(made)[-1])
+        clock.advance(minutes=1)
+    names = {
+        sort: [made[item["quote_id"]] for item in queue_of(dana, sort=sort)["items"]] for sort in ("oldest", "biggest")
+    }
+    assert names["oldest"] == ["small", "yen", "euro", "dollar"]
+    assert names["biggest"] == ["euro", "dollar", "yen", "small"]
+
+
+def test_pages_and_words_find_their_part(still: App):
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    ids = [priced_quote(agent, 10) for _ in range(5)]
+    ids.append(priced_quote(agent, 10, account_id="acct_groeb_002"))
+    for quote_id in ids:
+        ask(agent, quote_id)
+    pages = [queue_of(dana, limit=4, page=page) for page in (1, 2)]
+    assert [len(page["items"]) for page in pages] == [4, 2]
+    assert pages[0]["pagination"] == {"total": 6, "page": 1, "per_page": 4, "has_more": True}
+    assert [item["quote_id"] for item in queue_of(dana, query="HONEY groeb")["items"]] == [ids[-1]]
+    assert [item["quote_id"] for item in queue_of(dana, query=ids[2])["items"]] == [ids[2]]
+    assert queue_of(dana, query="100%_")["items"] == []
+    assert queue_of(dana, role="legal")["items"] == []
+
+
+def test_margin_and_discount_are_those_of_the_quote(still: App):
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    lee = person(still, "lee", "legal")
+    quote_id = priced_quote(agent, 10, payment_terms="net_90")
+    ask(agent, quote_id)
+    item = next(item for item in queue_of(dana)["items"] if item["quote_id"] == quote_id)
+    assert (item["discount_pct"], item["margin_pct"]) == (10, 80)
+    assert queue_of(lee)["items"][0]["margin_pct"] is None
+
+
+def test_what_is_decided_expired_or_moved_is_gone(still: App, clock: make.StillEffects):
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    first, second, third = (priced_quote(agent, 10) for _ in range(3))
+    answers = [ask(agent, quote_id) for quote_id in (first, second, third)]
+    decide(dana, answers[0])
+    agent("quote_revise", quote_id=second, expected_version=1)
+    assert [item["quote_id"] for item in queue_of(dana, scope="all")["items"]] == [third]
+    stamp = queue_of(dana)["stamp"]
+    clock.advance(hours=4)
+    assert queue_of(dana, scope="all")["items"] == []
+    assert queue_of(dana)["stamp"] != stamp
+
+
+def test_the_page_says_when_nothing_is_new(console: Console):
+    dana = console.signed_in("dana", "sales_manager")
+    ask(console.tools, priced_quote(console.tools))
+    page = dana.get("/console/queue").text
+    assert page.count("<tr data-open>") == 1
+    stamp = re.search(r"live=([0-9a-f]+)", page)
+    assert stamp
+    live = {"HX-Request": "true"}
+    assert dana.get(f"/console/queue?live={stamp[1]}", headers=live).status_code == 204
+    ask(console.tools, priced_quote(console.tools))
+    news = dana.get(f"/console/queue?live={stamp[1]}", headers=live)
+    assert news.status_code == 200
+    assert news.text.count("<tr data-open>") == 2
+    assert "<html" not in news.text
+    assert '<b id="count-mine" hx-swap-oob="true">2</b>' in news.text
+
+
+def test_whoever_may_not_see_margins_is_shown_none(console: Console):
+    ask(console.tools, priced_quote(console.tools, 10, payment_terms="net_90"))
+    for name, role, sees in (("dana", "sales_manager", True), ("lee", "legal", False), ("rosa", "sales_rep", False)):
+        visitor = console.signed_in(name, role)
+        queue = visitor.get("/console/queue?scope=all").text
+        quote_id = re.search(r"/console/quotes/(Q-[a-z0-9]+)", queue)
+        assert quote_id
+        for page in (queue, visitor.get(f"/console/quotes/{quote_id[1]}").text):
+            assert ("80.0%" in page) is sees
+            assert ("argin" in page) is sees
