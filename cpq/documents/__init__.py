@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from cpq.documents.design import TEMPLATES
+from cpq.documents.exporting import FORMATS, export
 from cpq.documents.issuing import design_of, issue, read_document
-from cpq.documents.ordering import Wish, require_template
+from cpq.documents.ordering import Wish
 from cpq.documents.verifying import read_checksum, verify
 
-__all__ = ["TEMPLATES", "Wish", "design_of", "issue", "read_checksum", "read_document", "require_template", "verify"]
+__all__ = [
+    "FORMATS",
+    "TEMPLATES",
+    "Wish",
+    "design_of",
+    "export",
+    "issue",
+    "read_checksum",
+    "read_document",
+    "verify",
+]

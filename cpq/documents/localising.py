@@ -27,6 +27,9 @@ ISOLATE, LTR_ISOLATE, POP_ISOLATE, ZERO_WIDTH_SPACE = "\u2068", "\u2066", "\u206
 PAYMENT_TERMS = re.compile(r"net_(\d{1,4})")
 
 _MARKS = re.compile("[\u200e\u200f\u061c]")
+_DIGIT_GROUPS = re.compile(r"\+?\(?\d[\d(). /-]{3,40}\d")
+"""Telephone numbers and the like, whose groups would change places from right to left."""
+
 _LONG_WORD = re.compile(rf"[^\s\u200b]{{{WORD_LENGTH_MAX + 1},}}")
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
@@ -75,6 +78,7 @@ class Tongue:
         """In a right-to-left document, a value that keeps its own direction, line by line."""
         if not self.is_rtl or not value:
             return value
+        value = _DIGIT_GROUPS.sub(rf"{LTR_ISOLATE}\g<0>{POP_ISOLATE}", value)
         return "\n".join(f"{ISOLATE}{line}{POP_ISOLATE}" if line else "" for line in value.split("\n"))
 
     def figure(self, value: str) -> str:

@@ -19,10 +19,14 @@ NOTE_LENGTH_MAX = 400
 
 LETTER_COUNTRIES = ("US", "CA", "MX", "PH", "CL", "CO")
 SETS_ABREAST_MAX = 4
+FACTS_ABREAST_MAX = 5
 LONG_FROM = 100
 """Lines from which a quote is set more densely."""
 
-DIGIT_MM, SIGN_MM, PADDING_MM = 1.95, 1.05, 2.5
+PADDING_MM = 2.5
+OTHER_MM = 1.15
+WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
+"""How wide the characters of a figure are printed, at most."""
 
 Content = Mapping[str, Any]
 
@@ -117,6 +121,8 @@ class Comparison:
     sets: tuple[Alternative, ...]
     rows: tuple[ComparedRow, ...]
     totals: tuple[tuple[str, tuple[str, ...]], ...]
+    width: int
+    """Of the column of an alternative, in millimetres."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,8 @@ class DocumentView:
     fingerprint: str
     mark: str
     """Says in the file's own properties which quote it is of."""
-    facts: tuple[Row, ...]
+    facts: tuple[tuple[Row, ...], ...]
+    """In rows, so that none is squeezed."""
     buyer: str
     address: tuple[str, ...]
     attention: str
@@ -231,7 +238,7 @@ class _Presenter:
             issued_at=quote["issued_at"],
             fingerprint=quote["fingerprint"],
             mark=f"{quote['id']} v{quote['version']} {quote['fingerprint']}",
-            facts=tuple(self._facts()),
+            facts=_in_rows(tuple(self._facts())),
             buyer=t.text(self.buyer["name"]),
             address=self._paragraphs(self.buyer["address"]),
             attention=t.label("attention", name=t.text(self.buyer["contact"])) if self.buyer["contact"] else "",
@@ -426,7 +433,10 @@ class _Presenter:
             rows: list[ComparedRow] = []
             for name, inside in groups.items():
                 rows += [ComparedRow(name, "", (), is_group=True), *inside]
-            yield Comparison(tuple(map(self._alternative, sets)), tuple(rows), tuple(self._compared_totals(sets)))
+            totals = tuple(self._compared_totals(sets))
+            figures = [*(cell for column in columns for cell in column.values()), *(v for _, vs in totals for v in vs)]
+            width = math.ceil(max(map(_millimetres, figures)) + PADDING_MM)
+            yield Comparison(tuple(map(self._alternative, sets)), tuple(rows), totals, max(width, 26))
 
     def _cells(self, one: Content) -> dict[tuple[str, int], str]:
         """What each product costs in one alternative; the same one twice gets a row for each time."""
@@ -469,6 +479,13 @@ _UNKNOWN: Content = {
 """Stands for a product whose sheet is gone; its line still has a name and a price."""
 
 
+def _in_rows(facts: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
+    if len(facts) <= FACTS_ABREAST_MAX:
+        return (facts,)
+    half = (len(facts) + 1) // 2
+    return facts[:half], facts[half:] + (Row("", ""),) * (2 * half - len(facts))
+
+
 def _widths(lines: Collection[LineView], tongue: Tongue) -> Widths:
     def fit(figures: Iterable[str], heading: str, least: int) -> int:
         widest = max(map(_millimetres, figures), default=0)
@@ -484,8 +501,7 @@ def _widths(lines: Collection[LineView], tongue: Tongue) -> Widths:
 
 
 def _millimetres(figure: str) -> float:
-    digits = sum(map(str.isdigit, figure))
-    return digits * DIGIT_MM + (len(figure) - digits) * SIGN_MM
+    return sum([WIDTHS_MM.get(character, OTHER_MM) for character in figure])
 
 
 def _rounded(percent: Decimal | int) -> Decimal:

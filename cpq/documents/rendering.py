@@ -219,6 +219,13 @@ def _subset(self: Any, to_unicode: Mapping[int, str], _hinting: bool) -> None:
     self.file_content = face.blob.data
 
 
+class _Letters(dict[int, str]):
+    """What each glyph stands for. Of two that make one letter WeasyPrint gives one nothing, and PDF/A wants a sign."""
+
+    def __setitem__(self, glyph: int, letters: str) -> None:
+        super().__setitem__(glyph, letters or "\u200b")
+
+
 def _named(original: Callable[..., None]) -> Callable[..., None]:
     """Name fonts by what they are: WeasyPrint does by a text that every version of Pango writes in its own way."""
 
@@ -226,6 +233,7 @@ def _named(original: Callable[..., None]) -> Callable[..., None]:
         original(self, *arguments)
         known = f"{self.family} {self.weight} {int(self.style)}"
         letters = md5(known.encode(), usedforsecurity=False).digest()[:6]
+        self.to_unicode = _Letters()
         self.hash = "".join(chr(65 + letter % 26) for letter in letters)
         self.name = f"/{self.hash}+{known.replace(' ', '-')}".encode()
 

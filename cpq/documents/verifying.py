@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from cpq.db import AnyRow, Tx
 from cpq.documents.store import checksum_of
-from cpq.errors import bad_field
 from cpq.quotes import may_be_sent, storing
 from cpq.quotes.life import status_at
 from cpq.schema import document, quote_version
@@ -26,11 +25,10 @@ _MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
 _STREAM = re.compile(rb"stream\r?\n")
 
 
-def read_checksum(text: str) -> str:
-    found = _CHECKSUM.fullmatch(text.strip())
-    if found is None:
-        raise bad_field("/checksum", "A checksum is sha256: and 64 hexadecimal digits.")
-    return found[1].lower()
+def read_checksum(text: str) -> str | None:
+    """The digits of a checksum, if the text is one."""
+    found = _CHECKSUM.fullmatch(text)
+    return found[1].lower() if found else None
 
 
 def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None) -> VerifiedPdf:

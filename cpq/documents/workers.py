@@ -80,12 +80,14 @@ class Workers:
             worker.kill()
 
     def _take(self) -> _Worker:
-        with self._lock:
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.is_alive():
-                    return worker
-        return _Worker(self._folder)
+        while True:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                return _Worker(self._folder)
+            if worker.is_alive():
+                return worker
+            worker.kill()  # It is dead; this cleans up after it.
 
     def _give_back(self, worker: _Worker) -> None:
         if worker.documents >= DOCUMENTS_MAX:

@@ -13,7 +13,7 @@ from cpq.access import Permission
 from cpq.db import Tx
 from cpq.errors import bad_field
 from cpq.views import VerifiedPdf
-from mcp_facade.arguments import Checksum, Encoded
+from mcp_facade.arguments import Encoded
 from mcp_facade.registry import tool
 
 
@@ -21,28 +21,22 @@ from mcp_facade.registry import tool
 def quote_verify_pdf(
     tx: Tx,
     *,
-    checksum: Annotated[
-        Checksum | None, Field(description="SHA-256 of the file: `sha256:` and 64 digits. Enough to recognise it.")
-    ] = None,
-    content_base64: Annotated[
-        Encoded | None, Field(description="The file itself in base64; can also tell a changed one from a foreign one.")
-    ] = None,
+    document: Annotated[
+        Encoded, Field(description="The file in base64, or its checksum: `sha256:` and 64 hexadecimal digits.")
+    ],
 ) -> VerifiedPdf:
     """Check whether a PDF is a document we issued, of which version, and whether that version counts now.
 
-    Give the checksum or the file. `verdict` is `issued`, `altered` (it names a quote of ours, but its bytes are not
-    those we issued) or `unknown`. `is_current_approved` is true only for an unstamped document of the current version
+    `verdict` is `issued`, `altered` (it names a quote of ours, but its bytes are not those we issued; only the file
+    itself can tell) or `unknown`. `is_current_approved` is true only for an unstamped document of the current version
     that is approved or needs no approval.
     """
-    if (checksum is None) == (content_base64 is None):
-        raise bad_field("/checksum", "Give either the checksum or the content.", allowed=["checksum", "content_base64"])
-    if checksum is not None:
-        return documents.verify(tx, checksum=documents.read_checksum(checksum))
+    if (checksum := documents.read_checksum(document)) is not None:
+        return documents.verify(tx, checksum=checksum)
     try:
-        content = base64.b64decode(content_base64 or "", validate=True)
-    except (binascii.Error, ValueError):
-        raise bad_field("/content_base64", "This is not base64.") from None
-    return documents.verify(tx, content=content)
+        return documents.verify(tx, content=base64.b64decode(document, validate=True))
+    except binascii.Error:
+        raise bad_field("/document", "This is neither base64 nor sha256: and 64 hexadecimal digits.") from None
 
 
 TOOLS = (quote_verify_pdf,)
