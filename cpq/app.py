@@ -144,9 +144,14 @@ class App:
         finally:
             self.note(call, command, outcome)
 
-    def look(self, call: Call, work: Callable[[Tx], Answer]) -> Answer:
+    def look(self, call: Call, work: Callable[[Tx], T]) -> T:
         """A read that is part of a larger call, which is allowed and recorded as a whole."""
         return self._attempt(call, lambda: self._read_once(call, work))
+
+    def recall(self, call: Call, command: Command) -> Answer | None:
+        """What `write` would replay, so that long work is not done in vain; CONFLICT if the key was another's."""
+        key = command.idempotency_key
+        return None if key is None else self.look(call, lambda tx: _Claim(tx, command, key, call.trace_id, 1).recall())
 
     def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
         """Do `work` once and for all in one transaction, or not at all.
@@ -266,7 +271,7 @@ class App:
                 self.effects.sleep(self.effects.jitter(min(0.02 * 2**attempt, 1.0)))
         raise AssertionError("the loop returns or raises")
 
-    def _read_once(self, call: Call, work: Callable[[Tx], Answer]) -> Answer:
+    def _read_once(self, call: Call, work: Callable[[Tx], T]) -> T:
         with self.database.reading() as connection:
             answer = work(self._tx(call, connection))
         call.check()  # A call that was given up is on record as such, not as answered.
@@ -350,16 +355,29 @@ class _Claim:
         connection = self._tx.connection
         if _CLAIM.run(connection, **self._key, **self._values) == 1:
             return None
-        mine = sa.and_(*(idempotency.c[name] == value for name, value in self._key.items()))
-        known = connection.execute(sa.select(idempotency).where(mine).with_for_update()).one_or_none()
+        known = connection.execute(sa.select(idempotency).where(self._mine).with_for_update()).one_or_none()
         if known is None:
             return self.take()  # It was swept away in between.
         if known.expires_at <= self._tx.now:
-            connection.execute(sa.update(idempotency).where(mine).values(self._values))
+            connection.execute(sa.update(idempotency).where(self._mine).values(self._values))
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
         return known
+
+    def recall(self) -> Answer | None:
+        """The answer that is stored under the key, if any; nothing is taken."""
+        known = self._tx.connection.execute(sa.select(idempotency).where(self._mine)).one_or_none()
+        if known is None or known.expires_at <= self._tx.now:
+            return None
+        if known.request_hashes != self._hashes:
+            raise self._reused(known.request_hashes)
+        answer: Answer | None = known.answer
+        return answer
+
+    @property
+    def _mine(self) -> sa.ColumnElement[bool]:
+        return sa.and_(*(idempotency.c[name] == value for name, value in self._key.items()))
 
     def keep(self, answer: Answer) -> None:
         # In its wire form it holds no decimals; a float may be spelled in another way and is still the same number.

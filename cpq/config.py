@@ -125,6 +125,16 @@ class Settings(BaseModel):
     quote_lines_max: int = Field(
         500, ge=1, le=10_000, title="CPQ_QUOTE_LINES_MAX", description="lines of a quote through a tool"
     )
+    pdf_lines_max: int = Field(
+        5_000,
+        ge=1,
+        le=10_000,
+        title="CPQ_PDF_LINES_MAX",
+        description="lines of a quote that a PDF lists; `executive_summary` takes any number",
+    )
+    pdf_timeout_seconds: float = Field(
+        90, gt=0, le=3600, title="CPQ_PDF_TIMEOUT", description="seconds for one PDF, then `TIMEOUT`"
+    )
     webhooks: Annotated[str, AfterValidator(_webhooks)] = Field(
         "",
         title="CPQ_WEBHOOKS",

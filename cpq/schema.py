@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0007"
+SCHEMA_VERSION = "0010"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -527,6 +527,43 @@ event_delivery = _table(
     _waiting("ix_event_delivery_order", "tenant_id", "webhook", "subject", "number"),
 )
 """One event for one webhook. Whoever delivers it moves `due_at` to when the claim ends and puts its own mark on it."""
+
+document = _table(
+    "document",
+    _text("id"),
+    _text("quote_id"),
+    _whole("version"),
+    _text("state"),
+    _text("template"),
+    _text("locale"),
+    _text("stamp", nullable=True),
+    _text("checksum"),
+    _whole("size"),
+    _whole("pages"),
+    _text("missing"),
+    _text("fingerprint"),
+    Column("content", Json, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    _text("created_by"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+    ),
+    Index(
+        "uq_document_of_version",
+        "tenant_id",
+        "quote_id",
+        "version",
+        "state",
+        "template",
+        "locale",
+        "checksum",
+        unique=True,
+    ),
+    Index(None, "tenant_id", "checksum"),
+)
+"""A document that was issued: what it says, so that it can be made again, and the SHA-256 of its bytes."""
 
 catalog_word = _table(
     "catalog_word",

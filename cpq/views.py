@@ -484,6 +484,50 @@ class DelegationView(TypedDict):
     message: str
 
 
+class QuotePdf(TypedDict):
+    quote_id: str
+    version: int
+    pdf_generated: bool
+    document_id: str
+    file_path: str
+    file_name: str
+    """What a person would call the file."""
+    file_size_bytes: int
+    checksum: str
+    """`sha256:` and 64 hexadecimal digits, of the bytes of the file."""
+    pages: int
+    template_used: str
+    locale: str
+    stamp: str | None
+    """Why it may not go to a customer: not_approved, expired or cancelled; null when it may."""
+    fingerprint: str
+    resource_uri: str
+    warnings: list[str]
+    generated_at: datetime
+    outcome: str
+    message: str
+
+
+class VerifiedPdf(TypedDict):
+    verdict: str
+    """issued: these are the bytes of a document of ours; altered: they were, once; unknown: they never were."""
+    checksum: str
+    is_current_approved: bool
+    """Whether it is of the current version, unstamped, and that version is approved or needs no approval."""
+    message: str
+    quote_id: str | None
+    version: int | None
+    current_version: int | None
+    version_status: str | None
+    template: str | None
+    locale: str | None
+    stamp: str | None
+    fingerprint: str | None
+    total: Amount | None
+    currency: str | None
+    issued_at: datetime | None
+
+
 class AccountSummary(TypedDict):
     id: str
     name: str

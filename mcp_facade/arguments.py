@@ -194,6 +194,9 @@ Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValid
 """Words for people: not blank, at most 2,000 characters."""
 
 Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
+Encoded = Annotated[str, Field(min_length=1, max_length=4 * 1024 * 1024), BeforeValidator(_identifier)]
+"""A file in base64; a message holds no more."""
+
 Key = Annotated[
     Annotated[str, Field(min_length=1, max_length=255)] | None,
     BeforeValidator(_identifier),

@@ -328,6 +328,16 @@ async def get_the_prompt(demo: Demo) -> None:
     demo.say(f"… and {len(lines) - 5} lines more")
 
 
+async def make_the_pdf(demo: Demo) -> None:
+    if "quote" not in demo.kept:
+        return
+    demo.heading("Make the PDF that the customer gets")
+    made = await demo.call("quote_pdf", quote_id=demo.kept["quote"]["quote_id"])
+    demo.kept["pdf"] = made["file_path"]
+    demo.say(f"{made['pages']} pages, {made['file_size_bytes']:,} bytes, {made['checksum']}")
+    demo.say("stamped: " + (made["stamp"].replace("_", " ") if made["stamp"] else "no, it may go out"))
+
+
 STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     list_tools,
     search_by_words,
@@ -346,6 +356,7 @@ STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     list_the_quotes,
     read_the_resource,
     get_the_prompt,
+    make_the_pdf,
 )
 """The demo, in the order an agent works."""
 
@@ -357,6 +368,8 @@ async def _walk() -> None:
             await step(demo)
         demo.console.print()
         demo.console.print(Text(f"Done: {demo.step} steps, {demo.calls} requests over MCP on stdio.", style="bold"))
+        if "pdf" in demo.kept:
+            demo.console.print(Text(demo.kept["pdf"]), soft_wrap=True)
 
 
 def _server(*arguments: str, toolsets: str = "quotes") -> StdioServerParameters:

@@ -24,7 +24,7 @@ STEPS = (
     ("quote_price", _PRICE),
     ("approval_request", _ASK),
     ("approval_status", "now and then, until nothing is pending."),
-    ("quote_pdf", "once nothing is pending."),
+    ("quote_pdf", "once nothing is pending: the document for the customer. `stamp` says if it may not go out yet."),
     ("quote_list", "whenever you need a quote again: by account and status, newest first."),
 )
 """The recommended order. A client is told only of the tools it has."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -19,12 +19,15 @@ from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest
 from cpq.limiting import RateLimiter
 from cpq.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
+from cpq.text import to_wire
 from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
 
 log = logging.getLogger("cpq.tools")
 
 KEY = "idempotency_key"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,16 @@ class Job:
     command: Command
     writes: list[Outcome] = field(default_factory=list)
 
-    def read(self, work: Callable[[Tx], Answer]) -> Answer:
+    def read(self, work: Callable[[Tx], T]) -> T:
         return self.app.look(self.call, work)
 
+    def note(self, outcome: Outcome) -> Answer:
+        """Take what a use case has written by itself for the answer of this call."""
+        self.writes.append(outcome)
+        return outcome.answer
+
     def write(self, work: Callable[[Tx], Answer]) -> Answer:
-        self.writes.append(self.app.write(self.call, self.command, work))
-        return self.writes[-1].answer
+        return self.note(self.app.write(self.call, self.command, work))
 
     def progress(self, done: int, total: int, message: str) -> None:
         """Tell the client how far it is, and stop here if the client has left."""
@@ -158,15 +165,13 @@ class Registry:
     def _run(self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]) -> Reply:
         tool, command, given = self._admit(call, tool, name, arguments)
         if tool.is_job:
-            return success(self._run_job(Job(self._app, call, command), tool, given))
+            job = Job(self._app, call, command)
+            answer = self._run_job(job, tool, given)
+            return success(answer) if not tool.writes else _written(tool, job.writes, answer)
         if not tool.writes:
             return success(self._app.read(call, command, lambda tx: tool.run(tx, **given)))
         outcome = self._app.write(call, command, lambda tx: tool.run(tx, **given))
-        if outcome.replayed:
-            REPLAYS.labels(operation=tool.name).inc()
-            outcome.answer["outcome"] = "replayed"
-        # What was stored under the key is in its wire form already.
-        return Reply({**outcome.answer, "replayed": outcome.replayed})
+        return _written(tool, [outcome], outcome.answer)
 
     def _run_job(self, job: Job, tool: Tool, given: dict[str, Any]) -> Answer:
         """However often it reads, a job is one call and leaves one entry; one that wrote left it with the change."""
@@ -233,6 +238,16 @@ class _WireSchema(GenerateJsonSchema):
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
         return {"type": "number"}
+
+
+def _written(tool: Tool, writes: Sequence[Outcome], answer: Answer) -> Reply:
+    """The reply of a tool that writes; a job may have found that there was nothing to write."""
+    is_replayed = bool(writes) and writes[-1].replayed
+    if is_replayed:
+        REPLAYS.labels(operation=tool.name).inc()
+        answer["outcome"] = "replayed"
+    # What was stored under the key is in its wire form already.
+    return Reply({**(answer if writes else to_wire(answer)), "replayed": is_replayed})
 
 
 def _command(tool: Tool, given: BaseModel) -> Command:

@@ -38,6 +38,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cpq import __version__
 from cpq.access import LOCAL_AGENT, Principal
 from cpq.app import App, Call
+from cpq.documents import read_document
 from cpq.errors import Code, CpqError
 from mcp_facade import prompts
 from mcp_facade.envelope import Reply, failure
@@ -75,6 +76,8 @@ class Facade(MCPServer[None]):
         self._limiter: anyio.CapacityLimiter | None = None
         if "catalog_get" in self.registry.tools:
             self._add_product_resource()
+        if "quote_pdf" in self.registry.tools:
+            self._add_pdf_resource()
         if any(name in self.registry.tools for name, _ in prompts.STEPS):
             self._add_prompt()
 
@@ -165,11 +168,22 @@ class Facade(MCPServer[None]):
         async def product(product_id: str) -> str:
             """One product with specs, prices, options and relationships: what `catalog_get` answers."""
             arguments = {"product_id": product_id, "include_relationships": True}
-            reply = await self._answer("catalog_get", arguments, None)
-            if reply.is_error:
-                kind = ResourceNotFoundError if reply.code == Code.NOT_FOUND else ResourceError
-                raise kind(reply.body["error"]["message"])
-            return reply.text
+            return _resource(await self._answer("catalog_get", arguments, None)).text
+
+    def _add_pdf_resource(self) -> None:
+        @self.resource("quote://{quote_id}/pdf", name="quote_pdf", title="Quote as PDF", mime_type="application/pdf")
+        async def quote_pdf(quote_id: str) -> bytes:
+            """The current version of a quote as a PDF, in the account's language: what `quote_pdf` makes."""
+            made = _resource(await self._answer("quote_pdf", {"quote_id": quote_id}, None)).body
+            return await anyio.to_thread.run_sync(read_document, self.app.settings, made["checksum"])
+
+
+def _resource(reply: Reply) -> Reply:
+    """A reply that is read as a resource, where failures are errors of the protocol."""
+    if reply.is_error:
+        kind = ResourceNotFoundError if reply.code == Code.NOT_FOUND else ResourceError
+        raise kind(reply.body["error"]["message"])
+    return reply
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from mcp_facade.tools import ALL_TOOLS
 from tests import contract, docs
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
+DOCUMENTS += ["pdf_templates/README.md", "pdf_templates/fonts/README.md"]
 REFRESH = "run `python -m tests.docs` and review the diff"
 
 

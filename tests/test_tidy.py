@@ -73,6 +73,8 @@ SIDEWAYS = {
     ("cpq.approvals.keeping", "cpq.policy"),
     ("cpq.approvals", "cpq.quotes"),
     ("cpq.approvals", "cpq.events"),
+    ("cpq.documents", "cpq.quotes"),
+    ("cpq.documents", "cpq.catalog"),
     ("cpq.quotes", "cpq.catalog"),
     ("cpq.quotes", "cpq.events"),
 }
@@ -83,7 +85,7 @@ IMPURE_MODULES = {"sqlalchemy", "logging", "os", "time", "random", "pathlib", "s
 OWNERS = {
     "mcp": {"mcp_facade.server", "mcp_facade.demo"},
     "mcp_types": {"mcp_facade.server"},
-    "weasyprint": {"cpq.documents"},
+    "weasyprint": {"cpq.documents.rendering"},
     "uuid": {"cpq.effects"},
     "random": {"cpq.effects"},
     "secrets": {"cpq.effects"},

@@ -1,14 +1,15 @@
-"""`cpq quote`: quotes at a terminal, and the proof that their prices are what was reckoned."""
+"""`cpq quote`: quotes at a terminal, the proof of their prices, and whether a PDF is one of ours."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 from typing import cast
 
 import click
 
-from cpq import quotes
+from cpq import documents, quotes
 from cpq.app import Answer, App
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
@@ -26,7 +27,7 @@ LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "
 
 @click.group()
 def quote() -> None:
-    """See quotes as they are stored, and prove that their prices follow from what was asked.
+    """See quotes as they are stored, prove that their prices follow from what was asked, and verify their PDFs.
 
     \b
     Example:
@@ -133,6 +134,55 @@ def replay(options: Options, quote_id: str | None, is_all: bool) -> None:
     if answer["proofs"]:
         _show_proofs(answer["proofs"])
     click.echo(_said(answer))
+
+
+@quote.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+@pass_options
+def verify(options: Options, file: Path) -> int:
+    """Say whether a PDF is a document we issued, of which version, and whether that is the current approved one.
+
+    Exit code 1 when these are not the bytes of a document of ours.
+
+    \b
+    Example:
+      cpq quote verify offer.pdf
+    """
+    content = file.read_bytes()
+
+    def work(tx: Tx) -> Answer:
+        return dict(documents.verify(tx, content=content))
+
+    with engine.opened(options) as app:
+        found = engine.read(app, "quote_verify_pdf", work, file=file.name)
+    if options.as_json:
+        show_json(found)
+    else:
+        _show_verified(found)
+    return 0 if found["verdict"] == "issued" else 1
+
+
+def _show_verified(found: Answer) -> None:
+    click.echo(found["message"])
+    issued_at = found["issued_at"]
+    total = readable(found["total"], found["currency"]) if found["total"] is not None else None
+    pairs = [
+        ("verdict", found["verdict"]),
+        ("current and approved", "yes" if found["is_current_approved"] else "no"),
+        ("quote", found["quote_id"]),
+        ("version", found["version"]),
+        ("current version", found["current_version"]),
+        ("status", found["version_status"]),
+        ("total", f"{total} {found['currency']}" if total else None),
+        ("template", found["template"]),
+        ("locale", found["locale"]),
+        ("stamp", found["stamp"]),
+        ("issued", to_wire(issued_at) if issued_at else None),
+        ("fingerprint", found["fingerprint"]),
+        ("checksum", found["checksum"]),
+    ]
+    show_pairs(pairs)
 
 
 def _without_steps(found: QuoteRecord) -> Answer:

@@ -1,4 +1,4 @@
-"""`cpq import` and `cpq export`: files into the database, all or nothing, and out again."""
+"""`cpq import` and `cpq export`: files into the database, all or nothing, and out again; quotes as documents."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import IO, Any, cast
 
 import click
 
-from cpq import catalog, quotes
-from cpq.app import Answer, App
+from cpq import catalog, documents, quotes
+from cpq.access import OPERATOR, Permission
+from cpq.app import Answer, App, Command, Outcome
 from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
@@ -103,7 +104,7 @@ def import_quotes(options: Options, file: Path) -> None:
 
 @click.group()
 def export() -> None:
-    """Write data to a file, in a form that `cpq import` reads.
+    """Write the catalogue in a form that `cpq import` reads, or a quote as a document or as data.
 
     \b
     Example:
@@ -135,6 +136,46 @@ def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
     click.echo(
         f"Exported {' and '.join(f'{count:,} {kind}' for kind, count in counts.items()) or 'nothing'}.", err=True
     )
+
+
+@export.command("quote")
+@click.argument("quote_id")
+@click.option(
+    "--format", "form", type=click.Choice(documents.FORMATS), help="Default: by the ending of FILE, else pdf."
+)
+@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout.")
+@click.option("--template", type=click.Choice(documents.TEMPLATES), default="standard", show_default=True)
+@click.option("--locale", help="Language, or language and country: de, fr_CA. Default: the account's.")
+@click.option("--version", type=click.IntRange(1, 10**9), help="Default: the current one.")
+@pass_options
+def export_quote(
+    options: Options,
+    quote_id: str,
+    form: str | None,
+    output: Path | None,
+    template: str,
+    locale: str | None,
+    version: int | None,
+) -> None:
+    """Write a quote: as the PDF a customer gets, as a page of HTML, as JSON, UBL or CSV.
+
+    A version that may not go to a customer is stamped on every page. The PDF holds the same JSON and UBL.
+
+    \b
+    Example:
+      cpq export quote Q-1m7j3zwg28bh5ymash00 --output offer.pdf
+    """
+    form = form or _quote_form(output)
+    if form == "pdf" and output is None and sys.stdout.isatty():
+        raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
+    wish = documents.Wish(quote_id, template, locale, version)
+    with engine.opened(options) as app:
+        content = _pdf(app, wish) if form == "pdf" else _text(app, wish, form)
+    if output is None:
+        sys.stdout.buffer.write(content)
+        return
+    output.write_bytes(content)
+    click.echo(f"Wrote {output}, {len(content):,} bytes.", err=True)
 
 
 def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
@@ -205,6 +246,30 @@ def _reason(problem: dict[str, Any]) -> str:
 def _form_of(output: Path) -> str:
     ending = output.suffix.lower().lstrip(".")
     return "yaml" if ending == "yml" else ending if ending in FORMATS else "json"
+
+
+def _quote_form(output: Path | None) -> str:
+    ending = output.suffix.lower().lstrip(".") if output else ""
+    return "ubl" if ending == "xml" else ending if ending in documents.FORMATS else "pdf"
+
+
+def _pdf(app: App, wish: documents.Wish) -> bytes:
+    with Meter(f"Making the PDF of {wish.quote_id}", app.effects) as meter:
+        command = Command("export_quote", Permission.READ, {**wish._asdict(), "format": "pdf"}, subject=wish.quote_id)
+        call = app.new_call(OPERATOR)
+        made = documents.issue(app, call, command, wish, lambda done, total, _: meter(done, total))
+    answer = made.answer if isinstance(made, Outcome) else made
+    return documents.read_document(app.settings, answer["checksum"])
+
+
+def _text(app: App, wish: documents.Wish, form: str) -> bytes:
+    design = documents.design_of(app.settings)
+
+    def work(tx: Tx) -> Answer:
+        return {"text": documents.export(tx, wish, form, design)}
+
+    found = engine.read(app, "export_quote", work, **wish._asdict(), format=form)
+    return str(found["text"]).encode()
 
 
 def _write_catalog(app: App, form: str, draft: IO[str]) -> Answer:

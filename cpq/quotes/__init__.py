@@ -44,6 +44,7 @@ __all__ = [
     "import_quotes",
     "judge",
     "list_quotes",
+    "may_be_sent",
     "price",
     "record",
     "replay",
@@ -208,6 +209,16 @@ def judge(tx: Tx, found: Quote) -> Verdict:
     """What the policies, as they are now, say of a version at the prices that are stored with it."""
     priced = [storing.result_of(row) for row in storing.pricings(tx, found.id, found.version.version)]
     return verdict_on(tx, found.as_draft(), priced)
+
+
+def may_be_sent(tx: Tx, found: Quote) -> bool:
+    """Whether a draft could go to the customer as it is: priced, complete, and no policy holds it."""
+    try:
+        _require_sendable(tx, found)
+        _require_complete(tx, found)
+    except CpqError:
+        return False
+    return True
 
 
 def require_current_price(tx: Tx, found: Quote) -> None:

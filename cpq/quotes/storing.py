@@ -60,7 +60,9 @@ def find(tx: Tx, quote_id: str) -> Quote | None:
     return load(tx, quote_id, for_update=True) if is_known else None
 
 
-def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False) -> Quote:
+def load(
+    tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False, with_lines: bool = True
+) -> Quote:
     """A quote with its current version, or another one; NOT_FOUND when there is none."""
     query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(
         account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
@@ -81,7 +83,8 @@ def load(tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool 
             field="/version",
             maximum=max(statuses(tx, quote_id)),
         )
-    return Quote(root, found, lines(tx, quote_id, wanted), status_at(root.status, root.expires_at, tx.now))
+    its_lines = lines(tx, quote_id, wanted) if with_lines else ()
+    return Quote(root, found, its_lines, status_at(root.status, root.expires_at, tx.now))
 
 
 def statuses(tx: Tx, quote_id: str) -> dict[int, str]:

@@ -6,9 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from cpq import approvals, catalog, quotes
+from cpq import approvals, catalog, documents, quotes
 from cpq.access import Permission
+from cpq.app import Outcome
 from cpq.db import Tx
+from cpq.documents import TEMPLATES, Wish
 from cpq.schema import QUOTE_STATUSES
 from cpq.views import (
     ApprovalRequested,
@@ -20,6 +22,7 @@ from cpq.views import (
     ProductDetail,
     QuoteDetail,
     QuotePage,
+    QuotePdf,
 )
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
@@ -43,7 +46,7 @@ from mcp_facade.arguments import (
     Word,
     capped,
 )
-from mcp_facade.registry import tool
+from mcp_facade.registry import Job, tool
 
 
 @tool(title="Search the catalogue", toolset="quotes", needs=Permission.READ)
@@ -247,6 +250,32 @@ def approval_pending(
     return approvals.pending(tx, role=approver_role, limit=capped(limit))
 
 
+@tool(title="Make the PDF", toolset="quotes", needs=Permission.READ, writes=True, subject="quote_id")
+def quote_pdf(
+    job: Job,
+    *,
+    quote_id: Annotated[Identifier, Field(description="The quote to put on paper.")],
+    template: Annotated[
+        Annotated[Word, WithJsonSchema({"type": "string", "enum": list(TEMPLATES)})],
+        Field(description="How it is laid out; `comparison` sets option sets side by side."),
+    ] = "standard",
+    locale: Annotated[
+        Word | None, Field(description="Language, or language and country: `de`, `fr_CA`. The account's when left out.")
+    ] = None,
+    version: Annotated[Version | None, Field(description="An earlier version; the current one when left out.")] = None,
+) -> QuotePdf:
+    """Make the document of a quote as a PDF, and say where it is. The same version always gives the same bytes.
+
+    A version that may not go to the customer (`can_proceed` of approval_status is false) is stamped DRAFT / NOT
+    APPROVED on every page, and `stamp` says so. The file holds the quote as JSON and as UBL, too. `resource_uri` is the
+    same document as an MCP resource. Next: quote_send, once it went out.
+    """
+    wish = Wish(quote_id, template, locale, version)
+    made = documents.issue(job.app, job.call, job.command, wish, job.progress)
+    answer: QuotePdf = job.note(made) if isinstance(made, Outcome) else made  # type: ignore[assignment] # Of that shape.
+    return answer
+
+
 TOOLS = (
     catalog_search,
     catalog_get,
@@ -257,4 +286,5 @@ TOOLS = (
     approval_request,
     approval_status,
     approval_pending,
+    quote_pdf,
 )

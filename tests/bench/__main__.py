@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, console, crowd, policies, pricing, quotes, simulating, stdio, writers
+from tests.bench import catalog, console, crowd, documents, policies, pricing, quotes, simulating, stdio, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -37,6 +37,10 @@ TARGETS = {
     "500 lines, full / empty": "≤ 1.5",
     f"quote of {console.LINES} lines ms CPU": "≤ 150",
     "queue of 10,000 ms CPU": "≤ 150",
+    "10 lines warm, CPU ms": "≤ 300",
+    "1,000 lines, CPU s": "≤ 8",
+    "time a line, 5,000 / 500": "≤ 1.5",
+    "second request, CPU ms": "≤ 5",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -80,6 +84,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "simulate": lambda home, options: report(
         f"A changed policy on {options.stored:,} stored quotes", simulating.measure(home, options.stored)
     ),
+    "documents": lambda home, _options: report("PDFs, by the processor's time", documents.measure(home)),
     "stdio": lambda home, _options: report("Calls over stdio, alternating", stdio.measure(sample(home))),
     "writers": lambda home, _options: report(
         "Eight processes writing to one SQLite file", writers.measure(sample(home))

@@ -14,6 +14,7 @@ KNOWN: dict[str, list[Any]] = {
     "category": ["saas", "compressors", "dryers", "nothing"],
     "product_id": ["prod_pro_v2", "prod_qmb30", "prod_bdl_qmb30", "prod_none"],
     "page": [1, 1, 2, 1000],
+    "document": ["sha256:" + "0" * 64, "JVBERi0xLjcKJSVFT0Y="],
     "account_id": ["acct_acme_001", "acct_rheinstahl_010", "acct_none"],
     "currency": ["USD", "usd", "EUR", "CLF"],
     "approver_role": ["sales_manager", "legal"],

@@ -1,0 +1,168 @@
+"""Everything that a document says of one version of a quote, as JSON values: what is printed, attached and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from cpq.catalog.sheets import Sheet, sheets
+from cpq.db import AnyRow, Tx
+from cpq.pricing import result as pricing_result
+from cpq.pricing.request import Segment, mean_quantity
+from cpq.pricing.result import PricedLine, PricedQuote
+from cpq.quotes import storing
+from cpq.quotes.changing import line_id
+from cpq.quotes.life import local_day
+from cpq.quotes.storing import Quote
+from cpq.schema import account
+from cpq.text import to_wire
+from cpq.views import amount
+
+FORMAT = "quotewright-quote/1"
+"""The shape of the content, which customers' programs read."""
+
+Content = dict[str, Any]
+
+
+def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str]) -> Content:
+    """The content of a document, in a fixed number of queries however many lines there are.
+
+    Costs, margins, policies and approvals are no part of it, and of a product's attributes only those a seller shows.
+    """
+    version = found.version
+    rows = storing.pricings(tx, found.id, version.version)
+    rows.sort(key=lambda row: row.option_set != (version.option_set or ""))
+    products = sheets(tx, {line.product_id for line in found.lines})
+    return {
+        "format": FORMAT,
+        "quote": _header(found),
+        "buyer": _buyer(tx, found),
+        "lines": [_line(found.id, row) for row in found.lines],
+        "option_sets": [_priced_set(row, version.option_set) for row in rows],
+        "products": {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(products.items())},
+    }
+
+
+def issued_at(version: AnyRow) -> datetime:
+    """The version's own time: when it was priced, or made."""
+    moment: datetime = version.priced_at or version.created_at
+    return moment
+
+
+def _header(found: Quote) -> Content:
+    version, root = found.version, found.root
+    moment = issued_at(version)
+    return {
+        "id": found.id,
+        "version": version.version,
+        "deal_id": version.deal_id,
+        "currency": root.currency,
+        "issued_at": to_wire(moment),
+        "issued_on": local_day(moment, root.time_zone).isoformat(),
+        "valid_until": version.valid_until.isoformat(),
+        "term_months": version.term_months,
+        "start_date": to_wire(version.start_date),
+        "end_date": to_wire(version.end_date),
+        "payment_terms": version.payment_terms,
+        "notes": version.notes,
+        "option_set": version.option_set,
+        "tax_note": version.tax_note,
+        "fingerprint": version.fingerprint,
+    }
+
+
+def _buyer(tx: Tx, found: Quote) -> Content:
+    names = ("id", "name", "contact", "address", "country", "tax_status")
+    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == found.root.account_id)
+    row = tx.connection.execute(sa.select(*(account.c[name] for name in names)).where(mine)).one()
+    return dict(zip(names, row, strict=True))
+
+
+def _line(quote_id: str, row: AnyRow) -> Content:
+    line: Content = {
+        "number": row.number,
+        "line_id": line_id(quote_id, row.number),
+        "product_id": row.product_id,
+        "product_name": row.product_name,
+        "notes": row.notes,
+        "option_set": row.option_set,
+        "attributes": row.attributes,
+    }
+    if row.ramp:
+        line["ramp"] = [
+            {
+                "months": segment.months,
+                "quantity": segment.quantity or row.quantity,
+                "uplift_pct": amount(segment.uplift),
+            }
+            for segment in (Segment(*part) for part in row.ramp)
+        ]
+        units, months = mean_quantity(row.quantity, [Segment(*part) for part in row.ramp])
+        line["unit_months"] = {"units": units, "months": months}
+    return line
+
+
+def _priced_set(row: AnyRow, selected: str | None) -> Content:
+    priced: PricedQuote = pricing_result.load(row.result, with_steps=False)
+    choices = {line["id"]: line.get("choices", {}) for line in row.request["lines"]}
+    return {
+        "name": row.option_set or None,
+        "is_selected": row.option_set == (selected or ""),
+        "subtotal": amount(priced.subtotal),
+        "discount_total": amount(priced.discount_total),
+        "net": amount(priced.net),
+        "tax_total": amount(priced.tax_total),
+        "total": amount(priced.total),
+        "tax_groups": [
+            {
+                "category": group.category,
+                "rate_pct": amount(group.rate),
+                "base": amount(group.base),
+                "tax": amount(group.tax),
+            }
+            for group in priced.tax_groups
+        ],
+        "lines": [_priced_line(line, choices[line.id]) for line in priced.lines],
+    }
+
+
+def _priced_line(line: PricedLine, choices: Mapping[str, str]) -> Content:
+    return {
+        "number": int(line.id),
+        "quantity": line.quantity,
+        "billing_period": line.billing_period,
+        "tax_category": line.tax_category,
+        "unit_price": amount(line.base_unit_price),
+        "net_unit_price": amount(line.unit_price),
+        "subtotal": amount(line.regular),
+        "discount_pct": amount(line.discount),
+        "discount_amount": amount(line.discount_amount),
+        "line_total": amount(line.net),
+        "configuration": dict(choices),
+    }
+
+
+def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
+    return {
+        "sku": sheet.sku,
+        "name": sheet.name,
+        "description": sheet.description,
+        "product_type": sheet.product_type,
+        "category": sheet.category,
+        "category_name": sheet.category_name,
+        "specs": {name: _spec(value, sheet.units.get(name)) for name, value in sheet.specs.items()},
+        "attributes": _only(sheet.attributes, attributes_shown),
+        "option_labels": dict(sheet.option_labels),
+        "components": [{"product_id": part.product_id, "quantity": part.quantity} for part in sheet.components],
+    }
+
+
+def _spec(value: object, unit: str | None) -> Content:
+    return {"value": value, "unit": unit}
+
+
+def _only(values: Mapping[str, Any], names: Iterable[str]) -> Content:
+    return {name: values[name] for name in names if values.get(name) is not None}

@@ -1,0 +1,48 @@
+"""Where documents are kept: a file for each, named by its checksum, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def checksum_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class Store:
+    """The folder `documents` in CPQ_HOME."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home.absolute() / "documents"
+
+    def path(self, checksum: str) -> Path:
+        return self.folder / checksum[:2] / f"{checksum}.pdf"
+
+    def read(self, checksum: str) -> bytes | None:
+        """The document, if it is here and its bytes are the right ones."""
+        try:
+            content = self.path(checksum).read_bytes()
+        except OSError:
+            return None
+        return content if checksum_of(content) == checksum else None
+
+    @contextmanager
+    def incoming(self, content: bytes) -> Iterator[None]:
+        """Have the document ready on disk, and keep it when what is done meanwhile succeeds; else leave nothing."""
+        target = self.path(checksum_of(content))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=target.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            yield
+            Path(name).replace(target)
+        finally:
+            Path(name).unlink(missing_ok=True)

@@ -1,0 +1,42 @@
+"""The toolset `insight`: what is behind a quote, and whether what somebody holds in hand is ours."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated
+
+from pydantic import Field
+
+from cpq import documents
+from cpq.access import Permission
+from cpq.db import Tx
+from cpq.errors import bad_field
+from cpq.views import VerifiedPdf
+from mcp_facade.arguments import Encoded
+from mcp_facade.registry import tool
+
+
+@tool(title="Verify a PDF", toolset="insight", needs=Permission.READ)
+def quote_verify_pdf(
+    tx: Tx,
+    *,
+    document: Annotated[
+        Encoded, Field(description="The file in base64, or its checksum: `sha256:` and 64 hexadecimal digits.")
+    ],
+) -> VerifiedPdf:
+    """Check whether a PDF is a document we issued, of which version, and whether that version counts now.
+
+    `verdict` is `issued`, `altered` (it names a quote of ours, but its bytes are not those we issued; only the file
+    itself can tell) or `unknown`. `is_current_approved` is true only for an unstamped document of the current version
+    that is approved or needs no approval.
+    """
+    if (checksum := documents.read_checksum(document)) is not None:
+        return documents.verify(tx, checksum=checksum)
+    try:
+        return documents.verify(tx, content=base64.b64decode(document, validate=True))
+    except binascii.Error:
+        raise bad_field("/document", "This is neither base64 nor sha256: and 64 hexadecimal digits.") from None
+
+
+TOOLS = (quote_verify_pdf,)

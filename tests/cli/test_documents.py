@@ -1,0 +1,72 @@
+"""`cpq export quote` and `cpq quote verify`: a quote in every form, and whether a file is one of ours."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as Xml
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+FILE = """id,account_id,currency,term_months,product_id,quantity,discount_pct,notes
+D-2041,acct_acme_001,USD,12,prod_pro_v2,150,10,=1+1
+D-2041,,,,prod_tk240v,1,,
+"""
+
+
+@pytest.fixture
+def quote(home: Path, run: Run, tmp_path: Path) -> str:
+    (tmp_path / "quotes.csv").write_text(FILE)
+    assert run("import", "quotes", tmp_path / "quotes.csv").code == 0
+    return "D-2041"
+
+
+def test_a_quote_is_exported_as_pdf_and_verified(quote: str, run: Run, tmp_path: Path):
+    ran = run("export", "quote", quote, "--output", tmp_path / "offer.pdf", "--template", "compact", "--locale", "de")
+    assert ran.code == 0, ran.err
+    content = (tmp_path / "offer.pdf").read_bytes()
+    assert content.startswith(b"%PDF-1.7")
+    assert ran.err == f"Wrote {tmp_path / 'offer.pdf'}, {len(content):,} bytes.\n"
+    ran = run("quote", "verify", tmp_path / "offer.pdf")
+    assert ran.code == 0
+    assert "A document of D-2041, version 1, stamped" in ran.out
+    found = json.loads(run("quote", "verify", tmp_path / "offer.pdf", "--json").out)
+    assert (found["verdict"], found["template"], found["locale"]) == ("issued", "compact", "de")
+    (tmp_path / "offer.pdf").write_bytes(content + b" ")
+    ran = run("quote", "verify", tmp_path / "offer.pdf")
+    assert ran.code == 1
+    assert "do not trust it" in ran.out
+
+
+def test_a_quote_is_exported_as_data(quote: str, run: Run, tmp_path: Path):
+    content = json.loads(run("export", "quote", quote, "--format", "json").out)
+    assert content["option_sets"][0]["total"] == 3330
+    root = Xml.fromstring(run("export", "quote", quote, "--format", "ubl").out)
+    assert root.tag == "{urn:oasis:names:specification:ubl:schema:xsd:Quotation-2}Quotation"
+    assert run("export", "quote", quote, "--output", tmp_path / "q.csv").code == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "q.csv").read_text())))
+    assert [(row["sku"], row["quantity"], row["line_total"]) for row in rows] == [
+        ("PLAN-PRO-001", "150", "1350"),
+        ("TNK-240V", "1", "1980"),
+    ]
+    assert rows[0]["notes"] == "'=1+1"  # A spreadsheet must not run it.
+
+
+def test_a_quote_is_exported_as_a_page_that_needs_nothing_else(quote: str, run: Run):
+    html = run("export", "quote", quote, "--format", "html", "--locale", "fr").out
+    assert html.startswith("<!doctype html>")
+    assert "<style>" in html
+    assert "Devis" in html
+    assert "PROJET · NON APPROUVÉ" in html
+    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "")
+    assert "src=" not in html
+
+
+def test_what_cannot_be_exported_is_said(home: Path, run: Run):
+    ran = run("export", "quote", "Q-none")
+    assert ran.code == 1
+    assert "There is no quote 'Q-none'" in ran.err
+    assert ran.out == ""
+    assert run("export", "quote", "Q-none", "--format", "docx").code == 2

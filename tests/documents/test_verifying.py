@@ -1,0 +1,97 @@
+"""Whether a file is one of ours: issued, altered or unknown, and whether its version still counts."""
+
+import base64
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pikepdf
+import pytest
+
+from cpq.app import App
+from tests.approving import ask, decide, person, priced_quote
+from tests.make import Tools
+from tests.quoting import sent_quote
+
+
+def verified(tools: Tools, content: bytes) -> dict[str, Any]:
+    return tools("quote_verify_pdf", document=base64.b64encode(content).decode())
+
+
+def test_an_issued_document_is_known_by_its_bytes_and_by_its_checksum(tools: Tools):
+    quote_id = sent_quote(tools)
+    made = tools("quote_pdf", quote_id=quote_id)
+    found = verified(tools, Path(made["file_path"]).read_bytes())
+    assert found == tools("quote_verify_pdf", document=made["checksum"])
+    assert found == tools("quote_verify_pdf", document=made["checksum"].removeprefix("sha256:").upper())
+    assert found["verdict"] == "issued"
+    assert found["is_current_approved"] is True
+    assert (found["quote_id"], found["version"], found["version_status"]) == (quote_id, 1, "sent")
+    assert (found["template"], found["locale"], found["stamp"]) == ("standard", "en_US", None)
+    assert found["total"] == 1500
+    assert found["fingerprint"] == made["fingerprint"]
+    assert found["issued_at"] == made["generated_at"]
+
+
+def test_a_changed_file_is_told_from_a_foreign_one(tools: Tools):
+    quote_id = sent_quote(tools)
+    content = Path(tools("quote_pdf", quote_id=quote_id)["file_path"]).read_bytes()
+    flipped = bytearray(content)
+    flipped[len(flipped) // 3] ^= 1
+    with pikepdf.open(io.BytesIO(content)) as pdf:
+        saved = io.BytesIO()
+        del pdf.pages[-1]
+        pdf.save(saved)
+    for altered in (bytes(flipped), content + b"\n", saved.getvalue()):
+        found = verified(tools, altered)
+        assert found["verdict"] == "altered"
+        assert found["is_current_approved"] is False
+        assert (found["quote_id"], found["version"]) == (quote_id, 1)
+    empty = io.BytesIO()
+    pikepdf.new().save(empty)
+    for foreign in (empty.getvalue(), b"", b"%PDF-1.7", b"stream\nstream\n" * 2000):
+        assert not foreign or verified(tools, foreign)["verdict"] == "unknown"
+
+
+def test_only_the_current_approved_version_counts(sqlite_tools: Tools):
+    manager = person(sqlite_tools.app, "dana", "sales_manager")
+    quote_id = priced_quote(sqlite_tools, 10)
+    draft = sqlite_tools("quote_pdf", quote_id=quote_id)
+
+    def look(made: dict[str, Any]) -> tuple[bool, str]:
+        found = sqlite_tools("quote_verify_pdf", document=made["checksum"])
+        assert found["verdict"] == "issued"
+        return found["is_current_approved"], found["message"]
+
+    assert look(draft)[0] is False
+    decide(manager, ask(sqlite_tools, quote_id))
+    approved = sqlite_tools("quote_pdf", quote_id=quote_id)
+    assert look(approved) == (True, f"A document of {quote_id}, version 1, which is the current one and approved.")
+    assert look(draft)[0] is False
+    sqlite_tools("quote_revise", quote_id=quote_id, expected_version=1)
+    assert look(approved) == (False, f"A document of {quote_id}, version 1; version 2 is the current one.")
+
+
+def test_a_draft_whose_price_changed_no_longer_counts(sqlite_tools: Tools):
+    quote_id = priced_quote(sqlite_tools, 0)
+    made = sqlite_tools("quote_pdf", quote_id=quote_id)
+    assert sqlite_tools("quote_verify_pdf", document=made["checksum"])["is_current_approved"] is True
+    sqlite_tools("quote_price", quote_id=quote_id, requested_discount_pct=1)
+    found = sqlite_tools("quote_verify_pdf", document=made["checksum"])
+    assert found["is_current_approved"] is False
+    assert "price was changed" in found["message"]
+
+
+@pytest.mark.parametrize("document", ["not base64!", "sha256:12", "====", "ab c"])
+def test_what_is_neither_a_file_nor_a_checksum_is_refused(sqlite_tools: Tools, document: str):
+    error = sqlite_tools.error("quote_verify_pdf", document=document)
+    assert error["code"] == "VALIDATION_ERROR"
+    assert error["details"]["field"] == "/document"
+
+
+def test_a_stream_that_inflates_without_end_is_looked_at_only_so_far(sqlite_app: App):
+
+    bomb = b"%PDF-1.7\n" + b"stream\n" + zlib.compress(b"\0" * 50_000_000, 9)
+    found = verified(Tools(sqlite_app), bomb)
+    assert found["verdict"] == "unknown"
