@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
 import uvicorn
 
-from cpq import access, approvals, background, logs, quotes
+from cpq import access, approvals, background, documents, logs, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
-from cpq.app import App, Command, open_app
+from cpq.app import App, Call, Command, open_app
 from cpq.background import Loop
 from cpq.config import Settings, read_settings
 from cpq.console import pages
+from cpq.documents import Wish
 from cpq.errors import CpqError
 from cpq.events import delivering
 from cpq.memory import spare_the_collector
@@ -62,7 +64,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
-        http.build(app, endpoint, loops, pages.build(app)),
+        http.build(app, endpoint, loops, pages.build(app, partial(_document, app))),
         host=app.settings.host,
         port=app.settings.port,
         log_config=None,
@@ -85,6 +87,11 @@ def _loops(app: App) -> list[Loop]:
         return SWEEP_SECONDS
 
     return [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
+
+
+def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:
+    """What the customer gets, or would get, of this version: the console shows it beside the quote."""
+    return documents.read_pdf(app, call, Wish(quote_id, "standard", None, version))
 
 
 def _start(loops: Iterable[Loop]) -> None:

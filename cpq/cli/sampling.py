@@ -284,7 +284,7 @@ class _Shop:
 
     def _decide(self, quote_id: str, story: Story, decision: approvals.Decision) -> bool:
         """Whoever is asked decides, one after the other, each a while later; False when nobody needed to."""
-        steps = self.app.look(self.app.new_call(OPERATOR), lambda tx: dict(approvals.preview(tx, quote_id)))["steps"]
+        steps = self.app.look(self.app.new_call(OPERATOR), lambda tx: approvals.preview(tx, quote_id))["steps"]
         if not steps:
             return True
         self._ask(quote_id, story)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpq.documents.design import TEMPLATES
 from cpq.documents.exporting import FORMATS, export
-from cpq.documents.issuing import design_of, issue, read_document
+from cpq.documents.issuing import design_of, issue, read_document, read_pdf
 from cpq.documents.ordering import Wish
 from cpq.documents.verifying import read_checksum, verify
 
@@ -17,5 +17,6 @@ __all__ = [
     "issue",
     "read_checksum",
     "read_document",
+    "read_pdf",
     "verify",
 ]

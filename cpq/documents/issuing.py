@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cpq.access import Permission
 from cpq.app import Answer, App, Call, Command, Outcome
 from cpq.config import Settings, shipped
 from cpq.documents import ordering
@@ -51,6 +52,15 @@ def issue(app: App, call: Call, command: Command, wish: Wish, progress: Progress
 
     with store.incoming(made.pdf):
         return app.write(call, command, keep)
+
+
+def read_pdf(app: App, call: Call, wish: Wish) -> bytes:
+    """The bytes of the document that is wished for, for an edge that shows it at once."""
+    asked = {"quote_id": wish.quote_id, "template": wish.template, "version": wish.version}
+    command = Command("quote_pdf", Permission.READ, asked, subject=wish.quote_id)
+    made = issue(app, call, command, wish, lambda _done, _total, _what: None)
+    answer = made.answer if isinstance(made, Outcome) else made
+    return read_document(app.settings, answer["checksum"])
 
 
 def read_document(settings: Settings, checksum: str) -> bytes:
