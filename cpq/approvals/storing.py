@@ -65,8 +65,9 @@ def add(tx: Tx, row: Mapping[str, Any]) -> None:
 
 
 def close(tx: Tx, row: AnyRow, status: StepStatus, **changes: Any) -> None:
-    """End a pending request; CONFLICT when somebody, or its time, has ended it in the meantime."""
-    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id) & (approval.c.status == "pending")
+    """End a request that is open, or that ended without an answer; CONFLICT when somebody has ended it meanwhile."""
+    assert row.status in ("pending", "expired"), "what was answered stays as it is"
+    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id) & (approval.c.status == row.status)
     done = tx.connection.execute(sa.update(approval).where(mine).values(status=status.value, **changes))
     if done.rowcount != 1:
         raise CpqError(
@@ -91,8 +92,14 @@ def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[AnyRow]]:
     return found
 
 
-def add_vote(tx: Tx, row: AnyRow, *, acted_as: str, decision: str, comment: str | None) -> None:
-    values = {"approval_id": row.id, "caller": tx.caller, "acted_as": acted_as, "decision": decision}
+def add_vote(tx: Tx, row: AnyRow, *, acted_as: str, holder: str, decision: str, comment: str | None) -> None:
+    values = {
+        "approval_id": row.id,
+        "caller": tx.caller,
+        "acted_as": acted_as,
+        "holder": holder,
+        "decision": decision,
+    }
     tx.connection.execute(sa.insert(approval_vote).values(tenant_id=tx.tenant_id, **values, comment=comment, at=tx.now))
 
 

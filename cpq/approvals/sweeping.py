@@ -5,7 +5,6 @@ from __future__ import annotations
 from cpq.access import ENGINE, Permission
 from cpq.app import App, Command
 from cpq.approvals import announcing, storing
-from cpq.approvals.deciding import settle
 from cpq.approvals.rounds import StepStatus
 from cpq.db import AnyRow, Tx
 from cpq.quotes import storing as quote_rows
@@ -39,11 +38,7 @@ def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
     done = [
         _end(tx, row, is_live=found.status == "pending_approval" and row.version == found.root.version) for row in rows
     ]
-    ended = [word for word in done if word]
-    if "expired" in ended:
-        current = storing.of_quote(tx, quote_id, found.root.version)
-        settle(tx, found, storing.round_of(tx, found, current))
-    return ended
+    return [word for word in done if word]
 
 
 def _end(tx: Tx, row: AnyRow, *, is_live: bool) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from cpq.db import Statement, Tx, among, listed
+from cpq.errors import Code, CpqError
 from cpq.money import to_micro
 from cpq.pricing.request import Component, PriceRow, Product, Tier
 from cpq.schema import account, price, price_book, product, product_relation
@@ -17,6 +18,9 @@ from cpq.text import read_json
 
 KNOWN_MAX = 20_000
 """How many products, and how many prices, are kept at hand."""
+
+PARTS_MAX = 10_000
+"""Of everything inside the bundles of one quote. A catalogue in which there is more is refused, not read in part."""
 
 
 class AccountFacts(NamedTuple):
@@ -83,13 +87,35 @@ def account_facts(tx: Tx, account_id: str) -> AccountFacts | None:
 def product_facts(
     tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts | None
 ) -> dict[str, ProductFacts]:
-    """The products that exist, and the components of bundles among them, each with its candidate prices for a buyer."""
+    """The products that exist and all that is inside the bundles among them, each with its prices for a buyer.
+
+    A bundle may hold bundles, to any depth: what is three boxes down is sold as well.
+    """
     found = _products(tx, product_ids)
-    parts = {r.product_id for product in found.values() for r in product.relations if r.kind == "component"}
-    if missing := parts.difference(found):
-        found |= _products(tx, missing)
+    asked, missing = set(found), _components(found.values()).difference(found)
+    while missing:
+        asked |= missing
+        if len(asked) > PARTS_MAX:
+            raise CpqError(
+                Code.CONFIGURATION_INVALID, f"The bundles of this quote hold more than {PARTS_MAX:,} products."
+            )
+        inner = _products(tx, missing)
+        found |= inner
+        missing = _components(inner.values()) - asked
     prices = _prices(tx, list(found), currency, buyer) if buyer else {}
     return {id_: product._replace(rows=tuple(prices.get(id_, ()))) for id_, product in found.items()}
+
+
+def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
+    """Everything inside a bundle, each product once, the outer ones first; nothing for what is no bundle."""
+    parts: dict[str, ProductFacts] = {}
+    boxes = [product]
+    for box in boxes:
+        for id_ in (r.product_id for r in box.relations if r.kind == "component"):
+            if id_ in products and id_ != product.id and id_ not in parts:
+                parts[id_] = products[id_]
+                boxes.append(products[id_])
+    return list(parts.values())
 
 
 def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
@@ -98,6 +124,10 @@ def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
     for product_id, currency in _CURRENCIES.rows(tx.connection, **_mine(tx, product_ids)):
         found.setdefault(product_id, []).append(currency)
     return {product_id: sorted(currencies) for product_id, currencies in found.items()}
+
+
+def _components(products: Iterable[ProductFacts]) -> set[str]:
+    return {r.product_id for product in products for r in product.relations if r.kind == "component"}
 
 
 def _among_mine(dialect: str, column: sa.Column[Any]) -> sa.ColumnElement[bool]:

@@ -19,7 +19,6 @@ from cpq.policy.defining import with_definitions
 from cpq.policy.document import Document, Path, Problem, UnreadableError, read_document
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.policy.language import (
-    Declared,
     ExpressionError,
     Scope,
     canonical,
@@ -42,7 +41,19 @@ from cpq.policy.model import (
     Step,
     Terms,
 )
-from cpq.policy.nodes import MIRRORED, Comparison, Fact, Fold, Junction, Kind, Literal, Node, children, facts_in
+from cpq.policy.nodes import (
+    MIRRORED,
+    Comparison,
+    Declared,
+    Fact,
+    Fold,
+    Junction,
+    Kind,
+    Literal,
+    Node,
+    children,
+    facts_in,
+)
 from cpq.policy.shapes import (
     FILES,
     ApprovalsShape,
@@ -185,7 +196,7 @@ class _Assembly:
         assert isinstance(approvals, ApprovalsShape)
         self._terms = terms
         self._roles = _roles(approvals.roles)
-        attributes = {name: Declared(Kind(part.type), part.absent) for name, part in terms.attributes.items()}
+        attributes = _attributes(terms)
         self._after = Scope(_declared(QUOTE_FACTS), _declared(LINE_FACTS), attributes)
         early = [{name: fact for name, fact in facts.items() if fact.is_before_pricing} for facts in _ALL_FACTS]
         self._before = Scope(_declared(early[0]), _declared(early[1]), attributes, has_line=True, has_lines=False)
@@ -340,6 +351,10 @@ def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:
     return file.document, file.shape.define
 
 
+def _attributes(shape: TermsShape) -> dict[str, Declared]:
+    return {name: Declared(Kind(part.type), part.absent) for name, part in shape.attributes.items()}
+
+
 def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
     return {name: Declared(fact.kind) for name, fact in facts.items()}
 
@@ -409,6 +424,7 @@ def _terms(shape: TermsShape) -> Terms:
         approval_expiry_hours=shape.approval_expiry_hours,
         currency=shape.currency,
         rates={**shape.rates, shape.currency: Decimal(1)},
+        attributes=_attributes(shape),
     )
 
 

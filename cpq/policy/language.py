@@ -15,6 +15,7 @@ from cpq.policy.nodes import (
     Arithmetic,
     Choice,
     Comparison,
+    Declared,
     Fact,
     Fold,
     Folding,
@@ -26,7 +27,6 @@ from cpq.policy.nodes import (
     Node,
     Not,
     Order,
-    Value,
     depth,
     walk,
 )
@@ -39,13 +39,6 @@ DIGITS_MAX = 30
 SIZE_MAX = 2000
 NAMED_DEPTH_MAX = 100
 """Parts and depth of a condition once the named conditions it refers to are put in."""
-
-
-class Declared(NamedTuple):
-    """A name a condition may use. `absent` is an attribute's value where the product does not say."""
-
-    kind: Kind
-    absent: Value | None = None
 
 
 @dataclass(frozen=True)

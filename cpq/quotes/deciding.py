@@ -48,10 +48,7 @@ def described(tx: Tx, violation: Violation) -> str:
 
 
 def _is_hidden(tx: Tx, violation: Violation) -> bool:
-    return not tx.sees_margin and any(read.name.removeprefix("line.") in _SECRET for read in violation.facts_read)
-
-
-_SECRET = {"margin", "cost"}
+    return not tx.sees_margin and violation.is_secret
 
 
 def decide(

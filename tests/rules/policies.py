@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from cpq.config import shipped
 from cpq.policy.building import build
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
-from cpq.policy.language import Declared, Scope
+from cpq.policy.language import Scope
 from cpq.policy.model import PolicySet
-from cpq.policy.nodes import Kind
+from cpq.policy.nodes import Declared, Kind
 
 SHIPPED = shipped("policies")
 
