@@ -58,10 +58,10 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = ()) -> ASGIA
         return JSONResponse({"status": "ok", "version": __version__})
 
     async def readyz(_: Request) -> Response:
-        parts = await anyio.to_thread.run_sync(readiness, app, limiter=checks)
-        broken = [name for name, part in parts.items() if part != "ok"]
-        # Broken policies do not take a server away that still decides by the last good ones; they only show.
-        is_ready = not broken or broken == ["policies"]
+        parts = await anyio.to_thread.run_sync(readiness, app, loops, limiter=checks)
+        broken = {name for name, part in parts.items() if part != "ok"}
+        # What does not keep a server from answering only shows: it decides by the last good policies.
+        is_ready = broken <= {"policies", "background"}
         status = "unready" if not is_ready else "degraded" if broken else "ok"
         return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
 
@@ -87,19 +87,16 @@ def require_safe_bind(app: App) -> None:
         )
 
 
-def readiness(app: App) -> dict[str, str]:
+def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
     """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
-    policies = _policies(app)
+    troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
+    rest = {"policies": _policies(app), "background": "; ".join(troubles) or "ok"}
     try:
         found = app.schema_version()
     except CpqError:
-        return {"database": "does not answer", "migrations": "unknown", "policies": policies}
+        return {"database": "does not answer", "migrations": "unknown", **rest}
     expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
-    return {
-        "database": "ok",
-        "migrations": "ok" if found == SCHEMA_VERSION else expected,
-        "policies": policies,
-    }
+    return {"database": "ok", "migrations": "ok" if found == SCHEMA_VERSION else expected, **rest}
 
 
 def allowed_hosts(settings: Settings) -> list[str]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from cpq.money import plain
-from cpq.policy.deciding import FactRead, FactValue, LinesPast, Safe, Violation, is_no_worse, worse_lines
+from cpq.policy.deciding import Each, FactRead, FactValue, LinesPast, Safe, Violation, is_each, is_no_worse, worse_lines
 from cpq.policy.model import Roles
 
 Grounds = Mapping[str, tuple[FactRead, ...]]
@@ -96,12 +96,16 @@ def load(stored: Sequence[Mapping[str, Any]]) -> Grounds:
 def _dump_value(value: FactValue) -> Any:
     """Numbers are written as text, so that 5 does not come back as another kind of number than 5.5."""
     if isinstance(value, LinesPast):
-        return {"past": _dump_value(value.values)["each"]}
-    if isinstance(value, tuple):
-        return {"each": [[id_, _dump_value(part)] for id_, part in value]}
+        return {"past": _dump_each(value.values)}
+    if is_each(value):
+        return {"each": _dump_each(value)}
     if isinstance(value, frozenset):
         return {"set": sorted(value)}
     return {"number": str(value)} if isinstance(value, Decimal) else value
+
+
+def _dump_each(values: Each) -> list[Any]:
+    return [[id_, _dump_value(part)] for id_, part in values]
 
 
 def _load_value(stored: Any) -> Any:

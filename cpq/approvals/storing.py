@@ -48,16 +48,13 @@ def live(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
 
 def overdue(tx: Tx, limit: int) -> list[str]:
     """Quotes with a request that is stored as pending and is not any more, or that has to be passed on."""
-    joined = (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
-    is_due = (
-        (approval.c.expires_at <= tx.now)
-        | (quote.c.version != approval.c.version)
-        | (quote.c.status != "pending_approval")
-        | (approval.c.escalated_at.is_(None) & (approval.c.escalates_at <= tx.now))
-    )
-    query = sa.select(approval.c.quote_id).join(quote, joined).distinct()
-    mine = (approval.c.tenant_id == tx.tenant_id, approval.c.status == "pending", is_due)
-    return list(tx.connection.scalars(query.where(*mine).order_by(approval.c.quote_id).limit(limit)))
+    query = _overdue(tx, approval.c.quote_id).where(approval.c.tenant_id == tx.tenant_id)
+    return list(tx.connection.scalars(query.order_by(approval.c.quote_id).limit(limit)))
+
+
+def tenants_overdue(tx: Tx) -> list[str]:
+    """The tenants that have such quotes."""
+    return sorted(tx.connection.scalars(_overdue(tx, approval.c.tenant_id)))
 
 
 def add(tx: Tx, row: Mapping[str, Any]) -> None:
@@ -113,6 +110,17 @@ def round_of(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Round:
 
 def step_of(row: AnyRow) -> Step:
     return Step(row.id, row.role, StepStatus(row.status), row.expires_at)
+
+
+def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
+    joined = (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
+    is_due = (
+        (approval.c.expires_at <= tx.now)
+        | (quote.c.version != approval.c.version)
+        | (quote.c.status != "pending_approval")
+        | (approval.c.escalated_at.is_(None) & (approval.c.escalates_at <= tx.now))
+    )
+    return sa.select(column).join_from(approval, quote, joined).where(approval.c.status == "pending", is_due).distinct()
 
 
 def _all(tx: Tx) -> sa.Select[*tuple[Any, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cpq.access import ENGINE, Permission
 from cpq.app import App, Command
 from cpq.approvals import announcing, storing
@@ -23,13 +25,18 @@ def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
 
 
 def sweep_if_due(app: App) -> bool:
-    """Sweep when there is something to sweep: a look costs nothing, a write would be on record every minute."""
-    call = app.new_call(ENGINE)
-    found = app.look(call, lambda tx: {"due": len(storing.overdue(tx, 1))})
-    if not found["due"]:
-        return False
-    app.write(call, Command("approvals_sweep", Permission.ADMINISTER), lambda tx: dict(sweep(tx)))
-    return True
+    """Sweep when there is something to sweep, to the end and for every tenant; how often does not matter.
+
+    A look costs nothing, a write would be on record every minute.
+    """
+    tenants = app.look(app.new_call(ENGINE), lambda tx: {"tenants": storing.tenants_overdue(tx)})["tenants"]
+    command = Command("approvals_sweep", Permission.ADMINISTER)
+    for tenant_id in tenants:
+        has_more = True
+        while has_more:
+            call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+            has_more = bool(app.write(call, command, lambda tx: dict(sweep(tx))).answer["has_more"])
+    return bool(tenants)
 
 
 def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:

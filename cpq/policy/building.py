@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, get_args
@@ -88,12 +88,15 @@ class File:
         return section, self.kept[section][index]
 
 
-def build(texts: Mapping[str, str]) -> PolicySet:
-    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem there is."""
+def build(texts: Mapping[str, str], deciders: Collection[str] | None = None) -> PolicySet:
+    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem there is.
+
+    `deciders` are the roles by which somebody can decide, so that no approval is asked of a role nobody can hold.
+    """
     strange = sorted(texts.keys() - FILES.keys())
     problems = [Problem(file, 1, 1, f"{file} is not a policy file", tuple(nearest(file, FILES))) for file in strange]
     files = {file: found for file in FILES if (found := _read_file(file, texts.get(file), problems)) is not None}
-    policies = _Assembly(files, problems).policies() if files.keys() == FILES.keys() else None
+    policies = _Assembly(files, problems).policies(deciders) if files.keys() == FILES.keys() else None
     if problems or policies is None:
         raise invalid(problems)
     return policies
@@ -201,7 +204,7 @@ class _Assembly:
         early = [{name: fact for name, fact in facts.items() if fact.is_before_pricing} for facts in _ALL_FACTS]
         self._before = Scope(_declared(early[0]), _declared(early[1]), attributes, has_line=True, has_lines=False)
 
-    def policies(self) -> PolicySet:
+    def policies(self, deciders: Collection[str] | None) -> PolicySet:
         guards = [self._files[file] for file in GUARDS]
         self._after = with_definitions(self._after, map(_definitions, guards), self._problems)
         pricing_file = self._files["pricing.yaml"]
@@ -211,7 +214,7 @@ class _Assembly:
         pricing = self._pricing(pricing_file)
         tax = self._tax(self._files["tax.yaml"])
         self._problems += checking.problems(rules, ladders, pricing, self._roles)
-        self._problems += checking.role_problems(self._files["approvals.yaml"].document, self._roles)
+        self._problems += checking.role_problems(self._files["approvals.yaml"].document, self._roles, deciders)
         return PolicySet(
             rules=tuple(sorted((placed.item for placed in rules), key=lambda rule: rule.order)),
             ladders=tuple(sorted((placed.item for placed in ladders), key=lambda ladder: ladder.order)),
@@ -356,7 +359,7 @@ def _attributes(shape: TermsShape) -> dict[str, Declared]:
 
 
 def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
-    return {name: Declared(fact.kind) for name, fact in facts.items()}
+    return {name: Declared(fact.kind, words=fact.words) for name, fact in facts.items()}
 
 
 def _expression(text: str, node: Node) -> Expression:

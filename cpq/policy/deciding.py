@@ -129,7 +129,7 @@ def is_no_worse(before: FactRead, after: FactRead) -> bool:
         return False
     if isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
         return not worse_lines(before, after)
-    if _is_each(before.value) and _is_each(after.value):
+    if is_each(before.value) and is_each(after.value):
         old, new = dict(before.value), dict(after.value)
         return old.keys() == new.keys() and all(_moved_safely(old[id_], new[id_], before.safe) for id_ in old)
     return _moved_safely(before.value, after.value, before.safe)
@@ -145,7 +145,8 @@ def worse_lines(before: FactRead, after: FactRead) -> list[str]:
     ]
 
 
-def _is_each(value: FactValue) -> TypeIs[Each]:
+def is_each(value: FactValue) -> TypeIs[Each]:
+    """Whether there is a value for each line."""
     return isinstance(value, tuple) and not isinstance(value, LinesPast)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from enum import StrEnum
 from operator import attrgetter, itemgetter
+from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from cpq.money import MINOR_DIGITS
 from cpq.policy.nodes import Declared, Kind, Value
 
 EXACT = Context(prec=60)
@@ -107,7 +109,7 @@ class Unit(StrEnum):
 
 
 class Declaration(NamedTuple):
-    """One fact: its kind, what it means, whether a pricing rule may read it, and the bounds it never leaves."""
+    """One fact: its kind, its meaning, whether a pricing rule may read it, and the bounds or words it never leaves."""
 
     kind: Kind
     meaning: str
@@ -115,20 +117,34 @@ class Declaration(NamedTuple):
     is_before_pricing: bool = False
     low: Decimal | None = None
     high: Decimal | None = None
+    words: frozenset[str] = frozenset()
 
 
 _ZERO = Decimal(0)
+
+COUNTRIES = frozenset(first + second for first in ascii_uppercase for second in ascii_uppercase)
+"""Every two letters that a country could have; a list of those that exist would have to be kept up."""
 
 LINE_FACTS: dict[str, Declaration] = {
     "line_id": Declaration(Kind.TEXT, "the line's identifier"),
     "product_id": Declaration(Kind.TEXT, "the product's identifier", is_before_pricing=True),
     "sku": Declaration(Kind.TEXT, "the product's stock-keeping code", is_before_pricing=True),
     "category": Declaration(Kind.TEXT, "the product's category", is_before_pricing=True),
-    "product_type": Declaration(Kind.TEXT, "simple, configurable, bundle or service", is_before_pricing=True),
+    "product_type": Declaration(
+        Kind.TEXT,
+        "simple, configurable, bundle or service",
+        is_before_pricing=True,
+        words=frozenset({"simple", "configurable", "bundle", "service"}),
+    ),
     "quantity": Declaration(
         Kind.NUMBER, "how many; on a ramp, in its largest stretch", Unit.PIECES, is_before_pricing=True, low=_ZERO
     ),
-    "billing_period": Declaration(Kind.TEXT, "one_time, monthly, quarterly or yearly", is_before_pricing=True),
+    "billing_period": Declaration(
+        Kind.TEXT,
+        "one_time, monthly, quarterly or yearly",
+        is_before_pricing=True,
+        words=frozenset({"one_time", "monthly", "quarterly", "yearly"}),
+    ),
     "unit_price": Declaration(
         Kind.NUMBER, "net amount divided by quantity; on a ramp, by its mean over the months", Unit.AMOUNT, low=_ZERO
     ),
@@ -150,10 +166,12 @@ LINE_FACTS: dict[str, Declaration] = {
 """Facts of a line, written `line.quantity`; a product's attributes are declared in terms.yaml."""
 
 QUOTE_FACTS: dict[str, Declaration] = {
-    "currency": Declaration(Kind.TEXT, "the quote's ISO 4217 code", is_before_pricing=True),
+    "currency": Declaration(
+        Kind.TEXT, "the quote's ISO 4217 code", is_before_pricing=True, words=frozenset(MINOR_DIGITS)
+    ),
     "segment": Declaration(Kind.TEXT, "the account's segment", is_before_pricing=True),
     "region": Declaration(Kind.TEXT, "the account's region", is_before_pricing=True),
-    "country": Declaration(Kind.TEXT, "the account's country, two letters", is_before_pricing=True),
+    "country": Declaration(Kind.TEXT, "the account's country, two letters", is_before_pricing=True, words=COUNTRIES),
     "payment_terms": Declaration(Kind.TEXT, "such as net_30", is_before_pricing=True),
     "is_standard_terms": Declaration(
         Kind.BOOLEAN, "whether the payment terms are among the standard ones", is_before_pricing=True

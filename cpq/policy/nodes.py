@@ -31,6 +31,8 @@ class Declared(NamedTuple):
 
     kind: Kind
     absent: Value | None = None
+    words: frozenset[str] = frozenset()
+    """All that a text can be; empty when it can be anything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from cpq import configuring, pricing
 from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.catalog.rows import Relation
-from cpq.db import JsonText, Tx
+from cpq.db import AnyRow, JsonText, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.money import to_micro
 from cpq.policy.facts import LineInputs, Part, QuoteInputs
@@ -151,7 +151,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         buyer=buyer,
         products=products,
         sets=sets,
-        payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
+        payment_terms=payment_terms_of(tx, draft),
         end_date=_last_day(draft),
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
@@ -268,7 +268,7 @@ def _with_adjustments(
     products: Mapping[str, ProductFacts],
 ) -> Request:
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
-    environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
+    environment = tx.policies.environment(quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft)))
     rules = tx.policies.pricing_within(environment)
     if not rules:
         return request
@@ -290,18 +290,23 @@ def _with_adjustments(
     return request._replace(lines=tuple(lines))
 
 
-def quote_inputs(tx: Tx, draft: Draft, buyer: AccountFacts) -> QuoteInputs:
+def quote_inputs(asked: Draft | AnyRow, buyer: AccountFacts | AnyRow, *, payment_terms: str) -> QuoteInputs:
+    """What is known of a quote without its price, of a draft and of a stored version alike."""
     return QuoteInputs(
-        currency=draft.currency,
-        term_months=_months(draft),
-        payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
+        currency=asked.currency,
+        term_months=_months(asked),
+        payment_terms=payment_terms,
         segment=buyer.segment,
         region=buyer.region,
         country=buyer.country,
     )
 
 
-def _months(draft: Draft) -> Decimal | None:
+def payment_terms_of(tx: Tx, draft: Draft) -> str:
+    return draft.payment_terms or tx.policies.terms.standard_payment_terms[0]
+
+
+def _months(draft: Draft | AnyRow) -> Decimal | None:
     """How long the quote runs; a month that has begun counts."""
     if draft.end_date is None or draft.start_date is None or draft.term_months is not None:
         return None if draft.term_months is None else Decimal(draft.term_months)

@@ -20,13 +20,13 @@ ATTRIBUTES = {
     "model": Declared(Kind.TEXT),
 }
 AFTER = Scope(
-    {name: Declared(fact.kind) for name, fact in QUOTE_FACTS.items()},
-    {name: Declared(fact.kind) for name, fact in LINE_FACTS.items()},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in QUOTE_FACTS.items()},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in LINE_FACTS.items()},
     ATTRIBUTES,
 )
 BEFORE = Scope(
-    {name: Declared(fact.kind) for name, fact in QUOTE_FACTS.items() if fact.is_before_pricing},
-    {name: Declared(fact.kind) for name, fact in LINE_FACTS.items() if fact.is_before_pricing},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in QUOTE_FACTS.items() if fact.is_before_pricing},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in LINE_FACTS.items() if fact.is_before_pricing},
     ATTRIBUTES,
     has_line=True,
     has_lines=False,
