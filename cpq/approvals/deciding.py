@@ -56,7 +56,7 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     if tx.caller != row.requested_by and Role.ADMIN not in tx.roles:
         raise _denied()
     round_ = storing.round_of(tx, found, storing.of_quote(tx, row.quote_id, row.version))
-    if row.role not in round_.unanswered:
+    if not _is_unanswered(row, found, round_):
         _require_pending(row, found, round_)
     elif row.status == "pending":
         announcing.expired(tx, row)  # As a sweep would have told before.
@@ -154,6 +154,13 @@ def _require_pending(row: AnyRow, found: Quote, round_: Round) -> None:
         if can_be_asked
         else next_call("approval_status", quote_id=found.id),
     )
+
+
+def _is_unanswered(row: AnyRow, found: Quote, round_: Round) -> bool:
+    """Whether the round waits for this request although its time is over. Rounds of older versions wait for nothing."""
+    is_open = found.status == "pending_approval" and found.root.version == row.version
+    status = next(step.status for step in round_.steps if step.id == row.id)
+    return is_open and status is StepStatus.EXPIRED and row.role in round_.unanswered
 
 
 def _moved_to(row: AnyRow, found: Quote) -> dict[str, object]:

@@ -352,6 +352,33 @@ def test_what_nobody_answered_can_be_withdrawn(
     assert refused(tools, "approval_withdraw", approval_id=answer["approval_id"])["code"] == "CONFLICT"
 
 
+def test_withdrawing_what_an_old_version_asked_approves_no_new_one(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects
+):
+    quote_id = priced_quote(tools)
+    old = ask(tools, quote_id, "legal")
+    decide(dana, old, "sales_manager")
+    clock.advance(hours=4)
+    sweep_if_due(app)
+    revised(tools, quote_id, 18)
+    assert ask(tools, quote_id)["status"] == "pending"
+    assert refused(tools, "approval_withdraw", approval_id=old["approval_id"])["code"] == "CONFLICT"
+    cannot_send(tools, quote_id, 2)
+
+
+def test_only_the_request_that_is_waited_for_is_withdrawn(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    first = ask(tools, quote_id, "legal")
+    tools("approval_withdraw", approval_id=first["approval_id"])
+    clock.advance(minutes=1)
+    second = ask(tools, quote_id, "legal")
+    decide(dana, answer)
+    clock.advance(hours=4)
+    assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
+    assert tools("approval_withdraw", approval_id=second["approval_id"])["quote_status"] == "approved"
+
+
 @pytest.mark.parametrize("role", ["agent", "sales_manager", "admin"])
 def test_an_agent_never_decides_whatever_its_role(app: App, tools: Tools, role: str):
     robot = person(app, "robot", role, kind="agent")
