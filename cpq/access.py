@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
+import unicodedata
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -60,6 +62,10 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 """The one table of rights; `cpq token roles` prints it."""
 
 
+DECIDERS = frozenset(role.value for role, rights in PERMISSIONS.items() if Permission.DECIDE in rights)
+"""The roles that approvals can be asked of."""
+
+
 @dataclass(frozen=True)
 class Principal:
     """Somebody who calls: a person, or a program that acts for one."""
@@ -90,6 +96,7 @@ ENGINE = Principal("engine", "agent", frozenset({Role.ADMIN}))
 NO_SECRET = "-"  # noqa: S105 - the mark of none
 """Stands for the hash of a token that nobody can present: its holder has the role, and signs in by other means."""
 
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 RESERVED_NAMES = ["mcp", "operator", "engine", "anonymous"]
 
 
@@ -215,7 +222,7 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
         raise bad_field("/name", f"name {error}") from None
     if len(name) > 64:
         raise bad_field("/name", "name has at most 64 characters", maximum=64)
-    if name in RESERVED_NAMES:
+    if name.lower() in RESERVED_NAMES:
         raise bad_field("/name", f"{name!r} is the name of a built-in caller; choose another", reserved=RESERVED_NAMES)
     wanted = kind or ("agent" if role is Role.AGENT else "human")
     known = tx.connection.scalar(
@@ -224,11 +231,25 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
         )
     )
     if known is None:
+        _require_own_name(tx, name)
         values = {"tenant_id": tx.tenant_id, "name": name, "kind": wanted, "created_at": tx.now}
         tx.connection.execute(sa.insert(principal_table).values(values))
     elif known != wanted:
         raise CpqError(Code.CONFLICT, f"{name!r} is already known as {known}; a principal does not change its kind.")
     return Principal(name, wanted, frozenset({role}), tx.tenant_id)
+
+
+def _require_own_name(tx: Tx, name: str) -> None:
+    """A new name is written in one way only, so that nobody can pass for somebody else, or for two people."""
+    if not _NAME.fullmatch(name):
+        plain = unicodedata.normalize("NFKC", name).casefold()
+        near = [plain] if _NAME.fullmatch(plain) else None
+        raise bad_field("/name", "name has small letters a to z, digits and . _ - @ only", nearest=near)
+    mine = principal_table.c.tenant_id == tx.tenant_id
+    alike = sa.select(principal_table.c.name).where(mine, sa.func.lower(principal_table.c.name) == name)
+    other = tx.connection.scalar(alike.limit(1))
+    if other is not None:
+        raise CpqError(Code.CONFLICT, f"{other!r} is known already and differs only by case.", field="/name")
 
 
 def _role(word: str) -> Role:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine import Connection
 
 from cpq import audit
-from cpq.access import LOCAL_AGENT, Permission, Principal
+from cpq.access import DECIDERS, LOCAL_AGENT, Permission, Principal
 from cpq.config import Settings, shipped
 from cpq.db import (
     WRITE_DEADLINE_SECONDS,
@@ -119,7 +119,7 @@ class App:
     def __init__(self, settings: Settings, effects: Effects | None = None) -> None:
         self.settings = settings
         self.effects = effects or Effects()
-        self.policies = PolicyKeeper(settings.policies_dir or shipped("policies"), self.effects)
+        self.policies = PolicyKeeper(settings.policies_dir or shipped("policies"), self.effects, DECIDERS)
         try:
             self.database = Database(settings, self.effects)
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:

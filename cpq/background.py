@@ -19,12 +19,13 @@ STOP_SECONDS = 20.0
 class Loop:
     """Calls `work` until it is stopped. `work` answers how many seconds later it wants to be called again.
 
-    When the database is down or busy it is called again after a pause, longer each time.
+    Whatever goes wrong, it is called again after a pause, longer each time: nobody would start it anew.
     """
 
     def __init__(self, name: str, work: Callable[[], float]) -> None:
         self.name = name
         self._work = work
+        self._failure: Exception | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -38,16 +39,28 @@ class Loop:
         if self._thread.ident is not None:
             self._thread.join(STOP_SECONDS)
 
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it, without the words of the error, which may hold an address; None when nothing is."""
+        if self._thread.ident is not None and not self._thread.is_alive() and not self._stopping.is_set():
+            return "has stopped"
+        failure = self._failure
+        return None if failure is None else f"fails: {type(failure).__name__}"
+
     def _run(self) -> None:
         pause = 0.0
         failures = 0
         while not self._stopping.wait(pause):
             try:
                 pause, failures = self._work(), 0
-            except (CpqError, sa.exc.SQLAlchemyError, OSError) as error:
+                self._failure = None
+            except Exception as error:
                 failures += 1
                 pause = min(2.0**failures, PAUSE_SECONDS_MAX)
-                log.warning("background work failed", extra={"loop": self.name, "reason": str(error).split("\n")[0]})
+                self._failure = error
+                is_known = isinstance(error, CpqError | sa.exc.SQLAlchemyError | OSError)
+                extra = {"loop": self.name, "reason": str(error).split("\n")[0]}
+                log.warning("background work failed", extra=extra, exc_info=None if is_known else error)
 
 
 def stop(loops: Iterable[Loop]) -> None:

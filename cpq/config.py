@@ -64,7 +64,18 @@ def _webhook(name: str | None, url: str) -> Webhook:
         raise ValueError("a webhook is an address that starts with http:// or https://, or name=address")
     if parts.username is not None or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
         raise ValueError(f"the webhook at {host} has a user, a fragment, a blank or a special character in its address")
+    if not _is_host(host):
+        raise ValueError(f"the webhook at {host} has a host that no address can belong to")
     return Webhook(name or (host if port is None else f"{host}:{port}"), url)
+
+
+def _is_host(host: str) -> bool:
+    """Whether it can be looked up at all: no empty part and none that is too long."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return not host.startswith(".")
 
 
 @lru_cache(maxsize=8)

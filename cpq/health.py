@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cpq.app import App
+from cpq.background import Loop
 from cpq.errors import CpqError
 from cpq.schema import SCHEMA_VERSION
 
 
-def readiness(app: App) -> dict[str, str]:
+def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
     """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
-    policies = _policies(app)
+    troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
+    rest = {"policies": _policies(app), "background": "; ".join(troubles) or "ok"}
     try:
         found = app.schema_version()
     except CpqError:
-        return {"database": "does not answer", "migrations": "unknown", "policies": policies}
+        return {"database": "does not answer", "migrations": "unknown", **rest}
     expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
-    return {
-        "database": "ok",
-        "migrations": "ok" if found == SCHEMA_VERSION else expected,
-        "policies": policies,
-    }
+    return {"database": "ok", "migrations": "ok" if found == SCHEMA_VERSION else expected, **rest}
 
 
 def _policies(app: App) -> str:

@@ -247,6 +247,7 @@ quote_version = _table(
     Column("expires_at", Timestamp, nullable=False),
     Column("created_at", Timestamp, nullable=False),
     _text("created_by"),
+    Column("edited_by", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     _belongs_to("quote", "quote_id"),
     _one_of("status", *QUOTE_STATUSES, "rejected", "superseded"),
@@ -363,14 +364,16 @@ approval_vote = _table(
     _text("approval_id"),
     _text("caller"),
     _text("acted_as"),
+    _text("holder"),
     _text("decision"),
     _text("comment", nullable=True),
     Column("at", Timestamp, nullable=False),
     PrimaryKeyConstraint("tenant_id", "approval_id", "caller"),
     _belongs_to("approval", "approval_id"),
     _one_of("decision", "approve", "reject"),
+    Index("uq_approval_vote_holder", "tenant_id", "approval_id", "holder", unique=True),
 )
-"""Who said what. A quorum counts them; nobody is counted twice."""
+"""Who said what, and for which holder of the role. A quorum counts holders; nobody is counted twice."""
 
 delegation = _table(
     "delegation",

@@ -367,6 +367,8 @@ class PendingApproval(TypedDict):
     currency: str
     approver_role: str
     waits_for: str | None
+    escalates_to: str | None
+    is_escalated: bool
     requested_by: str
     justification: str
     requested_at: datetime

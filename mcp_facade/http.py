@@ -59,10 +59,10 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
         return JSONResponse({"status": "ok", "version": __version__})
 
     async def readyz(_: Request) -> Response:
-        parts = await anyio.to_thread.run_sync(readiness, app, limiter=checks)
-        broken = [name for name, part in parts.items() if part != "ok"]
-        # Broken policies do not take a server away that still decides by the last good ones; they only show.
-        is_ready = not broken or broken == ["policies"]
+        parts = await anyio.to_thread.run_sync(readiness, app, loops, limiter=checks)
+        broken = {name for name, part in parts.items() if part != "ok"}
+        # What does not keep a server from answering only shows: it decides by the last good policies.
+        is_ready = broken <= {"policies", "background"}
         status = "unready" if not is_ready else "degraded" if broken else "ok"
         return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
 

@@ -67,7 +67,7 @@ def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     verdict = quotes.judge(tx, found)
     demand = _of_rows(rows) if rows else _of_verdict(tx, verdict)
     round_ = Round(tx.policies.roles, demand.chains, storing.round_of(tx, found, rows).steps)
-    roles = dict.fromkeys((*round_.required, *(step.role for step in round_.pending)))
+    roles = dict.fromkeys((*round_.required, *round_.missing, *(step.role for step in round_.pending)))
     return {
         "quote_id": quote_id,
         "version": found.root.version,
@@ -158,7 +158,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
         demand.grounds[role],
         policy_hash=demand.policy_hash,
         now=tx.now,
-        makers=people.makers_of(found, tx.caller),
+        barred=people.barred_by(tx, people.makers_of(found, tx.caller), earlier.asked_at),
     )
     return Planned(role, earlier if answer.is_kept else None, answer.reason)
 
@@ -170,8 +170,20 @@ def _earlier(tx: Tx, found: Quote, role: str) -> Earlier | None:
     row = next((one for one in rows if (one.version, one.role) == (last, role) and one.status in GRANTED), None)
     if row is None:
         return None
-    grounds = keeping.load(row.grounds)
-    return Earlier(row.id, row.version, row.decided_by, row.policy_hash, row.holds_until, grounds)
+    given = row
+    while given.kept_from is not None:
+        given = next(one for one in rows if one.id == given.kept_from)
+    voters = tuple(vote.caller for vote in storing.votes(tx, [given.id])[given.id])
+    return Earlier(
+        id=row.id,
+        version=row.version,
+        voters=voters or (row.decided_by,),
+        asked_at=given.requested_at,
+        decided_by=row.decided_by,
+        policy_hash=row.policy_hash,
+        holds_until=row.holds_until,
+        grounds=keeping.load(row.grounds),
+    )
 
 
 def _add(tx: Tx, found: Quote, demand: Demand, planned: Planned, justification: str) -> dict[str, Any]:
@@ -237,8 +249,7 @@ def _answer(found: Quote, round_: Round, added: Sequence[dict[str, Any]]) -> App
 
 
 def _previewed(tx: Tx, found: Quote, demand: Demand, round_: Round, role: str) -> PreviewedStep:
-    makers = people.makers_of(found, tx.caller)
-    able = people.able(tx, role, makers)
+    able = people.able(tx, role, people.barred_by(tx, people.makers_of(found, tx.caller), tx.now))
     reasons = list(demand.violations.get(role, ()))
     step = round_.standing(role)
     if step is not None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from cpq.access import Role
 from cpq.approvals import announcing, people, storing
-from cpq.approvals.rounds import Round, StepStatus, read_quorum, votes_needed
+from cpq.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
 from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, bad_field, next_call
 from cpq.quotes import storing as quote_rows
@@ -25,7 +25,9 @@ Decision = Literal["approve", "reject"]
 def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> ApprovalDecided:
     """Approve or reject what the fingerprint shows. The first decision holds; a rejection ends the whole round."""
     row, found = _locked(tx, approval_id)
-    acted_as = capacity(tx, row, found)
+    votes = storing.votes(tx, [row.id])[row.id]
+    barred = _barred(tx, row, found)
+    acted = _capacity(tx, row, found, barred, votes)
     rows = storing.of_quote(tx, row.quote_id, row.version)
     round_ = storing.round_of(tx, found, rows)
     _require_pending(row, found, round_)
@@ -33,28 +35,31 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     _require_turn(row, round_)
     if decision == "reject" and not comment:
         raise bad_field("/comment", "Say why: a rejection needs a comment.")
-    votes = storing.votes(tx, [row.id])[row.id]
-    _require_first_vote(tx, row, votes)
-    storing.add_vote(tx, row, acted_as=acted_as, decision=decision, comment=comment)
+    _require_first_vote(tx, row, votes, acted.holder)
+    storing.add_vote(tx, row, **acted._asdict(), decision=decision, comment=comment)
+    holders = [vote.holder for vote in votes]
     if decision == "reject":
         _reject(tx, row, found, rows, comment or "")
-        return _decided(tx, row, acted_as, "rejected", given=len(votes), needed=_needed(tx, row, found))
-    needed = _needed(tx, row, found)
-    if len(votes) + 1 < needed:
-        return _decided(tx, row, acted_as, "pending", given=len(votes) + 1, needed=needed)
+        return _decided(tx, row, acted.acted_as, "rejected", *_tally(tx, row, barred, holders))
+    given, needed = _tally(tx, row, barred, [*holders, acted.holder])
+    if given < needed:
+        return _decided(tx, row, acted.acted_as, "pending", given, needed)
     storing.close(tx, row, StepStatus.APPROVED, decided_by=tx.caller, decided_at=tx.now, comment=comment)
     announcing.decided(tx, row, "approved")
     settle(tx, found, _with(round_, row.id, StepStatus.APPROVED))
-    return _decided(tx, row, acted_as, "approved", given=len(votes) + 1, needed=needed)
+    return _decided(tx, row, acted.acted_as, "approved", given, needed)
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
-    """Take a request back: for whoever made it, and for administrators."""
+    """Take a request back, also one that nobody answered in time: for whoever made it, and for administrators."""
     row, found = _locked(tx, approval_id)
     if tx.caller != row.requested_by and Role.ADMIN not in tx.roles:
         raise _denied()
     round_ = storing.round_of(tx, found, storing.of_quote(tx, row.quote_id, row.version))
-    _require_pending(row, found, round_)
+    if not _is_unanswered(row, found, round_):
+        _require_pending(row, found, round_)
+    elif row.status == "pending":
+        announcing.expired(tx, row)  # As a sweep would have told before.
     said = f"Withdrawn by {tx.caller}" + (f": {reason}" if reason else ".")
     storing.close(tx, row, StepStatus.WITHDRAWN, reason=said, decided_by=tx.caller, decided_at=tx.now)
     announcing.decided(tx, row, "withdrawn")
@@ -104,22 +109,31 @@ def _denied() -> CpqError:
     )
 
 
-def capacity(tx: Tx, row: AnyRow, found: Quote) -> str:
-    """As what the caller may decide a request; FORBIDDEN with the reason when not at all."""
+def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow]) -> people.Capacity:
+    """As what the caller may decide a request; CpqError with the reason when not, or not once more."""
+    acted = _capacity(tx, row, found, _barred(tx, row, found), votes)
+    _require_first_vote(tx, row, votes, acted.holder)
+    return acted
+
+
+def _barred(tx: Tx, row: AnyRow, found: Quote) -> frozenset[str]:
     of_version = found
     if found.root.version != row.version:
         of_version = quote_rows.load(tx, row.quote_id, version=row.version)
-    makers = people.makers_of(of_version, row.requested_by)
-    acted_as = people.capacity(tx, row, found, makers)
-    if acted_as is None:
+    return people.barred_by(tx, people.makers_of(of_version, row.requested_by), row.requested_at)
+
+
+def _capacity(tx: Tx, row: AnyRow, found: Quote, barred: frozenset[str], votes: Sequence[AnyRow]) -> people.Capacity:
+    acted = people.capacity(tx, row, found, barred, {vote.holder for vote in votes})
+    if acted is None:
         raise _denied()
-    if tx.caller in makers or people.is_tied(tx, makers, row.requested_at):
+    if tx.caller in barred:
         raise CpqError(
             Code.FORBIDDEN,
-            "Nobody decides what they asked for or made themselves, nor for somebody they share a role with.",
+            "Nobody decides what they asked for, made or changed themselves, nor for somebody they share a role with.",
             hint="Another person of the role has to decide.",
         )
-    return acted_as
+    return acted
 
 
 def _require_pending(row: AnyRow, found: Quote, round_: Round) -> None:
@@ -147,6 +161,13 @@ def _require_pending(row: AnyRow, found: Quote, round_: Round) -> None:
         if can_be_asked
         else next_call("approval_status", quote_id=found.id),
     )
+
+
+def _is_unanswered(row: AnyRow, found: Quote, round_: Round) -> bool:
+    """Whether the round waits for this request although its time is over. Rounds of older versions wait for nothing."""
+    is_open = found.status == "pending_approval" and found.root.version == row.version
+    status = next(step.status for step in round_.steps if step.id == row.id)
+    return is_open and status is StepStatus.EXPIRED and row.role in round_.unanswered
 
 
 def _moved_to(row: AnyRow, found: Quote) -> dict[str, object]:
@@ -206,12 +227,15 @@ def _require_turn(row: AnyRow, round_: Round) -> None:
         )
 
 
-def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow]) -> None:
-    own = next((vote for vote in votes if vote.caller == tx.caller), None)
+def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow], holder: str) -> None:
+    """One word for each holder of the role, whether they say it themselves or lent the role to somebody who does."""
+    own = next((vote for vote in votes if tx.caller == vote.caller or holder == vote.holder), None)
     if own is not None:
+        who = "You have" if own.caller == tx.caller else f"{own.caller} has"
+        whom = "" if own.caller == tx.caller else f" for {holder}"
         raise CpqError(
             Code.CONFLICT,
-            "You have approved it already; others of the role have to approve, too.",
+            f"{who} approved it{whom} already; others of the role have to approve, too.",
             field="/approval_id",
             decided_by=own.caller,
             decided_at=own.at,
@@ -219,9 +243,11 @@ def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow]) -> None:
         )
 
 
-def _needed(tx: Tx, row: AnyRow, found: Quote) -> int:
-    makers = people.makers_of(found, row.requested_by)
-    return votes_needed(read_quorum(row.quorum), len(people.able(tx, row.role, makers)))
+def _tally(tx: Tx, row: AnyRow, barred: frozenset[str], holders: Sequence[str]) -> tuple[int, int]:
+    """How many approvals there are, and how many it takes."""
+    quorum, able = read_quorum(row.quorum), people.able(tx, row.role, barred)
+    names = [f"{people.HUMAN}{name}" for name in able]
+    return votes_given(quorum, holders, names), votes_needed(quorum, len(names))
 
 
 def _reject(tx: Tx, row: AnyRow, found: Quote, rows: Sequence[AnyRow], comment: str) -> None:
@@ -240,7 +266,7 @@ def _with(round_: Round, step_id: str, status: StepStatus) -> Round:
     return round_.with_step(replace(step, status=status))
 
 
-def _decided(tx: Tx, row: AnyRow, acted_as: str, status: str, *, given: int, needed: int) -> ApprovalDecided:
+def _decided(tx: Tx, row: AnyRow, acted_as: str, status: str, given: int, needed: int) -> ApprovalDecided:
     quote_status = quote_rows.load(tx, row.quote_id).status
     return {
         "approval_id": row.id,

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from cpq.money import plain
-from cpq.policy.deciding import FactRead, FactValue, Safe, Violation, is_no_worse
+from cpq.policy.deciding import Each, FactRead, FactValue, LinesPast, Safe, Violation, is_each, is_no_worse, worse_lines
 from cpq.policy.model import Roles
 
 Grounds = Mapping[str, tuple[FactRead, ...]]
@@ -22,6 +22,10 @@ class Earlier:
 
     id: str
     version: int
+    voters: tuple[str, ...]
+    """All who gave it, in their order, on whichever version that was."""
+    asked_at: datetime
+    """When they were asked."""
     decided_by: str
     policy_hash: str
     holds_until: datetime
@@ -48,17 +52,17 @@ def still_stands(
     *,
     policy_hash: str,
     now: datetime,
-    makers: Collection[str],
+    barred: Collection[str],
 ) -> Answer:
-    """Whether `earlier` covers a version that gives these grounds and was made by these people."""
+    """Whether `earlier` covers a version that gives these grounds; `barred` are those who could not decide on it."""
     if not roles.keep.get(role, True):
         return Answer(False, f"Asked again: {role} looks at every version.")
     if earlier.policy_hash != policy_hash:
         return Answer(False, f"Asked again: the policies have changed since version {earlier.version}.")
     if earlier.holds_until <= now:
         return Answer(False, f"Asked again: version {earlier.version}, which was approved, is no longer valid.")
-    if earlier.decided_by in makers:
-        return Answer(False, f"Asked again: {earlier.decided_by}, who approved before, had a hand in this version.")
+    if given := next((voter for voter in earlier.voters if voter in barred), None):
+        return Answer(False, f"Asked again: {given}, who approved before, had a hand in this version.")
     for policy_id, reads in grounds.items():
         if policy_id not in earlier.grounds:
             return Answer(False, f"Asked again: {policy_id} did not speak of version {earlier.version}.")
@@ -72,36 +76,54 @@ def still_stands(
 def dump(grounds: Grounds) -> list[dict[str, Any]]:
     """For storing; values keep their kinds."""
     return [
-        {"policy_id": id_, "reads": [[read.name, _dump_value(read.value), read.safe.value] for read in reads]}
+        {
+            "policy_id": id_,
+            "reads": [[read.name, _dump_value(read.value), read.safe.value, read.is_secret] for read in reads],
+        }
         for id_, reads in grounds.items()
     ]
 
 
 def load(stored: Sequence[Mapping[str, Any]]) -> Grounds:
     return {
-        part["policy_id"]: tuple(FactRead(name, _load_value(value), Safe(safe)) for name, value, safe in part["reads"])
+        part["policy_id"]: tuple(
+            FactRead(name, _load_value(value), Safe(safe), *more) for name, value, safe, *more in part["reads"]
+        )
         for part in stored
     }
 
 
 def _dump_value(value: FactValue) -> Any:
     """Numbers are written as text, so that 5 does not come back as another kind of number than 5.5."""
-    if isinstance(value, tuple):
-        return {"each": [[id_, _dump_value(part)] for id_, part in value]}
+    if isinstance(value, LinesPast):
+        return {"past": _dump_each(value.values)}
+    if is_each(value):
+        return {"each": _dump_each(value)}
     if isinstance(value, frozenset):
         return {"set": sorted(value)}
     return {"number": str(value)} if isinstance(value, Decimal) else value
 
 
+def _dump_each(values: Each) -> list[Any]:
+    return [[id_, _dump_value(part)] for id_, part in values]
+
+
 def _load_value(stored: Any) -> Any:
     if not isinstance(stored, Mapping):
         return stored
+    if "past" in stored:
+        return LinesPast(_load_value({"each": stored["past"]}))
     if "each" in stored:
         return tuple((id_, _load_value(part)) for id_, part in stored["each"])
     return frozenset(stored["set"]) if "set" in stored else Decimal(stored["number"])
 
 
 def _moved(before: FactRead | None, after: FactRead) -> str:
+    """What happened to a fact. The sentence is stored and shown to all, so of a secret it says no number."""
+    if before is not None and isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
+        return f"{after.name} got worse at {', '.join(worse_lines(before, after))}"
+    if after.is_secret:
+        return f"{after.name} got worse"
     if before is None or not all(_is_told(read.value) for read in (before, after)):
         return f"{after.name} changed"
     return f"{after.name} went from {_told(before.value)} to {_told(after.value)}"

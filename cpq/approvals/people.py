@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -21,40 +21,49 @@ WINDOW_DAYS_MAX = 366
 
 
 def makers_of(found: Quote, requested_by: str) -> frozenset[str]:
-    """Those whose own the request is: who asked, and who made the quote and this version of it."""
-    return frozenset({requested_by, found.root.created_by, found.version.created_by})
+    """Those whose own the request is: who asked, who made the quote and this version of it, and whoever changed it."""
+    version = found.version
+    return frozenset({requested_by, found.root.created_by, version.created_by, *version.edited_by})
 
 
-def able(tx: Tx, role: str, makers: frozenset[str]) -> list[str]:
-    """The people of a role who could decide something that these have made."""
-    return [name for name in access.holders(tx, role) if f"{HUMAN}{name}" not in makers]
+def barred_by(tx: Tx, makers: frozenset[str], since: datetime) -> frozenset[str]:
+    """Who cannot decide what these have made: they themselves, and whoever has lent one of them a role, or borrowed
+    one from them, since then: one would decide for the other."""
+    names = [maker.removeprefix(HUMAN) for maker in makers if maker.startswith(HUMAN)]
+    at_work = (delegation.c.starts_at <= tx.now) & (delegation.c.ends_at > since)
+    shared = delegation.c.from_name.in_(names) | delegation.c.to_name.in_(names)
+    query = sa.select(delegation.c.from_name, delegation.c.to_name)
+    pairs = tx.connection.execute(query.where(delegation.c.tenant_id == tx.tenant_id, at_work, shared))
+    return makers | {f"{HUMAN}{name}" for pair in pairs for name in pair}
 
 
-def capacity(tx: Tx, row: AnyRow, found: Quote, makers: frozenset[str]) -> str | None:
-    """As what the caller may decide a request; None when not at all."""
+def able(tx: Tx, role: str, barred: frozenset[str]) -> list[str]:
+    """The people of a role who could decide."""
+    return [name for name in access.holders(tx, role) if f"{HUMAN}{name}" not in barred]
+
+
+class Capacity(NamedTuple):
+    """As what somebody decides, and whose word it is: their own, or the lender's of a role that was lent to them."""
+
+    acted_as: str
+    holder: str
+
+
+def capacity(
+    tx: Tx, row: AnyRow, found: Quote, barred: frozenset[str], spoken: Collection[str] = ()
+) -> Capacity | None:
+    """As what the caller may decide a request; None when not at all. Of several lenders one who has not `spoken`."""
     if not tx.caller.startswith(HUMAN):
         return None
     if row.role in tx.roles:
-        return str(row.role)
+        return Capacity(str(row.role), tx.caller)
     if row.escalates_to in tx.roles and row.escalates_at <= tx.now:
-        return f"{row.escalates_to}, to whom {row.role} was escalated"
+        return Capacity(f"{row.escalates_to}, to whom {row.role} was escalated", tx.caller)
     backup = tx.policies.roles.backup.get(row.role)
-    if backup in tx.roles and not able(tx, row.role, makers):
-        return f"{backup}, in place of {row.role}"
-    lender = _lender(tx, row.role, found, makers)
-    return None if lender is None else f"{row.role}, lent by {HUMAN}{lender}"
-
-
-def is_tied(tx: Tx, makers: frozenset[str], since: datetime) -> bool:
-    """Whether the caller and a maker have lent each other a role since then: one would decide for the other."""
-    own = tx.caller.removeprefix(HUMAN)
-    others = [maker.removeprefix(HUMAN) for maker in makers if maker.startswith(HUMAN)]
-    lent = (delegation.c.from_name == own) & delegation.c.to_name.in_(others)
-    borrowed = (delegation.c.to_name == own) & delegation.c.from_name.in_(others)
-    at_work = (delegation.c.starts_at <= tx.now) & (delegation.c.ends_at > since)
-    mine = delegation.c.tenant_id == tx.tenant_id
-    found = sa.select(delegation.c.id).where(mine, at_work, lent | borrowed).limit(1)
-    return tx.connection.scalar(found) is not None
+    if backup in tx.roles and not able(tx, row.role, barred):
+        return Capacity(f"{backup}, in place of {row.role}", tx.caller)
+    lenders = sorted(_lenders(tx, row.role, found, barred), key=lambda name: name in spoken)
+    return Capacity(f"{row.role}, lent by {lenders[0]}", lenders[0]) if lenders else None
 
 
 def delegate(
@@ -144,8 +153,8 @@ def require_role(tx: Tx, role: str, field: str) -> None:
         )
 
 
-def _lender(tx: Tx, role: str, found: Quote, makers: frozenset[str]) -> str | None:
-    """Somebody who has lent the caller the role for this quote, still holds it, and has no hand in the request."""
+def _lenders(tx: Tx, role: str, found: Quote, barred: frozenset[str]) -> list[str]:
+    """Who has lent the caller the role for this quote, still holds it, and has no hand in the request; in order."""
     of_quote = delegation.c.quote_id.is_(None) | (delegation.c.quote_id == found.id)
     of_account = delegation.c.account_id.is_(None) | (delegation.c.account_id == found.root.account_id)
     names = tx.connection.scalars(
@@ -161,8 +170,8 @@ def _lender(tx: Tx, role: str, found: Quote, makers: frozenset[str]) -> str | No
         )
         .order_by(delegation.c.from_name)
     ).all()
-    still_able = able(tx, role, makers) if names else []
-    return next((name for name in names if name in still_able), None)
+    still_able = able(tx, role, barred) if names else []
+    return [f"{HUMAN}{name}" for name in dict.fromkeys(names) if name in still_able]
 
 
 def _require_window(tx: Tx, starts_at: datetime, ends_at: datetime) -> None:

@@ -22,7 +22,7 @@ from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.quotes import storing as quote_rows
 from cpq.reviews import Opening, Queue, QueueItem
 from cpq.schema import account, approval, delegation, quote, quote_line, quote_version
-from cpq.text import digest
+from cpq.text import canonical_json, digest
 from cpq.views import amount, pagination
 
 Scope = Literal["mine", "lent", "all"]
@@ -95,11 +95,9 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
     for step in round_.pending:
         row, why_not, acts_as = by_id[step.id], None, None
         try:
-            acts_as = deciding.capacity(tx, row, found)
+            acts_as = deciding.capacity(tx, row, found, voted[step.id]).acted_as
         except CpqError as error:
             why_not = error.message
-        if any(vote.caller == tx.caller for vote in voted[step.id]):
-            acts_as, why_not = None, "You have approved it; others of the role have to approve, too."
         result.append(
             {
                 "approval_id": row.id,
@@ -152,7 +150,8 @@ def _conditions(tx: Tx, loans: Sequence[Loan]) -> tuple[Condition, Condition]:
 
 
 def _is_made_by(caller: str) -> Condition:
-    return sa.or_(*(maker == caller for maker in _MAKERS))
+    edited_by = sa.type_coerce(quote_version.c.edited_by, sa.Text)
+    return sa.or_(*(maker == caller for maker in _MAKERS), edited_by.contains(canonical_json(caller), autoescape=True))
 
 
 _MAKERS = (approval.c.requested_by, quote.c.created_by, quote_version.c.created_by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -67,13 +67,27 @@ class Round:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The roles that the policies ask for and that nobody has asked, or whose time ran out."""
-        return tuple(role for role in self.ungranted if not self._has(role, (StepStatus.PENDING,)))
+        """The roles that have to be asked: those of the policies whom nobody has asked, and whose time ran out."""
+        unasked = tuple(role for role in self.ungranted if not self._has(role, (StepStatus.PENDING,)))
+        return (*unasked, *self.unanswered)
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """The roles beyond the policies that were asked and let their time run out: silence is no answer.
+
+        They are asked again, or the request is withdrawn.
+        """
+        last = {step.role: step.status for step in self.steps}
+        return tuple(
+            role
+            for role, status in last.items()
+            if status is StepStatus.EXPIRED and role not in self.required and not self._has(role, GRANTED)
+        )
 
     @property
     def is_settled(self) -> bool:
-        """Nothing is open or refused, and everybody whom the policies ask for has approved."""
-        return not (self.is_rejected or self.pending or self.ungranted)
+        """Nothing is open, unanswered or refused, and everybody whom the policies ask for has approved."""
+        return not (self.is_rejected or self.pending or self.ungranted or self.unanswered)
 
     @property
     def is_approved(self) -> bool:
@@ -123,6 +137,15 @@ def votes_needed(quorum: Quorum, people: int) -> int:
     if quorum == "all":
         return max(1, people)
     return people // 2 + 1 if quorum == "majority" else quorum
+
+
+def votes_given(quorum: Quorum, holders: Collection[str], able: Collection[str]) -> int:
+    """How many approvals count: one for each holder of the role, given by themselves or by whom they lent it to.
+
+    Where all have to approve, nobody else's word makes up for theirs.
+    """
+    counted = set(holders)
+    return len(counted.intersection(able) if quorum == "all" and able else counted)
 
 
 def read_quorum(text: str) -> Quorum:

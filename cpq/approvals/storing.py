@@ -48,16 +48,13 @@ def live(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
 
 def overdue(tx: Tx, limit: int) -> list[str]:
     """Quotes with a request that is stored as pending and is not any more, or that has to be passed on."""
-    joined = (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
-    is_due = (
-        (approval.c.expires_at <= tx.now)
-        | (quote.c.version != approval.c.version)
-        | (quote.c.status != "pending_approval")
-        | (approval.c.escalated_at.is_(None) & (approval.c.escalates_at <= tx.now))
-    )
-    query = sa.select(approval.c.quote_id).join(quote, joined).distinct()
-    mine = (approval.c.tenant_id == tx.tenant_id, approval.c.status == "pending", is_due)
-    return list(tx.connection.scalars(query.where(*mine).order_by(approval.c.quote_id).limit(limit)))
+    query = _overdue(tx, approval.c.quote_id).where(approval.c.tenant_id == tx.tenant_id)
+    return list(tx.connection.scalars(query.order_by(approval.c.quote_id).limit(limit)))
+
+
+def tenants_overdue(tx: Tx) -> list[str]:
+    """The tenants that have such quotes."""
+    return sorted(tx.connection.scalars(_overdue(tx, approval.c.tenant_id)))
 
 
 def add(tx: Tx, row: Mapping[str, Any]) -> None:
@@ -65,8 +62,9 @@ def add(tx: Tx, row: Mapping[str, Any]) -> None:
 
 
 def close(tx: Tx, row: AnyRow, status: StepStatus, **changes: Any) -> None:
-    """End a pending request; CONFLICT when somebody, or its time, has ended it in the meantime."""
-    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id) & (approval.c.status == "pending")
+    """End a request that is open, or that ended without an answer; CONFLICT when somebody has ended it meanwhile."""
+    assert row.status in ("pending", "expired"), "what was answered stays as it is"
+    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id) & (approval.c.status == row.status)
     done = tx.connection.execute(sa.update(approval).where(mine).values(status=status.value, **changes))
     if done.rowcount != 1:
         raise CpqError(
@@ -91,8 +89,14 @@ def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[AnyRow]]:
     return found
 
 
-def add_vote(tx: Tx, row: AnyRow, *, acted_as: str, decision: str, comment: str | None) -> None:
-    values = {"approval_id": row.id, "caller": tx.caller, "acted_as": acted_as, "decision": decision}
+def add_vote(tx: Tx, row: AnyRow, *, acted_as: str, holder: str, decision: str, comment: str | None) -> None:
+    values = {
+        "approval_id": row.id,
+        "caller": tx.caller,
+        "acted_as": acted_as,
+        "holder": holder,
+        "decision": decision,
+    }
     tx.connection.execute(sa.insert(approval_vote).values(tenant_id=tx.tenant_id, **values, comment=comment, at=tx.now))
 
 
@@ -106,6 +110,17 @@ def round_of(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Round:
 
 def step_of(row: AnyRow) -> Step:
     return Step(row.id, row.role, StepStatus(row.status), row.expires_at)
+
+
+def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
+    joined = (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
+    is_due = (
+        (approval.c.expires_at <= tx.now)
+        | (quote.c.version != approval.c.version)
+        | (quote.c.status != "pending_approval")
+        | (approval.c.escalated_at.is_(None) & (approval.c.escalates_at <= tx.now))
+    )
+    return sa.select(column).join_from(approval, quote, joined).where(approval.c.status == "pending", is_due).distinct()
 
 
 def _all(tx: Tx) -> sa.Select[*tuple[Any, ...]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cpq.access import ENGINE, Permission
 from cpq.app import App, Command
 from cpq.approvals import announcing, storing
-from cpq.approvals.deciding import settle
 from cpq.approvals.rounds import StepStatus
 from cpq.db import AnyRow, Tx
 from cpq.quotes import storing as quote_rows
@@ -24,13 +25,18 @@ def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
 
 
 def sweep_if_due(app: App) -> bool:
-    """Sweep when there is something to sweep: a look costs nothing, a write would be on record every minute."""
-    call = app.new_call(ENGINE)
-    found = app.look(call, lambda tx: {"due": len(storing.overdue(tx, 1))})
-    if not found["due"]:
-        return False
-    app.write(call, Command("approvals_sweep", Permission.ADMINISTER), lambda tx: dict(sweep(tx)))
-    return True
+    """Sweep when there is something to sweep, to the end and for every tenant; how often does not matter.
+
+    A look costs nothing, a write would be on record every minute.
+    """
+    tenants = app.look(app.new_call(ENGINE), lambda tx: {"tenants": storing.tenants_overdue(tx)})["tenants"]
+    command = Command("approvals_sweep", Permission.ADMINISTER)
+    for tenant_id in tenants:
+        has_more = True
+        while has_more:
+            call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+            has_more = bool(app.write(call, command, lambda tx: dict(sweep(tx))).answer["has_more"])
+    return bool(tenants)
 
 
 def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
@@ -39,11 +45,7 @@ def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
     done = [
         _end(tx, row, is_live=found.status == "pending_approval" and row.version == found.root.version) for row in rows
     ]
-    ended = [word for word in done if word]
-    if "expired" in ended:
-        current = storing.of_quote(tx, quote_id, found.root.version)
-        settle(tx, found, storing.round_of(tx, found, current))
-    return ended
+    return [word for word in done if word]
 
 
 def _end(tx: Tx, row: AnyRow, *, is_live: bool) -> str | None:

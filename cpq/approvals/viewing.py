@@ -49,11 +49,15 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
 
 
 def pending(tx: Tx, *, role: str | None, limit: int) -> PendingApprovals:
-    """Requests that wait for a decision, oldest first; those whose turn has not come are among them."""
+    """Requests that wait for a decision, oldest first; those whose turn has not come are among them.
+
+    Of a role: what it is asked, and what was escalated to it.
+    """
     query = storing.live(tx)
     if role is not None:
         people.require_role(tx, role, "/approver_role")
-        query = query.where(approval.c.role == role)
+        escalated = (approval.c.escalates_to == role) & (approval.c.escalates_at <= tx.now)
+        query = query.where((approval.c.role == role) | escalated)
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0
     chosen = query.order_by(approval.c.requested_at, approval.c.id).limit(limit)
     rows = tx.connection.execute(chosen).all()
@@ -122,6 +126,8 @@ def pending_item(tx: Tx, row: AnyRow, rows: Sequence[AnyRow]) -> PendingApproval
         "currency": row.currency,
         "approver_role": row.role,
         "waits_for": round_.waits_for(row.role),
+        "escalates_to": row.escalates_to,
+        "is_escalated": _is_escalated(tx, row),
         "requested_by": row.requested_by,
         "justification": row.justification,
         "requested_at": row.requested_at,
@@ -135,9 +141,12 @@ def _records(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> list[ApprovalRecor
     return [_record(tx, found, row, votes[row.id]) for row in rows]
 
 
+def _is_escalated(tx: Tx, row: AnyRow) -> bool:
+    return row.escalates_at is not None and row.escalates_at <= tx.now
+
+
 def _record(tx: Tx, found: Quote, row: AnyRow, votes: Sequence[AnyRow]) -> ApprovalRecord:
     is_live = found.status == "pending_approval" and found.root.version == row.version
-    is_escalated = row.escalates_at is not None and row.escalates_at <= tx.now
     return {
         "approval_id": row.id,
         "quote_id": row.quote_id,
@@ -155,7 +164,7 @@ def _record(tx: Tx, found: Quote, row: AnyRow, votes: Sequence[AnyRow]) -> Appro
         "expires_at": row.expires_at,
         "escalates_to": row.escalates_to,
         "escalates_at": row.escalates_at,
-        "is_escalated": is_escalated,
+        "is_escalated": _is_escalated(tx, row),
         "kept_from": row.kept_from,
         "decided_by": row.decided_by,
         "decided_at": row.decided_at,

@@ -104,6 +104,18 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
             return Facts(buyer, found)
 
 
+def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
+    """Everything inside a bundle, each product once, the outer ones first; nothing for what is no bundle."""
+    parts: dict[str, ProductFacts] = {}
+    boxes = [product]
+    for box in boxes:
+        for id_ in box.parts:
+            if id_ in products and id_ != product.id and id_ not in parts:
+                parts[id_] = products[id_]
+                boxes.append(products[id_])
+    return list(parts.values())
+
+
 def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
     """In which currencies the products have a price at all, for the message that one is missing."""
     found: dict[str, list[str]] = {}

@@ -17,6 +17,7 @@ import click
 import sqlalchemy as sa
 
 from cpq import __version__
+from cpq.access import DECIDERS
 from cpq.app import App
 from cpq.catalog import exporting
 from cpq.cli import engine
@@ -147,7 +148,7 @@ def _check_policies(settings: Settings) -> Finding:
     if not folder.is_dir():
         return Finding("policies", State.PROBLEM, f"there is no folder {folder}", "correct CPQ_POLICIES_DIR")
     try:
-        policies = load(folder)
+        policies = load(folder, DECIDERS)
     except CpqError as error:
         to_do = "correct it; a server that runs keeps the last good ones, a new one does not start"
         return Finding("policies", State.PROBLEM, f"in {folder}: {error.message}", to_do)

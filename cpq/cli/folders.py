@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cpq.access import DECIDERS
 from cpq.cli import engine
 from cpq.cli.options import Options
 from cpq.config import shipped
@@ -25,7 +26,7 @@ def chosen(options: Options, given: Path | None) -> Path:
 
 def loaded(folder: Path) -> PolicySet:
     with naming(folder):
-        return load(folder)
+        return load(folder, DECIDERS)
 
 
 @contextmanager

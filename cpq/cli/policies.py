@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cpq.access import DECIDERS
 from cpq.cli.folders import FOLDER, chosen, loaded, naming
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table, visible
@@ -59,7 +60,7 @@ def check(options: Options, folder: Path | None) -> int:
     where = chosen(options, folder)
     try:
         with naming(where):
-            policies, cases = load_with_cases(where)
+            policies, cases = load_with_cases(where, DECIDERS)
     except CpqError as error:
         if "problems" not in error.details:
             raise
@@ -86,7 +87,7 @@ def test(options: Options, folder: Path | None, verbose: bool) -> int:
     """
     where = chosen(options, folder)
     with naming(where):
-        results = run_tests(where)
+        results = run_tests(where, DECIDERS)
     failed = [result for result in results if not result.is_passed]
     if options.as_json:
         cases = [{**result._asdict(), "passed": result.is_passed} for result in results]

@@ -46,7 +46,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, may_send: Callabl
         if not may_send():
             return Answer(None, "it took too long to connect")
         return _exchange(connection, target, headers, body)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, UnicodeError) as error:  # The last of a host that cannot be looked up.
         return Answer(None, _reason(error))
     finally:
         connection.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, get_args
@@ -19,7 +19,6 @@ from cpq.policy.defining import with_definitions
 from cpq.policy.document import Document, Path, Problem, UnreadableError, read_document
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.policy.language import (
-    Declared,
     ExpressionError,
     Scope,
     canonical,
@@ -42,7 +41,19 @@ from cpq.policy.model import (
     Step,
     Terms,
 )
-from cpq.policy.nodes import MIRRORED, Comparison, Fact, Fold, Junction, Kind, Literal, Node, children, facts_in
+from cpq.policy.nodes import (
+    MIRRORED,
+    Comparison,
+    Declared,
+    Fact,
+    Fold,
+    Junction,
+    Kind,
+    Literal,
+    Node,
+    children,
+    facts_in,
+)
 from cpq.policy.shapes import (
     FILES,
     ApprovalsShape,
@@ -77,12 +88,15 @@ class File:
         return section, self.kept[section][index]
 
 
-def build(texts: Mapping[str, str]) -> PolicySet:
-    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem there is."""
+def build(texts: Mapping[str, str], deciders: Collection[str] | None = None) -> PolicySet:
+    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem there is.
+
+    `deciders` are the roles by which somebody can decide, so that no approval is asked of a role nobody can hold.
+    """
     strange = sorted(texts.keys() - FILES.keys())
     problems = [Problem(file, 1, 1, f"{file} is not a policy file", tuple(nearest(file, FILES))) for file in strange]
     files = {file: found for file in FILES if (found := _read_file(file, texts.get(file), problems)) is not None}
-    policies = _Assembly(files, problems).policies() if files.keys() == FILES.keys() else None
+    policies = _Assembly(files, problems).policies(deciders) if files.keys() == FILES.keys() else None
     if problems or policies is None:
         raise invalid(problems)
     return policies
@@ -185,12 +199,12 @@ class _Assembly:
         assert isinstance(approvals, ApprovalsShape)
         self._terms = terms
         self._roles = _roles(approvals.roles)
-        attributes = {name: Declared(Kind(part.type), part.absent) for name, part in terms.attributes.items()}
+        attributes = _attributes(terms)
         self._after = Scope(_declared(QUOTE_FACTS), _declared(LINE_FACTS), attributes)
         early = [{name: fact for name, fact in facts.items() if fact.is_before_pricing} for facts in _ALL_FACTS]
         self._before = Scope(_declared(early[0]), _declared(early[1]), attributes, has_line=True, has_lines=False)
 
-    def policies(self) -> PolicySet:
+    def policies(self, deciders: Collection[str] | None) -> PolicySet:
         guards = [self._files[file] for file in GUARDS]
         self._after = with_definitions(self._after, map(_definitions, guards), self._problems)
         pricing_file = self._files["pricing.yaml"]
@@ -200,7 +214,7 @@ class _Assembly:
         pricing = self._pricing(pricing_file)
         tax = self._tax(self._files["tax.yaml"])
         self._problems += checking.problems(rules, ladders, pricing, self._roles)
-        self._problems += checking.role_problems(self._files["approvals.yaml"].document, self._roles)
+        self._problems += checking.role_problems(self._files["approvals.yaml"].document, self._roles, deciders)
         return PolicySet(
             rules=tuple(sorted((placed.item for placed in rules), key=lambda rule: rule.order)),
             ladders=tuple(sorted((placed.item for placed in ladders), key=lambda ladder: ladder.order)),
@@ -340,8 +354,12 @@ def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:
     return file.document, file.shape.define
 
 
+def _attributes(shape: TermsShape) -> dict[str, Declared]:
+    return {name: Declared(Kind(part.type), part.absent) for name, part in shape.attributes.items()}
+
+
 def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
-    return {name: Declared(fact.kind) for name, fact in facts.items()}
+    return {name: Declared(fact.kind, words=fact.words) for name, fact in facts.items()}
 
 
 def _expression(text: str, node: Node) -> Expression:
@@ -409,6 +427,7 @@ def _terms(shape: TermsShape) -> Terms:
         approval_expiry_hours=shape.approval_expiry_hours,
         currency=shape.currency,
         rates={**shape.rates, shape.currency: Decimal(1)},
+        attributes=_attributes(shape),
     )
 
 

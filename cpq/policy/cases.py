@@ -14,7 +14,7 @@ from cpq.errors import CpqError, nearest
 from cpq.policy.building import File, invalid, read_shape
 from cpq.policy.deciding import Violation, evaluate
 from cpq.policy.document import Path, Problem, UnreadableError, read_document
-from cpq.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs
+from cpq.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.policy.model import PolicySet
 from cpq.policy.nodes import Value
 from cpq.policy.shapes import Id, Name, Number, Severity, Shape, Word, Zone
@@ -140,31 +140,48 @@ def _prepared(file: File, policies: PolicySet, problems: list[Problem]) -> Itera
 
 
 def _quote(file: File, path: Path, given: Mapping[str, Any], problems: list[Problem]) -> QuoteFacts:
-    lines = given.get("lines", [{}])
-    if not isinstance(lines, list) or not all(isinstance(line, Mapping) for line in lines):
-        problems.append(file.document.problem((*path, "lines"), "lines is a list of mappings"))
-        lines = []
     checked = [
         LineFacts(
             **{
                 **PLAIN_LINE,
                 "line_id": str(number),
                 **_checked(file, (*path, "lines", number - 1), line, LineFacts, problems),
+                "parts": _parts(file, (*path, "lines", number - 1), line, problems),
             }
         )
-        for number, line in enumerate(lines, 1)
+        for number, line in enumerate(_mappings(file, path, given, "lines", problems, [{}]), 1)
     ]
     rest = {name: value for name, value in given.items() if name != "lines"}
     return QuoteFacts(**{**PLAIN_QUOTE, **_checked(file, path, rest, QuoteFacts, problems), "lines": tuple(checked)})
+
+
+def _parts(file: File, path: Path, line: Mapping[str, Any], problems: list[Problem]) -> tuple[Part, ...]:
+    """What is inside a bundle, each of a name of its own unless the case gives one."""
+    return tuple(
+        Part(**{"product_id": str(number), **_checked(file, (*path, "parts", number - 1), part, Part, problems)})
+        for number, part in enumerate(_mappings(file, path, line, "parts", problems, []), 1)
+    )
+
+
+def _mappings(
+    file: File, path: Path, given: Mapping[str, Any], name: str, problems: list[Problem], default: list[Any]
+) -> list[Any]:
+    found = given.get(name, default)
+    if isinstance(found, list) and all(isinstance(part, Mapping) for part in found):
+        return found
+    problems.append(file.document.problem((*path, name), f"{name} is a list of mappings"))
+    return []
 
 
 def _checked(
     file: File, path: Path, given: Mapping[str, Any], kind: type[Any], problems: list[Problem]
 ) -> dict[str, Any]:
     """The given facts, each of a known name and of the type its default has; the others are problems."""
-    known = {part.name: part for part in fields(kind) if part.name != "lines"}
+    known = {part.name: part for part in fields(kind) if part.name not in ("lines", "parts")}
     checked = {}
     for name, value in given.items():
+        if name == "parts" and issubclass(kind, LineFacts):
+            continue  # Read for themselves.
         if name not in known:
             message = f"{name} is not a fact that a case can give"
             problems.append(file.document.problem_at_name((*path, name), message, nearest(name, known)))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Generic, TypeVar
+from itertools import chain, pairwise
+from typing import Generic, NamedTuple, TypeVar
 
 from cpq.errors import nearest
 from cpq.policy.document import Document, Path, Problem
 from cpq.policy.model import Ladder, Outcome, PricingRule, Roles, Rule
 from cpq.policy.nodes import Node, facts_in
-from cpq.policy.regions import Range, Region, Words, implies, is_never, key, limits, region
+from cpq.policy.regions import Box, Range, Region, both, is_inside, is_never, key, limits, region, within, worst
 from cpq.policy.shapes import LadderShape, Severity
 
 Item = TypeVar("Item")
+
+WALL_CHECKS_MAX = 200_000
+"""Comparisons with what is blocked, a fraction of a second; beyond it nothing is called unreachable for that reason."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def problems(
     yield from _repeated_ids(rules, ladders, pricing)
     regions = [(placed, region(placed.item.when.node)) for placed in rules]
     yield from _dead_rules(rules, pricing)
-    yield from _behind_a_block(regions)
+    yield from _behind_a_block([*_rule_reaches(regions), *chain.from_iterable(map(_ladder_reaches, ladders))])
     yield from _guard_contradictions(regions, roles)
     yield from _pricing_contradictions(pricing)
     for ladder in ladders:
@@ -53,8 +56,16 @@ def problems(
         yield from _falling_authority(ladder, roles)
 
 
-def role_problems(document: Document, roles: Roles) -> Iterator[Problem]:
-    """What approvals.yaml says of its roles names its own roles, and no decision goes to less authority."""
+def role_problems(document: Document, roles: Roles, deciders: Collection[str] | None) -> Iterator[Problem]:
+    """What approvals.yaml says of its roles names its own roles, and no decision goes to less authority.
+
+    Where it is known who may decide at all, a role that nobody can decide by is no role to ask.
+    """
+    for section in ("commercial", "orthogonal") if deciders is not None else ():
+        for number, role in enumerate(getattr(roles, section)):
+            if role not in (deciders or ()):
+                message = f"nobody can decide as {role}: it is no role that decides"
+                yield document.problem(("roles", section, number), message, nearest(role, sorted(deciders or ())))
     named = [
         (section, role) for section in ("quorum", "backup", "escalate_to", "keep") for role in getattr(roles, section)
     ]
@@ -124,23 +135,74 @@ def _dead_rules(rules: Sequence[Placed[Rule]], pricing: Sequence[Placed[PricingR
             yield document.problem((*path, "when"), "unreachable: this condition can never be true")
 
 
-def _behind_a_block(regions: Sequence[tuple[Placed[Rule], Region]]) -> Iterator[Problem]:
-    """A rule that asks for approval only where another one blocks is never of use."""
-    blocks: dict[Node, list[tuple[Range | Words, Placed[Rule]]]] = defaultdict(list)
+class _Reach(NamedTuple):
+    """Where a rule, or a step of a ladder, speaks; and, of one that blocks, from where on nothing else matters."""
+
+    id: str
+    placed: Placed[Rule] | Placed[Ladder]
+    inside: tuple[str | int, ...]
+    found: Region
+    wall: Region
+
+    @property
+    def place(self) -> str:
+        """Of the rule, or of the step."""
+        found = self.placed.problem("", *(self.inside if len(self.inside) > 1 else ()))
+        return f"{found.file}, line {found.line}"
+
+
+def _rule_reaches(regions: Sequence[tuple[Placed[Rule], Region]]) -> Iterator[_Reach]:
     for placed, found in regions:
-        for box in found if placed.item.outcome.severity is Severity.BLOCK else ():
-            for node, domain in box.items() if len(box) == 1 else ():
-                if not any(domain.is_within(wider) for wider, _ in blocks[node]):  # type: ignore[arg-type] # One fact, one kind.
-                    blocks[node].append((domain, placed))
-    for placed, found in regions:
-        if placed.item.outcome.severity is Severity.BLOCK or not found:
-            continue
-        walls = [(node, wall) for node in found[0] for wall in blocks.get(node, ())]
-        for node, (domain, blocker) in walls:
-            if implies(found, ({node: domain},)):
-                message = f"unreachable: every quote it speaks of is blocked by {blocker.item.id} ({blocker.place})"
-                yield placed.problem(message, "when")
-                break
+        is_block = placed.item.outcome.severity is Severity.BLOCK
+        yield _Reach(placed.item.id, placed, ("when",), found, found if is_block else ())
+
+
+def _ladder_reaches(placed: Placed[Ladder]) -> Iterator[_Reach]:
+    """A step speaks up to the next one; what one blocks the next ones block, too."""
+    ladder, over = placed.item, placed.item.over.node
+    where = ladder.where.node if ladder.where else None
+    if ladder.is_of_lines:
+        over, where = worst(over, where, is_falling=ladder.is_falling), None
+    for number, step in enumerate(ladder.steps):
+        end = ladder.steps[number + 1].bound if number + 1 < len(ladder.steps) else None
+        if ladder.is_falling:
+            here, beyond = Range(end, end is not None, step.bound), Range(high=step.bound)
+        else:
+            here, beyond = Range(step.bound, False, end, end is not None), Range(low=step.bound)
+        found, wall = (within(over, [part]) for part in (here, beyond))
+        if where is not None:
+            found, wall = (both(part, region(where)) for part in (found, wall))
+        is_block = step.outcome.severity is Severity.BLOCK
+        yield _Reach(step.id, placed, ("steps", number), found, wall if is_block else ())
+
+
+def _behind_a_block(reaches: Sequence[_Reach]) -> Iterator[Problem]:
+    """What asks for approval only where something else blocks is never of use."""
+    walls = _walls(reaches)
+    checks = 0
+    for reach in reaches:
+        blockers = []
+        for box in reach.found if not reach.wall else ():
+            near = [wall for node in (None, *box) for wall in walls.get(node, ())]
+            checks += len(near)
+            blockers.append(next((blocker for wall, blocker in near if is_inside(box, wall)), None))
+        if checks > WALL_CHECKS_MAX:
+            return  # Thousands of blocks against thousands of rules: loading must not take minutes.
+        if blockers and blockers[0] is not None and None not in blockers:
+            blocker = blockers[0]
+            message = f"unreachable: every quote it speaks of is blocked by {blocker.id} ({blocker.place})"
+            yield reach.placed.problem(message, *reach.inside)
+
+
+def _walls(reaches: Sequence[_Reach]) -> Mapping[Node | None, list[tuple[Box, _Reach]]]:
+    """Everything that is blocked, by one of the facts that it is about; what is always blocked is under None."""
+    walls: dict[Node | None, list[tuple[Box, _Reach]]] = defaultdict(list)
+    for reach in reaches:
+        for box in reach.wall:
+            known = walls[next(iter(box), None)]
+            if len(box) > 1 or not any(is_inside(box, wider) for wider, _ in known):
+                known.append((box, reach))
+    return walls
 
 
 def _guard_contradictions(regions: Sequence[tuple[Placed[Rule], Region]], roles: Roles) -> Iterator[Problem]:

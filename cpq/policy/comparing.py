@@ -126,7 +126,7 @@ def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
     parts |= {f"tax {zone}": {name: str(rate) for name, rate in rates.items()} for zone, rates in policies.tax.items()}
     parts["roles"] = {part.name: _text(getattr(policies.roles, part.name)) for part in fields(policies.roles)}
     parts["terms"] = {part.name: _text(getattr(policies.terms, part.name)) for part in fields(policies.terms)}
-    del parts["terms"]["rates"]
+    del parts["terms"]["rates"], parts["terms"]["attributes"]
     parts["rates"] = {currency: str(rate) for currency, rate in policies.terms.rates.items()}
     return parts
 

@@ -10,8 +10,10 @@ from itertools import chain, compress
 from operator import itemgetter
 from typing import NamedTuple
 
+from typing_extensions import TypeIs
+
 from cpq.money import plain
-from cpq.policy.facts import WORKING, FactsEnvironment, LineFacts, QuoteFacts
+from cpq.policy.facts import SECRET, WORKING, FactsEnvironment, LineFacts, QuoteFacts, piece_ids
 from cpq.policy.model import Ladder, Order, Outcome, PolicySet, Rule, Step
 from cpq.policy.nodes import Value
 from cpq.policy.shapes import Severity
@@ -28,16 +30,27 @@ class Safe(StrEnum):
     SAME = "same"
 
 
-FactValue = Value | frozenset[str] | tuple[tuple[str, Value | None], ...] | None
+Each = tuple[tuple[str, Value | None], ...]
+"""A value for each line, by its id."""
+
+
+class LinesPast(NamedTuple):
+    """The lines that a ladder has on one of its steps; a line fewer is no worse, another line is."""
+
+    values: Each
+
+
+FactValue = Value | frozenset[str] | Each | LinesPast | None
 """A fact's value; of a fact of the lines, each line's id with its value; None is unknown."""
 
 
 class FactRead(NamedTuple):
-    """A fact that a violation rests on. A ladder over lines rests on the worst line's value alone."""
+    """A fact that a violation rests on. What is secret is compared, but its values are told to nobody."""
 
     name: str
     value: FactValue
     safe: Safe
+    is_secret: bool = False
 
 
 class Violation(NamedTuple):
@@ -52,6 +65,8 @@ class Violation(NamedTuple):
     required_approver_role: str | None
     facts_read: tuple[FactRead, ...]
     line_ids: tuple[str, ...]
+    is_secret: bool = False
+    """Whether its numbers tell of a cost or a margin."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +98,12 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
         try:
             found.append((rule.order, _rule_violation(rule, environment)))
         except ArithmeticError:
-            found.append((rule.order, _fault(rule.id, rule.name)))
+            found.append((rule.order, _fault(rule.id, rule.name, is_secret=rule.is_secret)))
     for ladder in policies.ladders:
         try:
             violation = _climb(ladder, environment)
         except ArithmeticError:
-            violation = _fault(ladder.id, ladder.id.replace("_", " "))
+            violation = _fault(ladder.id, ladder.id.replace("_", " "), is_secret=ladder.is_secret)
         if violation is not None:
             found.append((ladder.order, violation))
     found.sort(key=itemgetter(0))
@@ -112,10 +127,27 @@ def is_no_worse(before: FactRead, after: FactRead) -> bool:
     """Whether an approval that rested on `before` still stands on `after`: unchanged, or moved the safe way."""
     if before.name != after.name:
         return False
-    if isinstance(before.value, tuple) and isinstance(after.value, tuple):
+    if isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
+        return not worse_lines(before, after)
+    if is_each(before.value) and is_each(after.value):
         old, new = dict(before.value), dict(after.value)
         return old.keys() == new.keys() and all(_moved_safely(old[id_], new[id_], before.safe) for id_ in old)
     return _moved_safely(before.value, after.value, before.safe)
+
+
+def worse_lines(before: FactRead, after: FactRead) -> list[str]:
+    """The lines on a ladder that were not there before, or got worse."""
+    assert isinstance(before.value, LinesPast)
+    assert isinstance(after.value, LinesPast)
+    old = dict(before.value.values)
+    return [
+        id_ for id_, value in after.value.values if id_ not in old or not _moved_safely(old[id_], value, before.safe)
+    ]
+
+
+def is_each(value: FactValue) -> TypeIs[Each]:
+    """Whether there is a value for each line."""
+    return isinstance(value, tuple) and not isinstance(value, LinesPast)
 
 
 def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> Decision:
@@ -131,9 +163,11 @@ def _excess(violation: Violation) -> Decimal:
 
 
 def _moved_safely(before: object, after: object, safe: Safe) -> bool:
+    if before is None or after is None:
+        return False  # Unknown twice may be anything, twice.
     if before == after and type(before) is type(after):
         return True
-    if safe is Safe.SAME or before is None or after is None:
+    if safe is Safe.SAME:
         return False
     if isinstance(before, bool | Decimal) and isinstance(after, bool | Decimal):
         return after <= before if safe is Safe.LOWER else after >= before
@@ -161,12 +195,13 @@ def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     actual = rule.actual.run(environment, None) if rule.actual else None
     blamed = [_blamed(blames(environment), environment) for blames in rule.culprits]
     # Lines mostly come in the order of their ids, which a set would lose and the sorting pay for.
-    lines: Iterable[str] = blamed[0] if len(blamed) == 1 else set().union(*blamed)
+    is_once = len(blamed) == 1 and environment.pieces is environment.lines
+    lines: Iterable[str] = blamed[0] if is_once else set().union(*blamed)
     reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
     sentence = rule.outcome.message or (
         f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
     )
-    return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines)
+    return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines, is_secret=rule.is_secret)
 
 
 def _blamed(mask: Sequence[bool | None], environment: FactsEnvironment) -> Iterable[str]:
@@ -188,11 +223,13 @@ def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
 
 def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
     """The worst line decides. A line that may be meant is meant, and one whose number is unknown is the worst."""
-    chosen = [
-        line for line in environment.lines if ladder.where is None or ladder.where.run(environment, line) is not False
+    where, over = ladder.where, ladder.over
+    values: list[tuple[Decimal | None, str, LineFacts]] = [
+        (over.run(environment, line), id_, line)
+        for id_, line in zip(piece_ids(environment), environment.pieces, strict=True)
+        if where is None or where.run(environment, line) is not False
     ]
-    values: list[tuple[Decimal | None, LineFacts]] = [(ladder.over.run(environment, line), line) for line in chosen]
-    known = [value for value, _ in values if value is not None]
+    known = [value for value, _, _ in values if value is not None]
     worst: Decimal | None = None
     if len(known) == len(values):
         if not known:
@@ -201,8 +238,10 @@ def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | N
     step = ladder.steps[-1] if worst is None else ladder.reached(worst)
     if step is None:
         return None
-    lines = [line.line_id for value, line in values if value is None or _is_past(ladder, value, step.bound)]
-    return _step_violation(ladder, step, worst, environment, lines)
+    lines = {line.line_id for value, _, line in values if value is None or _is_past(ladder, value, step.bound)}
+    first = ladder.steps[0].bound
+    past = sorted((id_, value) for value, id_, _ in values if value is None or _is_past(ladder, value, first))
+    return _step_violation(ladder, step, worst, environment, lines, LinesPast(tuple(past)))
 
 
 def _is_past(ladder: Ladder, value: Decimal, bound: Decimal) -> bool:
@@ -210,15 +249,24 @@ def _is_past(ladder: Ladder, value: Decimal, bound: Decimal) -> bool:
 
 
 def _step_violation(
-    ladder: Ladder, step: Step, value: Decimal | None, environment: FactsEnvironment, lines: Iterable[str]
+    ladder: Ladder,
+    step: Step,
+    value: Decimal | None,
+    environment: FactsEnvironment,
+    lines: Iterable[str],
+    past: LinesPast | None = None,
 ) -> Violation:
-    safe = Safe.HIGHER if ladder.is_falling else Safe.LOWER
-    reads = [FactRead(ladder.over.text, value, safe)]
+    safe, over = Safe.HIGHER if ladder.is_falling else Safe.LOWER, ladder.over
+    reads = [FactRead(over.text, value, safe, over.is_secret)]
+    if past is not None:
+        # The worst line alone would let every other line rise to it.
+        reads.append(FactRead(f"{over.text} by line", past, safe, over.is_secret))
     if ladder.where is not None:
         reads += [_fact_read(name, Trend.EITHER, environment) for name in ladder.where.reads]
     word = "under" if ladder.is_falling else "above"
     sentence = step.outcome.message or f"{step.name}: {{actual}} is {word} {{threshold}}"
-    return _violation(step, step.outcome, sentence, step.bound, value, tuple(reads), lines)
+    is_secret = ladder.is_secret
+    return _violation(step, step.outcome, sentence, step.bound, value, tuple(reads), lines, is_secret=is_secret)
 
 
 def _violation(
@@ -229,6 +277,8 @@ def _violation(
     actual: Decimal | None,
     reads: tuple[FactRead, ...],
     lines: Iterable[str],
+    *,
+    is_secret: bool,
 ) -> Violation:
     return Violation(
         policy_id=speaker.id,
@@ -240,21 +290,22 @@ def _violation(
         required_approver_role=outcome.role,
         facts_read=reads,
         line_ids=tuple(sorted(lines)),
+        is_secret=is_secret,
     )
 
 
-def _fault(id_: str, name: str) -> Violation:
+def _fault(id_: str, name: str, *, is_secret: bool) -> Violation:
     description = f"{name} cannot be worked out for this quote, so the quote is blocked"
-    return Violation(id_, name, Severity.BLOCK, description, None, None, None, (), ())
+    return Violation(id_, name, Severity.BLOCK, description, None, None, None, (), (), is_secret)
 
 
 def _fact_read(name: str, trend: Trend, environment: FactsEnvironment) -> FactRead:
-    safe = _SAFE[trend]
+    safe, is_secret = _SAFE[trend], name in SECRET
     if not name.startswith("line."):
         value: FactValue = environment[name]  # type: ignore[assignment] # As the fact is declared.
-        return FactRead(name, value, safe)
+        return FactRead(name, value, safe, is_secret)
     each: FactValue = environment["each", name]  # type: ignore[assignment] # Ids and values.
-    return FactRead(name, each, safe)
+    return FactRead(name, each, safe, is_secret)
 
 
 def _told(sentence: str, **numbers: Decimal | None) -> str:

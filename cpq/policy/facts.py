@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from enum import StrEnum
 from operator import attrgetter, itemgetter
+from string import ascii_uppercase
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from cpq.policy.nodes import Kind, Value
+from cpq.money import MINOR_DIGITS
+from cpq.policy.nodes import Declared, Kind, Value
 
 EXACT = Context(prec=60)
 WORKING = Context(prec=200)
@@ -19,6 +22,17 @@ LARGEST = Decimal(10) ** 30
 DECIMALS_MAX = 100
 PLAIN_LENGTH = 30
 HUNDRED = Decimal(100)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A product inside the bundle of a line, as far as policies look at products."""
+
+    product_id: str = ""
+    sku: str = ""
+    category: str = ""
+    product_type: str = "simple"
+    attributes: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class LineInputs:
     quantity: Decimal = Decimal(1)
     billing_period: str = "one_time"
     attributes: Mapping[str, object] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    """What is inside it, when it is a bundle."""
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -93,7 +109,7 @@ class Unit(StrEnum):
 
 
 class Declaration(NamedTuple):
-    """One fact: its kind, what it means, whether a pricing rule may read it, and the bounds it never leaves."""
+    """One fact: its kind, its meaning, whether a pricing rule may read it, and the bounds or words it never leaves."""
 
     kind: Kind
     meaning: str
@@ -101,20 +117,34 @@ class Declaration(NamedTuple):
     is_before_pricing: bool = False
     low: Decimal | None = None
     high: Decimal | None = None
+    words: frozenset[str] = frozenset()
 
 
 _ZERO = Decimal(0)
+
+COUNTRIES = frozenset(first + second for first in ascii_uppercase for second in ascii_uppercase)
+"""Every two letters that a country could have; a list of those that exist would have to be kept up."""
 
 LINE_FACTS: dict[str, Declaration] = {
     "line_id": Declaration(Kind.TEXT, "the line's identifier"),
     "product_id": Declaration(Kind.TEXT, "the product's identifier", is_before_pricing=True),
     "sku": Declaration(Kind.TEXT, "the product's stock-keeping code", is_before_pricing=True),
     "category": Declaration(Kind.TEXT, "the product's category", is_before_pricing=True),
-    "product_type": Declaration(Kind.TEXT, "simple, configurable, bundle or service", is_before_pricing=True),
+    "product_type": Declaration(
+        Kind.TEXT,
+        "simple, configurable, bundle or service",
+        is_before_pricing=True,
+        words=frozenset({"simple", "configurable", "bundle", "service"}),
+    ),
     "quantity": Declaration(
         Kind.NUMBER, "how many; on a ramp, in its largest stretch", Unit.PIECES, is_before_pricing=True, low=_ZERO
     ),
-    "billing_period": Declaration(Kind.TEXT, "one_time, monthly, quarterly or yearly", is_before_pricing=True),
+    "billing_period": Declaration(
+        Kind.TEXT,
+        "one_time, monthly, quarterly or yearly",
+        is_before_pricing=True,
+        words=frozenset({"one_time", "monthly", "quarterly", "yearly"}),
+    ),
     "unit_price": Declaration(
         Kind.NUMBER, "net amount divided by quantity; on a ramp, by its mean over the months", Unit.AMOUNT, low=_ZERO
     ),
@@ -136,10 +166,12 @@ LINE_FACTS: dict[str, Declaration] = {
 """Facts of a line, written `line.quantity`; a product's attributes are declared in terms.yaml."""
 
 QUOTE_FACTS: dict[str, Declaration] = {
-    "currency": Declaration(Kind.TEXT, "the quote's ISO 4217 code", is_before_pricing=True),
+    "currency": Declaration(
+        Kind.TEXT, "the quote's ISO 4217 code", is_before_pricing=True, words=frozenset(MINOR_DIGITS)
+    ),
     "segment": Declaration(Kind.TEXT, "the account's segment", is_before_pricing=True),
     "region": Declaration(Kind.TEXT, "the account's region", is_before_pricing=True),
-    "country": Declaration(Kind.TEXT, "the account's country, two letters", is_before_pricing=True),
+    "country": Declaration(Kind.TEXT, "the account's country, two letters", is_before_pricing=True, words=COUNTRIES),
     "payment_terms": Declaration(Kind.TEXT, "such as net_30", is_before_pricing=True),
     "is_standard_terms": Declaration(
         Kind.BOOLEAN, "whether the payment terms are among the standard ones", is_before_pricing=True
@@ -165,10 +197,14 @@ QUOTE_FACTS: dict[str, Declaration] = {
     ),
     "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown when a line's cost is", Unit.PERCENT, high=HUNDRED),
     "validity_days": Declaration(Kind.NUMBER, "how long the quote can be accepted", Unit.DAYS, low=_ZERO),
-    "line_count": Declaration(Kind.NUMBER, "how many lines", Unit.PIECES, low=_ZERO),
-    "categories": Declaration(Kind.TEXTS, "the categories of its products"),
+    "line_count": Declaration(Kind.NUMBER, "how many lines", Unit.PIECES, low=Decimal(1)),
+    "categories": Declaration(Kind.TEXTS, "the categories of its products, and of what is inside bundles"),
 }
 """Facts of the quote, written by their bare name."""
+
+
+SECRET = frozenset({"margin", "cost", "line.margin", "line.cost"})
+"""What not everybody may see, nor any number that it can be reckoned from."""
 
 
 def combined_discount(line_percent: Decimal, quote_percent: Decimal) -> Decimal:
@@ -185,16 +221,26 @@ def share(part: Decimal, whole: Decimal) -> Decimal:
 class FactsEnvironment(dict[Any, object]):
     """The facts of one quote by name. What is derived from them is worked out when first read, once."""
 
-    __slots__ = ("lines", "rates", "standard_terms")
+    __slots__ = ("attributes", "lines", "pieces", "rates", "standard_terms")
 
-    def __init__(self, facts: QuoteInputs, rates: Mapping[str, Decimal], standard_terms: Sequence[str]) -> None:
+    def __init__(
+        self,
+        facts: QuoteInputs,
+        rates: Mapping[str, Decimal],
+        standard_terms: Sequence[str],
+        attributes: Mapping[str, Declared] = MappingProxyType({}),
+    ) -> None:
         super().__init__(vars(facts))
         self.lines: tuple[LineFacts, ...] = getattr(facts, "lines", ())
+        self.pieces = _pieces(self.lines)
+        """The lines, and after each all that is inside it: as dear as its line, with the product facts of the part."""
         self.rates = rates
         self.standard_terms = standard_terms
+        self.attributes = attributes
 
     @property
     def line_ids(self) -> list[str]:
+        """Of the pieces: a line with parts is named several times."""
         column: KnownColumn = self["column", "line.line_id"]  # type: ignore[assignment] # Columns are kept so.
         return column.values
 
@@ -204,8 +250,16 @@ class FactsEnvironment(dict[Any, object]):
         return value
 
 
+def _pieces(lines: tuple[LineFacts, ...]) -> tuple[LineFacts, ...]:
+    if not any(line.parts for line in lines):
+        return lines
+    return tuple(
+        piece for line in lines for piece in (line, *(replace(line, **vars(part), parts=()) for part in line.parts))
+    )
+
+
 class KnownColumn(NamedTuple):
-    """A line fact of all lines, in their order."""
+    """A line fact of all pieces, in their order."""
 
     values: list[Any]
     has_unknown: bool
@@ -236,9 +290,12 @@ def attribute_value(attributes: Mapping[str, object], name: str, kind: Kind, abs
 def _column(environment: FactsEnvironment, name: str) -> KnownColumn:
     word = name.removeprefix("line.attributes.")
     if word != name:
-        values = [line.attributes.get(word) for line in environment.lines]
+        declared = environment.attributes[word]
+        values = [
+            attribute_value(piece.attributes, word, declared.kind, declared.absent) for piece in environment.pieces
+        ]
     else:
-        values = list(map(attrgetter(name.removeprefix("line.")), environment.lines))
+        values = list(map(attrgetter(name.removeprefix("line.")), environment.pieces))
     return KnownColumn(values, any(value is None for value in values))
 
 
@@ -249,10 +306,17 @@ def _column_range(environment: FactsEnvironment, name: str) -> ColumnRange:
 
 
 def _each_line(environment: FactsEnvironment, name: str) -> tuple[tuple[str, object], ...]:
-    """The fact by line id, for the record of a decision."""
+    """The fact by line id, for the record of a decision; a part also goes by its product."""
     values = _column(environment, name).values
-    pairs = [(line.line_id, value) for line, value in zip(environment.lines, values, strict=True)]
-    return tuple(sorted(pairs, key=itemgetter(0)))
+    return tuple(sorted(zip(piece_ids(environment), values, strict=True), key=itemgetter(0)))
+
+
+def piece_ids(environment: FactsEnvironment) -> list[str]:
+    """A name for each piece that no other has: `2`, and `2 with prod_x` for what is inside it."""
+    if environment.pieces is environment.lines:
+        return environment.line_ids
+    inside = (["", *(f" with {part.product_id}" for part in line.parts)] for line in environment.lines)
+    return [line.line_id + word for line, words in zip(environment.lines, inside, strict=True) for word in words]
 
 
 _OF_LINES: dict[str, Callable[[FactsEnvironment, str], object]] = {
@@ -278,7 +342,7 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     "net_value": _converted("net"),
     "total_value": _converted("total"),
     "line_count": lambda environment: Decimal(len(environment.lines)),
-    "categories": lambda environment: frozenset(line.category for line in environment.lines),
+    "categories": lambda environment: frozenset(piece.category for piece in environment.pieces),
 }
 
 

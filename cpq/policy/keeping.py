@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from cpq.effects import Effects
-from cpq.errors import CpqError
+from cpq.errors import Code, CpqError
 from cpq.policy.loading import Stamp, load, stamp
 from cpq.policy.model import PolicySet
 
@@ -19,8 +20,10 @@ LOOK_SECONDS = 0.5
 class PolicyKeeper:
     """The last good policies of a folder, read when they are first asked for. Fails only when there never were any."""
 
-    def __init__(self, directory: Path, effects: Effects) -> None:
+    def __init__(self, directory: Path, effects: Effects, deciders: Collection[str] | None = None) -> None:
+        """`deciders` are the roles that somebody can hold and decide by; no other may be asked for approval."""
         self.directory = directory
+        self._deciders = deciders
         self.problem: CpqError | None = None
         """Why the files as they are now cannot be used, while an earlier state of them still is."""
         self._effects = effects
@@ -35,7 +38,7 @@ class PolicyKeeper:
             with self._lock:
                 if self._current is None:
                     self._stamp = stamp(self.directory)
-                    self._current = load(self.directory)
+                    self._current = load(self.directory, self._deciders)
                 elif self._effects.monotonic() >= self._next_look:
                     self._look()
                 self._next_look = self._effects.monotonic() + LOOK_SECONDS
@@ -47,9 +50,15 @@ class PolicyKeeper:
             found = stamp(self.directory)
             if found == self._stamp:
                 return
-            self._current = load(self.directory)
+            self._current = load(self.directory, self._deciders)
         except CpqError as error:
             self._note(error)
+            return
+        except Exception as error:
+            # A file over which the loader stumbles is as harmless as one that it refuses, and shows as long.
+            log.exception("policies could not be read")
+            message = f"The policies could not be read: {type(error).__name__}."
+            self._note(CpqError(Code.CONFIGURATION_INVALID, message, setting="CPQ_POLICIES_DIR"))
             return
         finally:
             # Also of files that cannot be used: they are looked at again when they change, not at every look.

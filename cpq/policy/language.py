@@ -15,6 +15,7 @@ from cpq.policy.nodes import (
     Arithmetic,
     Choice,
     Comparison,
+    Declared,
     Fact,
     Fold,
     Folding,
@@ -26,7 +27,6 @@ from cpq.policy.nodes import (
     Node,
     Not,
     Order,
-    Value,
     depth,
     walk,
 )
@@ -36,16 +36,10 @@ TOKENS_MAX = 400
 DEPTH_MAX = 40
 TEXT_MAX = 200
 DIGITS_MAX = 30
+WORDS_TOLD_MAX = 10
 SIZE_MAX = 2000
 NAMED_DEPTH_MAX = 100
 """Parts and depth of a condition once the named conditions it refers to are put in."""
-
-
-class Declared(NamedTuple):
-    """A name a condition may use. `absent` is an attribute's value where the product does not say."""
-
-    kind: Kind
-    absent: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -279,11 +273,27 @@ class _Reader:
     def _compare(self, tree: ast.Compare) -> Node:
         trees = [tree.left, *tree.comparators]
         nodes = [self._node(part) for part in trees]
+        for index in range(len(tree.ops)):
+            for one, other in ((index, index + 1), (index + 1, index)):
+                self._require_words(nodes[one], trees[other])
         parts = [
             self._comparison(operator, trees[index + 1], nodes[index], nodes[index + 1])
             for index, operator in enumerate(tree.ops)
         ]
         return parts[0] if len(parts) == 1 else Junction("and", tuple(parts))
+
+    def _require_words(self, fact: Node, tree: ast.expr) -> None:
+        """A text that the fact can never be is a spelling mistake: such a condition would never fire, silently."""
+        if not isinstance(fact, Fact):
+            return
+        known = self._scope.line_facts if fact.is_of_line else self._scope.facts
+        declared = None if fact.is_attribute else known.get(fact.name.removeprefix("line."))
+        for part in tree.elts if isinstance(tree, ast.Set | ast.List | ast.Tuple) else (tree,):
+            word = part.value if isinstance(part, ast.Constant) else None
+            if declared and declared.words and isinstance(word, str) and word not in declared.words:
+                few = sorted(declared.words) if len(declared.words) <= WORDS_TOLD_MAX else []
+                told = f"one of {', '.join(few)}" if few else "a code in capital letters"
+                raise self._fault(part, f"{fact.name} is never {word}: it is {told}", _near(word, declared.words))
 
     def _comparison(self, operator: ast.cmpop, tree: ast.expr, left: Node, right: Node) -> Node:
         if isinstance(operator, ast.In | ast.NotIn):
@@ -361,6 +371,10 @@ class _Reader:
 
     def _fault(self, tree: ast.expr, message: str, near: list[str] | None = None) -> ExpressionError:
         return ExpressionError(message, self._offset(tree), near)
+
+
+def _near(word: str, words: frozenset[str]) -> list[str]:
+    return [word.upper()] if word.upper() in words else nearest(word, sorted(words))
 
 
 def _of_kind(node: Node, kind: Kind, message: str) -> Node:

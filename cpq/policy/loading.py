@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from cpq.errors import Code, CpqError
@@ -18,23 +19,24 @@ TEST_SUFFIX = "_test.yaml"
 FILES_MAX = 1_000
 
 
-def load(directory: Path) -> PolicySet:
+def load(directory: Path, deciders: Collection[str] | None = None) -> PolicySet:
     """The policies of a folder; CONFIGURATION_INVALID with `details.problems` names all that is wrong.
 
     To reload: keep the set and the `stamp` taken before loading; when the stamp differs, load again, and keep the old
     set when that fails. Equal `content_hash` means that nothing of consequence changed.
+    `deciders` are the roles that exist and may decide, None where that does not matter.
     """
-    return build(_texts(directory, is_test=False))
+    return build(_texts(directory, is_test=False), deciders)
 
 
-def run_tests(directory: Path) -> list[CaseResult]:
+def run_tests(directory: Path, deciders: Collection[str] | None = None) -> list[CaseResult]:
     """Runs every case of the `*_test.yaml` files against the policies beside them."""
-    return load_with_cases(directory)[1]
+    return load_with_cases(directory, deciders)[1]
 
 
-def load_with_cases(directory: Path) -> tuple[PolicySet, list[CaseResult]]:
+def load_with_cases(directory: Path, deciders: Collection[str] | None = None) -> tuple[PolicySet, list[CaseResult]]:
     """The policies, and what came of every case beside them; a file of cases that cannot be read is a problem, too."""
-    policies = load(directory)
+    policies = load(directory, deciders)
     return policies, run_cases(policies, _texts(directory, is_test=True))
 
 

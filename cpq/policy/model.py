@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 from cpq.errors import Code, CpqError, nearest
 from cpq.money import Rounding
 from cpq.policy.compiling import Column, Run, compiled
-from cpq.policy.facts import FactsEnvironment, LineInputs, QuoteInputs
-from cpq.policy.nodes import Junction, Node, facts_in
+from cpq.policy.facts import SECRET, FactsEnvironment, LineInputs, QuoteInputs
+from cpq.policy.nodes import Declared, Junction, Node, facts_in
 from cpq.policy.shapes import PartPeriods, Severity, TaxRounding
 from cpq.policy.trends import Trend
 
@@ -40,6 +40,11 @@ class Expression:
     run: Run
     reads: Mapping[str, Trend]
 
+    @cached_property
+    def is_secret(self) -> bool:
+        """Whether its value tells of a cost or a margin, by whatever name it goes."""
+        return not SECRET.isdisjoint(self.reads)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -60,6 +65,10 @@ class Rule:
     threshold: Decimal | None
     actual: Expression | None
     culprits: tuple[Column, ...]
+
+    @cached_property
+    def is_secret(self) -> bool:
+        return self.when.is_secret or (self.actual is not None and self.actual.is_secret)
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,10 @@ class Ladder:
     is_falling: bool
     is_of_lines: bool
     steps: tuple[Step, ...]
+
+    @cached_property
+    def is_secret(self) -> bool:
+        return self.over.is_secret or (self.where is not None and self.where.is_secret)
 
     def reached(self, value: Decimal) -> Step | None:
         found = None
@@ -181,6 +194,7 @@ class Terms:
     approval_expiry_hours: int
     currency: str
     rates: Mapping[str, Decimal]
+    attributes: Mapping[str, Declared]
 
 
 @dataclass(frozen=True)
@@ -201,7 +215,8 @@ class PolicySet:
         return tuple(rule.when.run for rule in self.rules)
 
     def environment(self, facts: QuoteInputs) -> FactsEnvironment:
-        return FactsEnvironment(facts, self.terms.rates, self.terms.standard_payment_terms)
+        terms = self.terms
+        return FactsEnvironment(facts, terms.rates, terms.standard_payment_terms, terms.attributes)
 
     def adjustments(self, quote: QuoteInputs, line: LineInputs) -> tuple[Adjustment, ...]:
         """What the pricing rules do to a line: markups, percentages, amounts, each in the order they apply.

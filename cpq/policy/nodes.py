@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import Literal as Words
+from typing import NamedTuple
 
 Value = Decimal | str | bool
 Folding = Words["any", "all", "sum", "min", "max", "count"]
@@ -23,6 +24,15 @@ class Kind(StrEnum):
     TEXTS = "set of text"
     NUMBERS = "set of numbers"
     LINES = "list of lines"
+
+
+class Declared(NamedTuple):
+    """A name a condition may use. `absent` is an attribute's value where the product does not say."""
+
+    kind: Kind
+    absent: Value | None = None
+    words: frozenset[str] = frozenset()
+    """All that a text can be; empty when it can be anything."""
 
 
 @dataclass(frozen=True, slots=True)

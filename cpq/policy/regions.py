@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation
+from fractions import Fraction
 from itertools import pairwise
+from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
+from cpq.money import plain
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS
 from cpq.policy.nodes import (
     MIRRORED,
     OPPOSITE,
+    Arithmetic,
+    Choice,
     Comparison,
     Fact,
     Fold,
@@ -94,8 +99,8 @@ def region(node: Node, *, negated: bool = False) -> Region:
             return _comparison(node, negated)
         case Membership() if isinstance(node.members, Members):
             return _membership(node.item, node.members, negated)
-        case Fold() if node.function == "any" and not negated and not region(_whole(node)):
-            return ()
+        case Fold() if node.function in ("any", "all"):
+            return _fold(node, negated)
         case _:
             return _opaque(node, negated)
 
@@ -106,7 +111,18 @@ def is_never(node: Node) -> bool:
 
 def implies(first: Region, second: Region) -> bool:
     """Whether everything in `first` is surely in `second`."""
-    return all(any(_is_within(box, other) for other in second) for box in first)
+    return all(any(is_inside(box, other) for other in second) for box in first)
+
+
+def both(first: Region, second: Region) -> Region:
+    """Where the one and the other hold; the first alone where that would be too many ways."""
+    met = _all_of([first, second])
+    return first if met is None else met
+
+
+def is_inside(box: Box, other: Box) -> bool:
+    """Whether all that is in `box` is surely in `other`."""
+    return all(node in box and box[node].is_within(domain) for node, domain in other.items())  # type: ignore[arg-type] # A fact has one kind of domain.
 
 
 def key(found: Region) -> frozenset[frozenset[tuple[Node, Range | Words]]]:
@@ -116,8 +132,10 @@ def key(found: Region) -> frozenset[frozenset[tuple[Node, Range | Words]]]:
 
 def limits(node: Node) -> Range:
     """The bounds a number never leaves, as its declaration says."""
-    if isinstance(node, Fold) and node.function in ("min", "max"):
-        return limits(node.body)
+    if isinstance(node, Fold):
+        return _fold_limits(node)
+    if isinstance(node, Choice):
+        return _hull(limits(node.then), limits(node.otherwise))
     if not isinstance(node, Fact):
         return Range()
     name = node.name.removeprefix("line.")
@@ -127,23 +145,144 @@ def limits(node: Node) -> Range:
     return Range(declared.low, declared.low is not None, declared.high, declared.high is not None)
 
 
+def worst(over: Node, where: Node | None, *, is_falling: bool) -> Node:
+    """The number that `any(over > x for line in lines if where)` is about: the largest, or the smallest, of the lines.
+
+    Without a filter it is what `max` gives, since a quote has a line. With one there may be none, which `max` does not
+    know and `any` denies: then it goes by a name of its own, that no condition can write.
+    """
+    if where is None:
+        return Fold("min" if is_falling else "max", over, None, Kind.NUMBER)
+    return Fold("all" if is_falling else "any", over, where, Kind.NUMBER)
+
+
 def _whole(fold: Fold) -> Node:
     return fold.body if fold.where is None else Junction("and", (fold.where, fold.body))
 
 
+def _fold(node: Fold, negated: bool) -> Region:
+    """`all(x)` is `not any(not x)`, and `any(x > 5)` a demand on the largest x: one form for what says the same."""
+    body = node.body
+    if node.function == "all":
+        body, negated = _opposite(body), not negated
+    if not negated and not region(_whole(Fold("any", body, node.where, Kind.BOOLEAN))):
+        return ()
+    if negated and node.where is None and not region(body, negated=True):
+        return ()  # Of the one line that there is at least it would have to be false.
+    compared = _against_number(body)
+    if compared is not None and compared[1] not in ("==", "!="):
+        over, operator, bound = compared
+        measured = worst(over, node.where, is_falling=operator in ("<", "<="))
+        return within(measured, _ranges(OPPOSITE[operator] if negated else operator, bound))
+    return _opaque(Fold("any", body, node.where, Kind.BOOLEAN), negated)
+
+
+def _opposite(node: Node) -> Node:
+    if isinstance(node, Not):
+        return node.operand
+    if isinstance(node, Comparison):
+        return Comparison(OPPOSITE[node.operator], node.left, node.right)
+    return Not(node)
+
+
+def _against_number(node: Node) -> tuple[Node, Order, Decimal] | None:
+    """A comparison as one number, whatever is added to it or taken times, against a written one."""
+    if not isinstance(node, Comparison) or node.left.kind is not Kind.NUMBER:
+        return None
+    if isinstance(node.right, Literal) and not isinstance(node.left, Arithmetic | Literal):
+        assert isinstance(node.right.value, Decimal)
+        return node.left, node.operator, node.right.value  # As nearly all are written.
+    left, right = _linear(node.left), _linear(node.right)
+    if left is None or right is None or None not in (left.base, right.base):
+        return None
+    if left.base is None:
+        left, right, operator = right, left, MIRRORED[node.operator]
+    else:
+        operator = node.operator
+    if left.base is None or not left.factor:
+        return None
+    bound = (right.rest - left.rest) / left.factor
+    exact = _as_decimal(bound)
+    if exact is None:
+        return None
+    return left.base, operator if left.factor > 0 else MIRRORED[operator], exact
+
+
+class _Linear(NamedTuple):
+    """A number as factor times base, and a rest; without a base it is the rest."""
+
+    base: Node | None
+    factor: Fraction
+    rest: Fraction
+
+
+def _linear(node: Node) -> _Linear | None:
+    """None where there are two bases, or where it cannot be taken apart."""
+    if isinstance(node, Literal):
+        return _Linear(None, Fraction(0), Fraction(node.value)) if isinstance(node.value, Decimal) else None
+    if not isinstance(node, Arithmetic):
+        return _Linear(node, Fraction(1), Fraction(0))
+    left, right = _linear(node.left), _linear(node.right)
+    if left is None or right is None:
+        return None
+    if node.operator in ("+", "-"):
+        return _added(left, right, 1 if node.operator == "+" else -1)
+    if node.operator == "*" and left.base is None:
+        left, right = right, left
+    if right.base is not None or (node.operator == "/" and not right.rest):
+        return None
+    factor = right.rest if node.operator == "*" else 1 / right.rest
+    return _Linear(left.base, left.factor * factor, left.rest * factor)
+
+
+def _added(left: _Linear, right: _Linear, sign: int) -> _Linear | None:
+    bases = {part.base for part in (left, right) if part.base is not None}
+    if len(bases) > 1:
+        return None
+    factor = left.factor + sign * right.factor
+    return _Linear(bases.pop() if bases else None, factor, left.rest + sign * right.rest)
+
+
+def _as_decimal(number: Fraction) -> Decimal | None:
+    """None when it has no end in decimals."""
+    try:
+        return plain(_EXACT.divide(Decimal(number.numerator), Decimal(number.denominator)))
+    except ArithmeticError:
+        return None
+
+
 def _comparison(node: Comparison, negated: bool) -> Region:
+    if node.left.kind is Kind.NUMBER:
+        return _number_comparison(node, negated)
     operator = OPPOSITE[node.operator] if negated else node.operator
     left, right = node.left, node.right
     if isinstance(left, Literal):
         left, right, operator = right, left, MIRRORED[operator]
-    if not isinstance(right, Literal) or isinstance(left, Literal):
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return ({},) if (left.value == right.value) is (operator == "==") else ()
+    if not isinstance(right, Literal):
         return _opaque(node, negated)
-    if left.kind is Kind.NUMBER:
-        assert isinstance(right.value, Decimal)
-        return _boxes(left, _ranges(operator, right.value))
     if left.kind is Kind.BOOLEAN:
         return region(left, negated=(operator == "==") is not right.value)
     return ({left: Words(frozenset({right.value}), is_excluded=operator == "!=")},)
+
+
+def _number_comparison(node: Comparison, negated: bool) -> Region:
+    operator = OPPOSITE[node.operator] if negated else node.operator
+    compared = _against_number(Comparison(operator, node.left, node.right))
+    if compared is not None:
+        base, order, bound = compared
+        return within(base, _ranges(order, bound))
+    left, right = _linear(node.left), _linear(node.right)
+    both = _added(left, right, -1) if left is not None and right is not None else None
+    if both is not None and not both.factor:
+        # Nothing that could vary is left: 5 > 6, net < net, discount == discount + 1.
+        return ({},) if _HOLDS[operator](both.rest, 0) else ()
+    if both is not None and both.base is not None:
+        single = _as_decimal(-both.rest / both.factor)
+        if single is not None:
+            return within(both.base, _ranges(operator if both.factor > 0 else MIRRORED[operator], single))
+    return _opaque(node, negated)
 
 
 def _membership(item: Node, members: Members, negated: bool) -> Region:
@@ -151,9 +290,9 @@ def _membership(item: Node, members: Members, negated: bool) -> Region:
         return ({item: Words(members.values, is_excluded=negated)},)
     numbers = sorted(value for value in members.values if isinstance(value, Decimal))
     if not negated:
-        return _boxes(item, [Range(number, True, number, True) for number in numbers])
+        return within(item, [Range(number, True, number, True) for number in numbers])
     ends = [None, *numbers, None]
-    return _boxes(item, [Range(low, False, high, False) for low, high in pairwise(ends)])
+    return within(item, [Range(low, False, high, False) for low, high in pairwise(ends)])
 
 
 def _ranges(operator: Order, bound: Decimal) -> list[Range]:
@@ -167,9 +306,30 @@ def _ranges(operator: Order, bound: Decimal) -> list[Range]:
     }[operator]
 
 
-def _boxes(node: Node, ranges: list[Range]) -> Region:
+def within(node: Node, ranges: list[Range]) -> Region:
+    """Where the number lies in one of the ranges."""
     known = limits(node)
-    return tuple({node: met} for part in ranges if not (met := part.meet(known)).is_empty)
+    found = [met for part in ranges if not (met := part.meet(known)).is_empty]
+    # What a number never leaves is no demand.
+    return ({},) if known in found else tuple({node: met} for met in found)
+
+
+def _fold_limits(node: Fold) -> Range:
+    inside = limits(node.body) if node.body.kind is Kind.NUMBER else Range()
+    if node.function in ("min", "max"):
+        return inside
+    if node.function == "sum" and inside.low is not None and inside.low >= 0:
+        return Range(Decimal(0), True)
+    if node.function == "count":
+        return Range(Decimal(0), True) if region(_whole(node)) else Range(Decimal(0), True, Decimal(0), True)
+    return Range()
+
+
+def _hull(one: Range, other: Range) -> Range:
+    """Everything between the ends of both."""
+    low = min((one.low, not one.is_low_in), (other.low, not other.is_low_in), key=_low_key)
+    high = max((one.high, one.is_high_in), (other.high, other.is_high_in), key=_high_key)
+    return Range(low[0], not low[1] if low[0] is not None else False, high[0], high[1])
 
 
 def _opaque(node: Node, negated: bool) -> Region:
@@ -201,8 +361,15 @@ def _meet(box: Box, other: Box) -> Box | None:
     return met
 
 
-def _is_within(box: Box, other: Box) -> bool:
-    return all(node in box and box[node].is_within(domain) for node, domain in other.items())  # type: ignore[arg-type] # As above.
+_EXACT = Context(prec=40, traps=[Inexact, DivisionByZero, InvalidOperation])
+_HOLDS: Mapping[Order, Callable[[Fraction, int], bool]] = {
+    ">": gt,
+    ">=": ge,
+    "<": lt,
+    "<=": le,
+    "==": eq,
+    "!=": ne,
+}
 
 
 def _low_key(end: tuple[Decimal | None, bool]) -> tuple[bool, Decimal, bool]:

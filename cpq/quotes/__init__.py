@@ -74,11 +74,11 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
     version = found.root.version
     if found.version.status == "rejected":
         version = _next_version(tx, quote_id)
-        storing.add_version(tx, quote_id, version, composed, priced_at=tx.now)
+        storing.add_version(tx, quote_id, version, composed, priced_at=tx.now, before=found.version)
     elif found.version.priced_at is not None and _is_same(found, composed):
         return viewing.priced(tx, found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
     else:
-        storing.replace_version(tx, quote_id, version, composed, priced_at=tx.now)
+        storing.replace_version(tx, found, composed, priced_at=tx.now)
     found = storing.settle(tx, found, version, composed)
     return viewing.priced(tx, found, composed, verdict, priced_at=tx.now, outcome="changed")
 
@@ -103,7 +103,7 @@ def update(
     if draft == before and canonical_json(_written(draft)) == canonical_json(_written(before)):
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
-    storing.replace_version(tx, quote_id, found.root.version, composed, priced_at=None)
+    storing.replace_version(tx, found, composed, priced_at=None)
     found = storing.settle(tx, found, found.root.version, composed)
     return viewing.moved(found, "Quote changed; price it again.", warnings=composed.advice)
 
@@ -115,7 +115,7 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int |
         after(found.status, Move.REVISE, quote_id, found.root.version)
     composed = _recompose(tx, quote_id, found.as_draft())
     version = _next_version(tx, quote_id)
-    storing.add_version(tx, quote_id, version, composed, priced_at=None)
+    storing.add_version(tx, quote_id, version, composed, priced_at=None, before=found.version)
     found = storing.settle(tx, found, version, composed)
     return viewing.moved(found, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
 

@@ -13,10 +13,10 @@ from cpq import configuring, pricing
 from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.catalog.rows import Relation
-from cpq.db import JsonText, Tx
+from cpq.db import AnyRow, JsonText, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.money import to_micro
-from cpq.policy.facts import LineInputs, QuoteInputs
+from cpq.policy.facts import LineInputs, Part, QuoteInputs
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
 from cpq.pricing import terms
@@ -150,7 +150,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         buyer=buyer,
         products=products,
         sets=sets,
-        payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
+        payment_terms=payment_terms_of(tx, draft),
         end_date=_last_day(draft),
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
@@ -267,7 +267,7 @@ def _with_adjustments(
     products: Mapping[str, ProductFacts],
 ) -> Request:
     """What the pricing rules do to each line, decided from facts that are known before it has a price."""
-    environment = tx.policies.environment(quote_inputs(tx, draft, buyer))
+    environment = tx.policies.environment(quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft)))
     rules = tx.policies.pricing_within(environment)
     if not rules:
         return request
@@ -289,18 +289,23 @@ def _with_adjustments(
     return request._replace(lines=tuple(lines))
 
 
-def quote_inputs(tx: Tx, draft: Draft, buyer: AccountFacts) -> QuoteInputs:
+def quote_inputs(asked: Draft | AnyRow, buyer: AccountFacts | AnyRow, *, payment_terms: str) -> QuoteInputs:
+    """What is known of a quote without its price, of a draft and of a stored version alike."""
     return QuoteInputs(
-        currency=draft.currency,
-        term_months=_months(draft),
-        payment_terms=draft.payment_terms or tx.policies.terms.standard_payment_terms[0],
+        currency=asked.currency,
+        term_months=_months(asked),
+        payment_terms=payment_terms,
         segment=buyer.segment,
         region=buyer.region,
         country=buyer.country,
     )
 
 
-def _months(draft: Draft) -> Decimal | None:
+def payment_terms_of(tx: Tx, draft: Draft) -> str:
+    return draft.payment_terms or tx.policies.terms.standard_payment_terms[0]
+
+
+def _months(draft: Draft | AnyRow) -> Decimal | None:
     """How long the quote runs; a month that has begun counts."""
     if draft.end_date is None or draft.start_date is None or draft.term_months is not None:
         return None if draft.term_months is None else Decimal(draft.term_months)
@@ -311,6 +316,7 @@ def _months(draft: Draft) -> Decimal | None:
 
 def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: str) -> dict[str, Any]:
     product = products[line.product_id]
+    parts = tuple(map(_as_part, facts.all_parts(product, products))) if product.parts else ()
     return {
         "line_id": str(line.number),
         "product_id": product.id,
@@ -319,23 +325,26 @@ def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: s
         "product_type": product.product_type,
         "quantity": Decimal(line.quantity),
         "billing_period": period,
-        "attributes": _attributes(line, product, products),
+        "attributes": _attributes(line.attributes, product, parts),
+        "parts": parts,
     }
 
 
-def _attributes(line: DraftLine, product: ProductFacts, products: Mapping[str, ProductFacts]) -> Mapping[str, Any]:
+def _as_part(product: ProductFacts) -> Part:
+    """What is inside a bundle comes as the catalogue has it, its options at their default."""
+    return Part(product.id, product.sku, product.category, product.product_type, _attributes({}, product, ()))
+
+
+def _attributes(said: Mapping[str, Any], product: ProductFacts, parts: Sequence[Part]) -> Mapping[str, Any]:
     """What the catalogue says of a product, its options as they were chosen or left at their default, and its parts.
 
     A note on a line is no fact: it can neither unsay what the catalogue says nor add to it. A bundle is whatever one of
-    its components is: export-controlled when one of them is.
+    its parts is, at any depth: export-controlled when one of them is.
     """
-    components = [
-        products[r.product_id] for r in product.relations if r.kind == "component" and r.product_id in products
-    ]
-    if not product.options and not components:
+    if not product.options and not parts:
         return product.attributes
-    chosen = _model(product).check(line.attributes).choices if product.options else {}
-    inside = {name: True for component in components for name, value in component.attributes.items() if value is True}
+    chosen = _model(product).check(said).choices if product.options else {}
+    inside = {name: True for part in parts for name, value in part.attributes.items() if value is True}
     return {**chosen, **product.attributes, **inside}
 
 
@@ -457,12 +466,12 @@ def _line_problems(
     problems = [
         CpqError(
             Code.CONFLICT,
-            f"{product.name} ({product.id}) holds {part.product_id}, which is no longer sold.",
+            f"{product.name} ({product.id}) holds {part.id}, which is no longer sold.",
             field=f"{at}/product_id",
             next_call=next_call("catalog_search", category=product.category),
         )
-        for part in product.relations
-        if part.kind == "component" and part.product_id in products and not products[part.product_id].active
+        for part in facts.all_parts(product, products)
+        if not part.active
     ]
     if not product.active:
         substitute = next((r.product_id for r in product.relations if r.kind == "substitute"), None)

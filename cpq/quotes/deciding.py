@@ -12,7 +12,7 @@ from cpq.money import from_micro
 from cpq.policy.deciding import Violation, evaluate_alternatives
 from cpq.policy.facts import LineFacts, QuoteFacts, QuoteInputs
 from cpq.pricing.result import PricedLine, PricedQuote
-from cpq.quotes.composing import Draft, DraftLine, line_inputs, quote_inputs
+from cpq.quotes.composing import Draft, DraftLine, line_inputs, payment_terms_of, quote_inputs
 from cpq.views import PolicyViolation
 
 
@@ -49,10 +49,7 @@ def described(tx: Tx, violation: Violation) -> str:
 
 
 def _is_hidden(tx: Tx, violation: Violation) -> bool:
-    return not tx.sees_margin and any(read.name.removeprefix("line.") in _SECRET for read in violation.facts_read)
-
-
-_SECRET = {"margin", "cost"}
+    return not tx.sees_margin and violation.is_secret
 
 
 def decide(
@@ -64,7 +61,8 @@ def decide(
 ) -> Verdict:
     """Ask the policies about every option set, and keep the worst of what they say about each rule."""
     asked = {str(line.number): line for line in draft.lines}
-    inputs, days = quote_inputs(tx, draft, buyer), tx.policies.terms.validity_days
+    inputs = quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft))
+    days = tx.policies.terms.validity_days
     alternatives = [facts_of(inputs, asked, products, priced, validity_days=days) for priced in priced_sets]
     return Verdict(evaluate_alternatives(tx.policies, alternatives).violations)
 

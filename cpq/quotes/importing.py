@@ -101,7 +101,7 @@ class _Import:
         _require_open(found, draft)
         composed = self._compose(quote_id, asked)
         if not self._problems:
-            storing.replace_version(self.tx, quote_id, found.root.version, composed, priced_at=None)
+            storing.replace_version(self.tx, found, composed, priced_at=None)
             storing.settle(self.tx, found, found.root.version, composed)
         self.report.updated[SECTION] += 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -13,10 +12,10 @@ from cpq.catalog import facts
 from cpq.catalog.facts import ProductFacts
 from cpq.db import AnyRow, Tx, mine_among, read_unmapped
 from cpq.policy.comparing import DecisionChange, decision_change
-from cpq.policy.facts import QuoteFacts, QuoteInputs
+from cpq.policy.facts import QuoteFacts
 from cpq.policy.model import PolicySet
 from cpq.pricing import result as pricing_result
-from cpq.quotes.composing import DraftLine
+from cpq.quotes.composing import DraftLine, quote_inputs
 from cpq.quotes.deciding import facts_of
 from cpq.quotes.life import status_at
 from cpq.schema import account, quote, quote_line, quote_pricing, quote_version
@@ -95,14 +94,7 @@ class Simulation:
             self._products |= facts.gather(tx, unknown).products
 
     def _facts(self, row: AnyRow, result: dict[str, Any], attributes: Mapping[int, Mapping[str, Any]]) -> QuoteFacts:
-        inputs = QuoteInputs(
-            currency=row.currency,
-            term_months=None if row.term_months is None else Decimal(row.term_months),
-            payment_terms=row.payment_terms,
-            segment=row.segment,
-            region=row.region,
-            country=row.country,
-        )
+        inputs = quote_inputs(row, row, payment_terms=row.payment_terms)
         priced = pricing_result.load(result, with_steps=False)
         asked = {
             line.id: DraftLine(
@@ -135,6 +127,8 @@ def _roots(tx: Tx, last: str | None) -> Sequence[AnyRow]:
             quote.c.currency,
             quote.c.total,
             version.term_months,
+            version.start_date,
+            version.end_date,
             version.payment_terms,
             account.c.segment,
             account.c.region,

@@ -129,10 +129,14 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
         "created_by": tx.caller,
     }
     _ADD_QUOTE.run(tx.connection, **root)
-    add_version(tx, quote_id, 1, composed, priced_at=None)
+    add_version(tx, quote_id, 1, composed, priced_at=None, before=None)
 
 
-def add_version(tx: Tx, quote_id: str, version: int, composed: Composition, *, priced_at: datetime | None) -> None:
+def add_version(
+    tx: Tx, quote_id: str, version: int, composed: Composition, *, priced_at: datetime | None, before: AnyRow | None
+) -> None:
+    """A new version, made after the one `before`: whoever had a hand in that one has a hand in this one."""
+    edited_by = [] if before is None else sorted({*before.edited_by, before.created_by})
     mine = {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}
     row = {
         **mine,
@@ -142,17 +146,20 @@ def add_version(tx: Tx, quote_id: str, version: int, composed: Composition, *, p
         "priced_at": priced_at,
         "created_at": tx.now,
         "created_by": tx.caller,
+        "edited_by": edited_by,
     }
     _ADD_VERSION.run(tx.connection, **row)
     _add_parts(tx, mine, composed)
 
 
-def replace_version(tx: Tx, quote_id: str, version: int, composed: Composition, *, priced_at: datetime | None) -> None:
-    """Write a draft version anew; only drafts are, so what was submitted stays as it was."""
+def replace_version(tx: Tx, found: Quote, composed: Composition, *, priced_at: datetime | None) -> None:
+    """Write a draft version anew; only drafts are, so what was submitted stays as it was. Who does it is noted."""
+    quote_id, version = found.id, found.version.version
+    edited_by = sorted({*found.version.edited_by, tx.caller})
     for table in (quote_line, quote_pricing):
         tx.connection.execute(sa.delete(table).where(*_mine(tx, table, quote_id, version)))
     changed = sa.update(quote_version).where(*_mine(tx, quote_version, quote_id, version))
-    tx.connection.execute(changed.values(**_terms(composed), priced_at=priced_at))
+    tx.connection.execute(changed.values(**_terms(composed), priced_at=priced_at, edited_by=edited_by))
     _add_parts(tx, {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}, composed)
 
 

@@ -8,7 +8,7 @@ from alembic import op
 from cpq import db
 
 revision = "0010"
-down_revision = "0007"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 

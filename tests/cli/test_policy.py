@@ -287,3 +287,12 @@ def test_a_folder_that_may_not_be_read_gets_a_message(folder: Path, run: Run):
         assert "cannot be read: Permission denied" in run("policy", "check", folder).err
     finally:
         folder.chmod(0o700)
+
+
+def test_a_role_that_nobody_can_hold_is_told_with_its_place(tmp_path: Path, run: Run):
+    folder = shutil.copytree(shipped("policies"), tmp_path / "mine")
+    edit(folder, "approvals.yaml", "deal_desk", "deal_dsk")
+    ran = run("policy", "check", folder)
+    assert ran.code == 1
+    told = "approvals.yaml:5:31: nobody can decide as deal_dsk: it is no role that decides (did you mean deal_desk?)"
+    assert told in ran.out + ran.err

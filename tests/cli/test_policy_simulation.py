@@ -86,9 +86,21 @@ def test_a_quote_whose_approvers_change_is_told_with_both_and_why_on_either_data
 
 
 VP, STOP = "severity: approval_required\n          role: vp_sales", "severity: block"
+
+
+def with_a_stop(folder: Path) -> Path:
+    """Blocked above 8 %, so that finance is not asked of more than that any more."""
+    path = (
+        edit(edit(folder, "discounts.yaml", "above: 20\n", "above: 8\n"), "discounts.yaml", VP, STOP) / "discounts.yaml"
+    )
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.partition("\n  # Beside")[0] + "\n", encoding="utf-8")
+    return folder
+
+
 CHANGES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "now blocked": (
-        lambda folder: edit(edit(folder, "discounts.yaml", "above: 20\n", "above: 8\n"), "discounts.yaml", VP, STOP),
+        with_a_stop,
         "sales_manager → blocked",
         "+ discount_cap_vp_sales: A discount of 10 % is above 8 %; the VP Sales has to approve.",
     ),
@@ -156,6 +168,17 @@ def test_a_simulated_decision_is_the_one_that_pricing_gives(home: Path, tools: T
             [v[name] for name in names] for v in violations
         ]
         assert changed[quote_id]["after"] == {"approvers": [], "blocked": False, "violations": []}
+
+
+def test_a_term_by_its_last_day_is_as_long_as_one_by_months(home: Path, tools: Tools, folder: Path, run: Run):
+    by_day = quote(tools, 0, start_date="2026-12-01", end_date="2029-11-30")[0]
+    by_months = quote(tools, 0, start_date="2026-12-01", term_months=36)[0]
+    short = quote(tools, 0, start_date="2026-12-01", end_date="2027-11-30")[0]
+    rule = "{id: long, when: has_term and term_months > 24, then: {severity: approval_required, role: legal}}"
+    edit(folder, "approvals.yaml", "rules:\n", f"rules:\n  - {rule}\n")
+    changed = simulated(run("policy", "simulate", folder, "--json"))
+    assert changed.keys() == {by_day, by_months}
+    assert short not in changed
 
 
 def test_what_was_chosen_on_a_line_is_seen(home: Path, tools: Tools, folder: Path, run: Run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,27 @@ def test_the_table_of_roles_shows_every_right(run: Run):
         role.value: {right: "yes" if right in allowed else "-" for right in Permission}
         for role, allowed in PERMISSIONS.items()
     }
+
+
+@pytest.mark.parametrize("name", ["Dana", "DANA", "d\u0430na", "\uff44ana", "dana!", "-dana", "da na"])
+def test_nobody_passes_for_somebody_else_by_how_their_name_is_written(home: Path, run: Run, name: str):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    ran = run("token", "create", "--name", name, "--role", "sales_manager")
+    assert ran.code == 1
+    assert "name has small letters a to z, digits and . _ - @ only" in ran.err
+    tokens = json.loads(run("token", "list", "--json").out)["items"]
+    assert len(tokens) == 1
+
+
+def test_a_name_from_before_keeps_its_own_and_nobody_takes_one_like_it(home: Path, run: Run):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    with sqlite3.connect(home / "quotewright.db") as database:
+        database.execute("PRAGMA foreign_keys = off")
+        database.execute("UPDATE principal SET name = 'Dana'")
+        database.execute("UPDATE token SET principal_name = 'Dana'")
+    assert run("token", "create", "--name", "Dana", "--role", "legal").code == 0
+    refused = run("token", "create", "--name", "dana", "--role", "legal")
+    assert "'Dana' is known already and differs only by case" in refused.err
 
 
 def test_the_newest_calls_are_shown_first(home: Path, run: Run):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from cpq.config import shipped
 from cpq.policy.building import build
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
-from cpq.policy.language import Declared, Scope
+from cpq.policy.language import Scope
 from cpq.policy.model import PolicySet
-from cpq.policy.nodes import Kind
+from cpq.policy.nodes import Declared, Kind
 
 SHIPPED = shipped("policies")
 
@@ -20,13 +20,13 @@ ATTRIBUTES = {
     "model": Declared(Kind.TEXT),
 }
 AFTER = Scope(
-    {name: Declared(fact.kind) for name, fact in QUOTE_FACTS.items()},
-    {name: Declared(fact.kind) for name, fact in LINE_FACTS.items()},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in QUOTE_FACTS.items()},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in LINE_FACTS.items()},
     ATTRIBUTES,
 )
 BEFORE = Scope(
-    {name: Declared(fact.kind) for name, fact in QUOTE_FACTS.items() if fact.is_before_pricing},
-    {name: Declared(fact.kind) for name, fact in LINE_FACTS.items() if fact.is_before_pricing},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in QUOTE_FACTS.items() if fact.is_before_pricing},
+    {name: Declared(fact.kind, words=fact.words) for name, fact in LINE_FACTS.items() if fact.is_before_pricing},
     ATTRIBUTES,
     has_line=True,
     has_lines=False,

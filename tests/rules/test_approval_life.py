@@ -90,6 +90,7 @@ class Explorer:
             yield lambda tx: quotes.revise(tx, id_, expected_version=version)
             if self.is_whole:
                 yield lambda _tx: quotes.revise(self.at(ANN, hours), id_, expected_version=version)
+                yield lambda _tx: quotes.price(self.at(ANN, hours), id_, requested_discount=10_000_000)
         for who in (BOT, ANN) if self.is_whole else (BOT,):
             yield self.request(who, hours, "sales_manager")
         yield self.request(BOT, hours, "legal")
@@ -137,7 +138,8 @@ class Explorer:
             for role, row in granted.items():
                 assert row.fingerprint == version.fingerprint
                 assert row.decided_by == HOLDERS[role]
-                assert row.decided_by not in (row.requested_by, version.created_by, self.root().created_by)
+                made_by = (row.requested_by, version.created_by, *version.edited_by, self.root().created_by)
+                assert row.decided_by not in made_by
             assert not [row for row in mine if row.status == "rejected"]
 
     def state(self) -> tuple[Any, ...]:
@@ -149,7 +151,7 @@ class Explorer:
             for row in self.rows()
         }
         versions = [
-            (one.version, one.status, one.requested_discount, one.created_by, one.priced_at is None)
+            (one.version, one.status, one.requested_discount, one.created_by, *one.edited_by, one.priced_at is None)
             for one in self.versions()
         ]
         return self.root().version, self.root().status, tuple(versions), frozenset(steps)

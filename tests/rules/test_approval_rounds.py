@@ -1,5 +1,6 @@
 """Rounds of approvals and what is kept of them: tables of cases, and laws that hold for any round."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -9,8 +10,18 @@ from hypothesis import strategies as st
 
 from cpq.approvals import keeping
 from cpq.approvals.keeping import Earlier, still_stands
-from cpq.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, read_quorum, roles_to_ask, votes_needed
-from cpq.policy.deciding import FactRead, Safe
+from cpq.approvals.rounds import (
+    GRANTED,
+    Round,
+    Step,
+    StepStatus,
+    covers,
+    read_quorum,
+    roles_to_ask,
+    votes_given,
+    votes_needed,
+)
+from cpq.policy.deciding import FactRead, LinesPast, Safe
 from cpq.policy.model import Roles
 from cpq.text import canonical_json, read_json
 
@@ -42,7 +53,8 @@ def _split(said: str) -> tuple[str, StepStatus]:
     [
         ("", "", "none", "", True),
         ("", "manager pending", "pending_approval", "", False),
-        ("", "manager expired", "none", "", True),
+        ("", "manager expired", "none", "manager", False),
+        ("", "manager expired,manager withdrawn", "none", "", True),
         ("", "manager approved", "approved", "", True),
         ("manager", "", "none", "manager", False),
         ("manager", "manager pending", "pending_approval", "", False),
@@ -51,7 +63,10 @@ def _split(said: str) -> tuple[str, StepStatus]:
         ("manager", "manager expired,manager pending", "pending_approval", "", False),
         ("manager", "manager kept", "approved", "", True),
         ("manager", "manager approved,legal pending", "pending_approval", "", False),
-        ("manager", "manager approved,legal expired", "approved", "", True),
+        ("manager", "manager approved,legal expired", "none", "legal", False),
+        ("manager", "manager approved,legal withdrawn", "approved", "", True),
+        ("manager", "manager approved,legal expired,legal approved", "approved", "", True),
+        ("manager", "manager approved,legal expired,legal withdrawn", "approved", "", True),
         ("manager legal", "manager approved,legal expired", "none", "legal", False),
         ("manager legal", "manager approved,legal kept", "approved", "", True),
         ("manager legal", "manager rejected,legal pending", "rejected", "manager", False),
@@ -85,10 +100,12 @@ def test_the_commercial_chain_goes_upwards(required: str, said: str, role: str, 
 @given(rounds)
 def test_a_version_is_approved_only_when_everybody_needed_has_approved_it(found: Round):
     granted = {step.role for step in found.steps if step.status in GRANTED}
+    last = {step.role: step for step in found.steps}
     assert found.is_approved is (
         set(found.required) <= granted
         and bool(granted)
         and not any(step.status in (StepStatus.PENDING, StepStatus.REJECTED) for step in found.steps)
+        and not any(step.status is StepStatus.EXPIRED for step in last.values() if step.role not in granted)
     )
     assert (found.status == "approved") is found.is_approved
 
@@ -118,6 +135,10 @@ def test_silence_approves_nothing(found: Round):
     assert {step.role for step in silent.steps if step.status in GRANTED} == {
         step.role for step in found.steps if step.status in GRANTED
     }
+    last = {step.role: step for step in found.steps}
+    if all(last[step.role] is step and found.standing(step.role) is step for step in found.pending):
+        # As it is in life: of a role that is pending nothing comes after, and who has approved is not asked again.
+        assert silent.is_approved <= found.is_approved
     moved = [step.at(NOW, is_live=False).status for step in found.steps]
     assert StepStatus.PENDING not in moved
 
@@ -142,11 +163,11 @@ def test_where_only_the_highest_is_asked_it_answers_for_those_below():
 
 
 GROUNDS = {"cap": (FactRead("discount", Decimal(10), Safe.LOWER), FactRead("segment", "smb", Safe.SAME))}
-EARLIER = Earlier("APR-1", 1, "human:dana", "hash", LATER, GROUNDS)
+EARLIER = Earlier("APR-1", 1, ("human:dora", "human:dana"), NOW, "human:dana", "hash", LATER, GROUNDS)
 
 
 def stands(role: str = "manager", earlier: Earlier = EARLIER, grounds=GROUNDS, **changes) -> tuple[bool, str]:
-    given_ = {"policy_hash": "hash", "now": NOW, "makers": {"agent:mcp"}, **changes}
+    given_ = {"policy_hash": "hash", "now": NOW, "barred": {"agent:mcp"}, **changes}
     return still_stands(role, ROLES, earlier, grounds, **given_)
 
 
@@ -166,8 +187,10 @@ def of(discount: str, segment: str = "smb") -> keeping.Grounds:
         ({"role": "legal"}, False, "Asked again: legal looks at every version."),
         ({"policy_hash": "new"}, False, "Asked again: the policies have changed since version 1."),
         ({"now": LATER}, False, "Asked again: version 1, which was approved, is no longer valid."),
-        ({"makers": {"human:dana"}}, False,
+        ({"barred": {"human:dana"}}, False,
          "Asked again: human:dana, who approved before, had a hand in this version."),
+        ({"barred": {"human:dora"}}, False,
+         "Asked again: human:dora, who approved before, had a hand in this version."),
     ],
 )  # fmt: skip
 def test_an_approval_is_kept_or_asked_for_again_with_a_reason(asked, is_kept: bool, reason: str):
@@ -176,19 +199,47 @@ def test_an_approval_is_kept_or_asked_for_again_with_a_reason(asked, is_kept: bo
 
 @given(st.decimals(0, 100, places=6), st.decimals(0, 100, places=6))
 def test_what_was_approved_covers_less_and_never_more(before: Decimal, after: Decimal):
-    earlier = Earlier("APR-1", 1, "human:dana", "hash", LATER, of(str(before)))
+    earlier = replace(EARLIER, grounds=of(str(before)))
     assert stands(earlier=earlier, grounds=of(str(after)))[0] is (after <= before)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (FactRead("margin", Decimal("5.26"), Safe.HIGHER, True), FactRead("margin", Decimal("2.7"), Safe.HIGHER, True),
+         "margin got worse"),
+        (FactRead("line.cost", (("1", Decimal(7)),), Safe.LOWER, True),
+         FactRead("line.cost", (("1", Decimal(8)),), Safe.LOWER, True), "line.cost got worse"),
+        (FactRead("x by line", LinesPast((("1", Decimal(7)),)), Safe.LOWER, True),
+         FactRead("x by line", LinesPast((("1", Decimal(8)), ("3", None))), Safe.LOWER, True),
+         "x by line got worse at 1, 3"),
+        (FactRead("net_value", None, Safe.LOWER), FactRead("net_value", None, Safe.LOWER),
+         "net_value went from unknown to unknown"),
+    ],
+)  # fmt: skip
+def test_the_reason_names_what_got_worse_and_never_a_cost_or_a_margin(before: FactRead, after: FactRead, told: str):
+    earlier = replace(EARLIER, grounds={"cap": (before,)})
+    assert stands(earlier=earlier, grounds={"cap": (after,)}) == (False, f"Asked again: {told}.")
+
+
+@given(st.sets(st.sampled_from("abcde")), st.sets(st.sampled_from("abcdex")))
+def test_all_takes_the_word_of_each_holder_and_a_number_any_of_so_many(able: set[str], holders: set[str]):
+    is_all = votes_given("all", holders, able) >= votes_needed("all", len(able))
+    assert is_all is (able <= holders if able else bool(holders))
+    assert votes_given(2, [*holders, *holders], able) == len(holders)
+
+
+each = st.lists(st.tuples(st.text(max_size=3), st.none() | st.booleans() | st.decimals(0, 9, places=2))).map(tuple)
 values = (
-    st.none()
+    each.map(LinesPast)
+    | st.none()
     | st.booleans()
     | st.text(max_size=5)
     | st.decimals(-(10**9), 10**9, places=6)
     | st.frozensets(st.text(max_size=3), max_size=3)
-    | st.lists(st.tuples(st.text(max_size=3), st.none() | st.booleans() | st.decimals(0, 9, places=2))).map(tuple)
+    | each
 )
-reads = st.builds(FactRead, st.text(max_size=5), values, st.sampled_from(Safe))
+reads = st.builds(FactRead, st.text(max_size=5), values, st.sampled_from(Safe), st.booleans())
 
 
 @given(st.dictionaries(st.text(max_size=5), st.lists(reads, max_size=3).map(tuple), max_size=3))

@@ -1,6 +1,7 @@
 """What a receiver gets and when: bodies, signatures, pauses, and the settings behind them."""
 
 import json
+import threading
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -8,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.app import App
+from cpq.background import Loop, stop
 from cpq.config import Webhook, read_secrets, read_settings, read_webhooks
 from cpq.errors import CpqError
-from cpq.events import signing
+from cpq.events import sending, signing
+from cpq.health import readiness
 from cpq.text import read_json
 from tests.receiver import KEY, SECRET
 
@@ -121,6 +125,9 @@ def test_webhooks_are_read_with_or_without_a_name(text, expected):
         "https://a.example/ä",
         "https://a.example:99999/",
         "https://[::1/",
+        "https://erp..example.com/in",
+        "https://.example.com/in",
+        f"https://{'a' * 70}.example/in",
         "https://a.example/1,https://a.example/2",
         "crm=https://a.example/,crm=https://b.example/",
         ",".join(f"w{number}=https://a.example/" for number in range(21)),
@@ -160,3 +167,48 @@ def test_webhooks_without_a_secret_are_refused_with_a_way_to_make_one():
 
 def test_two_secrets_are_two_keys_while_one_replaces_the_other():
     assert read_settings({}, webhook_secret=f"{SECRET}, {SECRET}").webhook_keys == (KEY, KEY)
+
+
+def test_a_host_that_cannot_be_looked_up_is_an_answer_like_any_other():
+    answer = sending.post("http://erp..example.com/in", {}, b"{}")
+    assert (answer.status, answer.said.partition(":")[0]) == (None, "UnicodeError")
+
+
+def test_background_work_goes_on_whatever_happens(caplog: pytest.LogCaptureFixture):
+    """A thread that ends is started by nobody."""
+    calls: list[int] = []
+
+    def work() -> float:
+        calls.append(1)
+        if len(calls) < 3:
+            raise UnicodeError("no such host")
+        return 0.0
+
+    loop = Loop("events-erp", work)
+    loop._stopping.wait = lambda timeout=None: len(calls) > 3  # type: ignore[method-assign] # No pauses.
+    loop._run()
+    assert (len(calls), loop.problem) == (4, None)
+    assert [record.levelname for record in caplog.records if record.name == "cpq.background"] == ["WARNING"] * 2
+
+
+def test_what_fails_or_has_stopped_is_told_to_whoever_asks(sqlite_app: App):
+    failing = threading.Event()
+
+    def work() -> float:
+        failing.set()
+        raise UnicodeError("a secret address")
+
+    loop = Loop("events-erp", work)
+    loop.start()
+    assert failing.wait(10)
+    for _ in range(1_000_000):
+        if loop.problem:
+            break
+    assert readiness(sqlite_app, [loop])["background"] == "events-erp fails: UnicodeError"
+    stop([loop])
+    assert loop.problem == "fails: UnicodeError"
+    dead = Loop("sweep", lambda: 60.0)
+    dead._thread = threading.Thread(target=int)  # Its thread has ended, which no work can bring about.
+    dead.start()
+    dead.join()
+    assert readiness(sqlite_app, [loop, dead])["background"].endswith("; sweep has stopped")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from cpq.errors import Code, CpqError
 from cpq.policy.building import build
 from cpq.policy.compiling import KEPT_LINES_MAX
-from cpq.policy.deciding import Decision, FactRead, Safe, evaluate, is_no_worse
-from cpq.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs
+from cpq.policy.deciding import Decision, FactRead, LinesPast, Safe, evaluate, is_no_worse
+from cpq.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.policy.loading import load
 from cpq.policy.model import Adjustment, Roles
 from cpq.policy.shapes import Severity
@@ -175,7 +175,12 @@ def test_a_line_whose_number_is_unknown_is_the_worst_and_is_blamed():
     assert (violation.policy_id, violation.actual, violation.line_ids) == ("thin", Decimal(15), ("1",))
     [violation] = evaluate(policy_set, plain(lines=(known, LineFacts(line_id="2")))).violations
     assert (violation.policy_id, violation.actual, violation.line_ids) == ("thinner", None, ("2",))
-    assert violation.facts_read == (FactRead("line.margin", None, Safe.HIGHER),)
+    past = LinesPast((("1", Decimal(15)), ("2", None)))
+    assert violation.facts_read == (
+        FactRead("line.margin", None, Safe.HIGHER, is_secret=True),
+        FactRead("line.margin by line", past, Safe.HIGHER, is_secret=True),
+    )
+    assert violation.is_secret
     assert evaluate(policy_set, plain(lines=())).violations == ()
 
 
@@ -276,7 +281,7 @@ def test_a_violation_keeps_the_facts_it_rests_on_and_their_safe_direction():
     assert violation.facts_read == (
         FactRead("currency", "EUR", Safe.SAME),
         FactRead("line.discount", (("1", Decimal(0)), ("2", Decimal(6))), Safe.LOWER),
-        FactRead("margin", Decimal(40), Safe.HIGHER),
+        FactRead("margin", Decimal(40), Safe.HIGHER, is_secret=True),
         FactRead("net_value", Decimal(110), Safe.LOWER),
     )
 
@@ -292,7 +297,8 @@ def test_a_violation_keeps_the_facts_it_rests_on_and_their_safe_direction():
         (Safe.SAME, Decimal(5), Decimal(4), False),
         (Safe.SAME, "EUR", "EUR", True),
         (Safe.SAME, "EUR", "USD", False),
-        (Safe.LOWER, None, None, True),
+        (Safe.LOWER, None, None, False),
+        (Safe.SAME, (("1", None),), (("1", None),), False),
         (Safe.LOWER, None, Decimal(0), False),
         (Safe.LOWER, Decimal(5), None, False),
         (Safe.HIGHER, False, True, True),
@@ -300,6 +306,10 @@ def test_a_violation_keeps_the_facts_it_rests_on_and_their_safe_direction():
         (Safe.LOWER, (("1", Decimal(5)), ("2", Decimal(5))), (("1", Decimal(5)), ("2", Decimal(1))), True),
         (Safe.LOWER, (("1", Decimal(5)), ("2", Decimal(5))), (("1", Decimal(6)), ("2", Decimal(1))), False),
         (Safe.LOWER, (("1", Decimal(5)),), (("1", Decimal(5)), ("2", Decimal(0))), False),
+        (Safe.LOWER, LinesPast((("1", Decimal(6)), ("2", Decimal(9)))), LinesPast((("2", Decimal(8)),)), True),
+        (Safe.LOWER, LinesPast((("1", Decimal(6)), ("2", Decimal(9)))), LinesPast((("1", Decimal(9)),)), False),
+        (Safe.LOWER, LinesPast((("1", Decimal(9)),)), LinesPast((("2", Decimal(6)),)), False),
+        (Safe.HIGHER, LinesPast((("1", None),)), LinesPast((("1", None),)), False),
     ],
 )
 def test_an_approval_stands_on_a_fact_that_stayed_or_moved_the_safe_way(safe, before, after, expected: bool):
@@ -412,3 +422,49 @@ def test_facts_are_numbers_of_a_sensible_size(wrong: str):
 
 def test_the_smallest_set_asks_nobody():
     assert evaluate(build(MINIMAL), plain(margin=None)).violations == ()
+
+
+@pytest.mark.parametrize(
+    ("condition", "lines", "is_spoken"),
+    [
+        ('any(line.category == "tanks" for line in lines)', ("1",), True),
+        ('all(line.category == "saas" for line in lines)', (), False),
+        ("max(line.attributes.hp for line in lines) > 7", (), True),
+        ('"tanks" in categories', (), True),
+        ("line_count > 2", (), False),
+        ("count(line.quantity > 0 for line in lines) > 2", (), False),
+        ("sum(line.net for line in lines) > 20", (), False),
+        ('any(line.category == "tanks" and line.discount > 8 for line in lines)', ("1",), True),
+        ('any(line.category == "tanks" and line.discount > 9 for line in lines)', (), False),
+    ],
+)
+def test_what_is_inside_a_bundle_is_looked_at_but_not_counted(condition: str, lines: tuple[str, ...], is_spoken: bool):
+    hp = {"hp": Decimal(1)}
+    tank = Part("prod_tank", category="tanks", attributes={"hp": Decimal(8)})
+    parts = (tank, Part("prod_b", category="saas", attributes=hp))
+    kit = LineFacts(line_id="1", category="saas", net=Decimal(10), discount=Decimal(9), attributes=hp, parts=parts)
+    other = LineFacts(line_id="2", category="saas", net=Decimal(10), attributes=hp)
+    found = evaluate(policies(discounts=rules(condition)), plain(lines=(kit, other))).violations
+    assert [violation.line_ids for violation in found] == ([lines] if is_spoken else [])
+
+
+def test_a_ladder_about_a_category_reaches_into_bundles():
+    steps = "[{id: cap, above: 5, then: {severity: block}}]"
+    where = "'line.category == \"tanks\"'"
+    policy_set = policies(discounts=f"ladders: [{{id: tanks, over: line.discount, where: {where}, steps: {steps}}}]")
+    kit = LineFacts(line_id="1", category="saas", discount=Decimal(9), parts=(Part("prod_tank", category="tanks"),))
+    [violation] = evaluate(policy_set, plain(lines=(kit,))).violations
+    assert (violation.line_ids, violation.facts_read[1].value) == (
+        ("1",),
+        LinesPast((("1 with prod_tank", Decimal(9)),)),
+    )
+
+
+def test_an_attribute_that_no_product_names_has_its_declared_value():
+    """Kept approvals compare it: what is absent is known, what is unknown is not."""
+    [violation] = evaluate(
+        policies(discounts=rules("any(line.attributes.export_controlled or line.attributes.hp > 9 for line in lines)")),
+        plain(lines=(LineFacts(line_id="1"),)),
+    ).violations
+    reads = {read.name: read.value for read in violation.facts_read}
+    assert reads == {"line.attributes.export_controlled": (("1", False),), "line.attributes.hp": (("1", None),)}

@@ -85,3 +85,24 @@ def test_without_policies_that_ever_held_there_are_none(keeper: PolicyKeeper, fo
             keeper.current()
     write(folder, MINIMAL)
     assert keeper.current().terms.validity_days == 30
+
+
+def test_a_file_over_which_the_loader_stumbles_is_told_as_long_as_it_is_there(
+    keeper: PolicyKeeper, folder: Path, clock: StillEffects, monkeypatch: pytest.MonkeyPatch
+):
+    """No file is known that does this; it must be as harmless as one that is refused."""
+    keeper.current()
+
+    def stumble(*_: object) -> None:
+        raise RecursionError("a secret")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("cpq.policy.keeping.load", stumble)
+        write(folder, {"terms.yaml": MINIMAL["terms.yaml"].replace("30", "5", 1)})
+        for _ in range(3):
+            assert later(keeper, clock) == 30
+            assert keeper.problem is not None
+            assert keeper.problem.message == "The policies could not be read: RecursionError."
+    write(folder, {"terms.yaml": MINIMAL["terms.yaml"].replace("30", "7", 1)})
+    assert later(keeper, clock) == 7
+    assert keeper.problem is None

@@ -14,14 +14,13 @@ from cpq.policy.language import (
     DEPTH_MAX,
     LENGTH_MAX,
     TOKENS_MAX,
-    Declared,
     ExpressionError,
     Scope,
     canonical,
     read,
     read_condition,
 )
-from cpq.policy.nodes import Kind
+from cpq.policy.nodes import Declared, Kind
 from cpq.policy.trends import Trend, trends
 from tests.rules.policies import AFTER, BEFORE, quotes
 

@@ -14,7 +14,7 @@ from cpq.catalog.files import read_rows
 from cpq.errors import Code, CpqError
 from cpq.money import Rounding
 from cpq.policy.cases import run_cases
-from cpq.policy.deciding import FactRead, Safe, Violation, evaluate
+from cpq.policy.deciding import FactRead, LinesPast, Safe, Violation, evaluate
 from cpq.policy.describing import json_schema
 from cpq.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, combined_discount, share
 from cpq.policy.loading import load, run_tests
@@ -72,7 +72,10 @@ def test_ten_percent_on_the_demo_quote_is_one_violation_for_the_sales_manager():
             threshold=Decimal(5),
             actual=Decimal(10),
             required_approver_role="sales_manager",
-            facts_read=(FactRead("line.discount", Decimal(10), Safe.LOWER),),
+            facts_read=(
+                FactRead("line.discount", Decimal(10), Safe.LOWER),
+                FactRead("line.discount by line", LinesPast((("Q-1-ql-1", Decimal(10)),)), Safe.LOWER),
+            ),
             line_ids=("Q-1-ql-1",),
         ),
     )

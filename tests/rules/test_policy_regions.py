@@ -7,22 +7,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.policy.compiling import compiled
-from cpq.policy.facts import FactsEnvironment, QuoteFacts
+from cpq.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
 from cpq.policy.language import read_condition
 from cpq.policy.regions import BOXES_MAX, Range, Words, implies, is_never, key, region
 from tests.rules.policies import AFTER
 
 numbers = st.integers(0, 4).map(Decimal)
 bounds = st.integers(-1, 5).map(str)
+orders = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
 OTHERS = [
     "has_term",
     "has_term == false",
     "net > gross",
     "net + 1 > 2",
     "true",
-    "any(line.net > 9 for line in lines)",
+    "net < net",
+    "net == gross",
+    "1 - net > gross - gross",
+    "line_count < 2",
 ]
-orders = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
+folds = st.builds(
+    "{}(line.net {} {} for line in lines{})".format,
+    st.sampled_from(["any", "all"]),
+    orders,
+    bounds,
+    st.sampled_from(["", " if line.category == 'a'", " if line.quantity > 1"]),
+) | st.builds("{}(line.net for line in lines) {} {}".format, st.sampled_from(["min", "max", "sum"]), orders, bounds)
+words = st.builds(
+    "{}({}line.category {} 'a' for line in lines)".format,
+    st.sampled_from(["any", "all"]),
+    st.sampled_from(["", "not "]),
+    st.sampled_from(["==", "!="]),
+)
+sums = st.builds(
+    "{} * net {} {} {} {}".format,
+    st.sampled_from(["2", "-1", "0.5", "0"]),
+    st.sampled_from("+-"),
+    bounds,
+    orders,
+    bounds,
+)
+counts = st.builds("count(line.net > {} for line in lines) {} {}".format, bounds, orders, bounds)
+choices = st.builds("(net if has_term else gross) {} {}".format, orders, bounds)
 atoms = (
     st.builds("{} {} {}".format, st.sampled_from(["net", "gross"]), orders, bounds)
     | st.builds("{} {} net".format, bounds, st.sampled_from(["<", ">=", "=="]))
@@ -30,6 +56,11 @@ atoms = (
     | st.builds("segment {} '{}'".format, st.sampled_from(["==", "!="]), st.sampled_from("ab"))
     | st.builds("segment {} {{'{}', 'b'}}".format, st.sampled_from(["in", "not in"]), st.sampled_from("ac"))
     | st.sampled_from(OTHERS)
+    | folds
+    | words
+    | sums
+    | counts
+    | choices
 )
 conditions = st.recursive(
     atoms,
@@ -45,6 +76,13 @@ facts = st.builds(
     gross=numbers,
     segment=st.sampled_from("abc"),
     term_months=st.none() | numbers,
+    lines=st.lists(
+        st.builds(
+            LineFacts, net=numbers, category=st.sampled_from("ab"), quantity=st.sampled_from([Decimal(1), Decimal(2)])
+        ),
+        min_size=1,
+        max_size=3,
+    ).map(tuple),
 )
 
 
@@ -89,6 +127,16 @@ def test_a_condition_and_its_opposite_share_nothing_and_leave_nothing_out(text: 
         ("segment != 'a'", "segment != 'b'", False),
         ("net > gross", "net > gross or net > 5", True),
         ("any(line.net > 3 for line in lines)", "any(line.net > 3 for line in lines)", True),
+        ("any(line.net > 5 for line in lines)", "max(line.net for line in lines) > 3", True),
+        ("any(line.net > 5 for line in lines)", "not all(line.net <= 3 for line in lines)", True),
+        ("any(line.net > 3 for line in lines)", "any(line.net > 5 for line in lines)", False),
+        (
+            "max(line.net for line in lines if line.quantity > 1) > 5",
+            "any(line.net > 3 for line in lines if line.quantity > 1)",
+            False,
+        ),
+        ("2 * net - 1 > 9", "net > 4", True),
+        ("net < 3", "net >= 0", True),
     ],
 )
 def test_one_condition_may_imply_another(first: str, second: str, expected: bool):

@@ -1,6 +1,7 @@
 """The approvals toolset: turns, quorums, stand-ins, lent roles, escalation, what is kept, and what is taken back."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
 from cpq.approvals import sweep
-from cpq.approvals.storing import overdue
+from cpq.approvals.storing import overdue, tenants_overdue
 from cpq.approvals.sweeping import sweep_if_due
 from cpq.background import Loop, stop
 from cpq.config import Settings
@@ -175,6 +176,39 @@ def test_a_stand_in_decides_only_when_nobody_of_the_role_is_left(store: Settings
     done = decide(desk, answer)
     assert (done["acted_as"], done["quote_status"]) == ("deal_desk, in place of sales_manager", "approved")
     app.close()
+
+
+def test_who_is_barred_is_neither_waited_for_nor_in_the_way(store: Settings, clock: StillEffects, tmp_path: Path):
+    """Whoever shares a role with the maker cannot decide: `all` does not count them, and a stand-in may take over."""
+    lines = ("quorum: {sales_manager: all}", "backup: {sales_manager: deal_desk}")
+    app = open_app(with_roles(store, tmp_path / "policies", *lines), clock)
+    dana, dora = person(app, "dana", "sales_manager"), person(app, "dora", "sales_manager")
+    rep, desk = person(app, "rep", "vp_sales"), person(app, "desk", "deal_desk")
+    dana("approval_delegate", role="sales_manager", to="rep", until="2026-11-17T00:00:00Z")
+    quote_id = priced_quote(rep)
+    [step] = rep("approval_preview", quote_id=quote_id)["steps"]
+    assert (step["approvers"], step["approvals_needed"]) == (["dora"], 1)
+    assert decide(dora, ask(rep, quote_id))["quote_status"] == "approved"
+    dora("approval_delegate", role="sales_manager", to="rep", until="2026-11-17T00:00:00Z")
+    answer = ask(rep, priced_quote(rep))
+    for one in (dana, dora):
+        assert refused_decision(one, answer)["code"] == "FORBIDDEN"
+    assert decide(desk, answer)["acted_as"] == "deal_desk, in place of sales_manager"
+    app.close()
+
+
+def test_what_was_escalated_is_found_by_whom_it_was_escalated_to(
+    app: App, tools: Tools, vera: Tools, clock: StillEffects
+):
+    answer = ask(tools, priced_quote(tools))
+    assert vera("approval_pending", approver_role="vp_sales") == {"items": [], "total": 0}
+    [item] = vera("approval_pending", approver_role="sales_manager")["items"]
+    assert (item["escalates_to"], item["is_escalated"]) == ("vp_sales", False)
+    clock.advance(hours=2)
+    for role in ("vp_sales", "sales_manager"):
+        listed = vera("approval_pending", approver_role=role)
+        assert (listed["total"], listed["items"][0]["is_escalated"]) == (1, True)
+    assert decide(vera, answer)["quote_status"] == "approved"
 
 
 def test_a_request_that_waits_goes_further_up_and_its_own_role_can_still_decide(
@@ -439,13 +473,29 @@ def test_the_sweeper_writes_down_what_time_has_done_and_reads_do_not_change(
     clock.advance(hours=2)
     assert swept(app) == {"expired": 0, "withdrawn": 0, "escalated": 1, "quotes": 1, "has_more": 0}
     clock.advance(hours=2)
-    before = {one: tools("approval_status", quote_id=one) for one in (left, revised)}
+    seen = ("approval_status", "quote_get")
+    before = [tools(name, quote_id=one) for name in seen for one in (left, revised, partly)]
     assert swept(app) == {"expired": 2, "withdrawn": 0, "escalated": 0, "quotes": 2, "has_more": 0}
-    assert {one: tools("approval_status", quote_id=one) for one in (left, revised)} == before
-    assert status_of(tools, partly) == "approved", "the policies asked only for the one who approved"
-    assert status_of(tools, left) == "pending_approval", "nothing is approved by silence"
+    assert [tools(name, quote_id=one) for name in seen for one in (left, revised, partly)] == before
+    assert status_of(tools, partly) == status_of(tools, left) == "pending_approval", "nothing is approved by silence"
     assert swept(app)["quotes"] == 0
     assert sweep_if_due(app) is False
+
+
+def test_a_sweep_goes_on_to_the_end(app: App, tools: Tools, clock: StillEffects, monkeypatch: pytest.MonkeyPatch):
+    for _ in range(3):
+        ask(tools, priced_quote(tools))
+    clock.advance(hours=5)
+    monkeypatch.setattr(sweep, "__kwdefaults__", {"quotes_max": 2})
+    assert sweep_if_due(app) is True
+    assert not sweep_waits(app)
+
+
+def test_a_sweep_sees_every_tenant(app: App, tools: Tools, clock: StillEffects):
+    ask(tools, priced_quote(tools))
+    clock.advance(hours=5)
+    other = replace(OPERATOR, tenant_id="other")
+    assert app.look(app.new_call(other), lambda tx: {"tenants": tenants_overdue(tx)}) == {"tenants": ["main"]}
 
 
 def test_a_server_sweeps_by_itself(app: App, tools: Tools, clock: StillEffects):

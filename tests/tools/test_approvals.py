@@ -189,13 +189,20 @@ def told(tools: Tools, quote_id: str) -> tuple[str, bool, list[str], list[str]]:
     return found["current_status"], found["can_proceed"], [], found["missing_roles"]
 
 
-def test_q33_a_quote_that_no_policy_holds_can_proceed(tools: Tools, clock: StillEffects):
+def test_q33_a_quote_that_no_policy_holds_can_proceed(tools: Tools):
     quote_id = priced_quote(tools, 5)
     assert told(tools, quote_id) == ("none", True, [], [])
     ask(tools, quote_id)
     assert told(tools, quote_id)[:2] == ("pending_approval", False)
+
+
+def test_q33_silence_is_no_answer_even_where_nobody_had_to_be_asked(tools: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools, 5)
+    answer = ask(tools, quote_id)
     clock.advance(hours=4)
-    assert told(tools, quote_id)[:2] == ("none", True)
+    assert told(tools, quote_id) == ("none", False, [], ["sales_manager"])
+    tools("approval_withdraw", approval_id=answer["approval_id"])
+    assert told(tools, quote_id) == ("none", True, [], [])
 
 
 def test_q33_every_role_of_the_policy_must_have_approved(app: App, tools: Tools, dana: Tools, clock: StillEffects):

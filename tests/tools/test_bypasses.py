@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cpq import audit
+from cpq import audit, events
 from cpq.app import App, open_app
+from cpq.approvals import sweep_if_due
 from cpq.config import Settings
 from cpq.quotes.life import TRANSITIONS
 from tests.approving import (
@@ -20,8 +21,9 @@ from tests.approving import (
     race_calls,
     refused,
     refused_decision,
+    with_roles,
 )
-from tests.make import StillEffects, Tools
+from tests.make import StillEffects, Tools, import_dicts, product_row
 from tests.quoting import SEATS, status_of
 from tests.storage.test_quote_races import the_winner
 
@@ -178,6 +180,203 @@ def test_a_delegation_is_not_escaped_by_its_end(app: App, tools: Tools, dana: To
     answer = ask(dora, priced_quote(tools))
     clock.advance(hours=2)
     assert refused_decision(dana, answer)["code"] == "FORBIDDEN"
+
+
+def test_nobody_decides_on_a_draft_they_changed_or_priced(app: App, tools: Tools, dana: Tools):
+    priced = priced_quote(tools, 0)
+    dana("quote_price", quote_id=priced, requested_discount_pct=20)
+    changed = priced_quote(tools, 0)
+    dana("quote_update", quote_id=changed, expected_version=1, add_lines=[{**SEATS, "discount_pct": 20}])
+    tools("quote_price", quote_id=changed)
+    for quote_id in (priced, changed):
+        assert refused_decision(dana, ask(tools, quote_id))["code"] == "FORBIDDEN"
+        assert tools("approval_preview", quote_id=quote_id)["steps"][0]["approvers"] == []
+
+
+def test_what_somebody_changed_stays_theirs_in_the_next_version(app: App, tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 0)
+    dana("quote_price", quote_id=quote_id, requested_discount_pct=4)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    assert refused_decision(dana, ask(tools, quote_id))["code"] == "FORBIDDEN"
+
+
+def test_looking_at_a_price_makes_nobody_its_maker(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools)
+    assert dana("quote_price", quote_id=quote_id, requested_discount_pct=10)["outcome"] == "no_change"
+    answer = ask(tools, quote_id)
+    assert dana("quote_price", quote_id=quote_id, requested_discount_pct=50)["stored"] is False
+    assert decide(dana, answer)["quote_status"] == "approved"
+
+
+def with_all(store: Settings, clock: StillEffects, folder: Path) -> App:
+    """Every sales manager has to approve."""
+    return open_app(with_roles(store, folder, "quorum: {sales_manager: all}"), clock)
+
+
+def test_a_holder_and_whom_they_lent_the_role_to_are_one_voice(store: Settings, clock: StillEffects, tmp_path: Path):
+    app = with_all(store, clock, tmp_path / "policies")
+    tools = Tools(app)
+    dana, dora = person(app, "dana", "sales_manager"), person(app, "dora", "sales_manager")
+    desk = person(app, "desk", "deal_desk")
+    dana("approval_delegate", role="sales_manager", to="desk", until="2026-11-17T00:00:00Z")
+    first, second = ask(tools, priced_quote(tools)), ask(tools, priced_quote(tools))
+    decide(dana, first)
+    error = refused_decision(desk, first)
+    assert (error["code"], error["details"]["decided_by"]) == ("CONFLICT", "human:dana")
+    assert decide(desk, second)["approvals"] == 1
+    error = refused_decision(dana, second)
+    assert error["message"].startswith("human:desk has approved it for human:dana already")
+    for answer in (first, second):
+        assert decide(dora, answer)["quote_status"] == "approved"
+    app.close()
+
+
+def test_all_means_the_holders_themselves_whoever_else_may_decide(store: Settings, clock: StillEffects, tmp_path: Path):
+    app = with_all(store, clock, tmp_path / "policies")
+    tools = Tools(app)
+    dana, dora = person(app, "dana", "sales_manager"), person(app, "dora", "sales_manager")
+    answer = ask(tools, priced_quote(tools))
+    decide(dana, answer)
+    clock.advance(hours=2)
+    done = decide(person(app, "vera", "vp_sales"), answer)
+    assert (done["status"], done["approvals"], done["approvals_needed"]) == ("pending", 1, 2)
+    assert decide(dora, answer)["quote_status"] == "approved"
+    app.close()
+
+
+def revised(tools: Tools, quote_id: str, discount: int = 10) -> None:
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=discount)
+
+
+def test_an_approval_is_not_kept_for_any_of_those_who_gave_it(store: Settings, clock: StillEffects, tmp_path: Path):
+    app = with_all(store, clock, tmp_path / "policies")
+    tools = Tools(app)
+    dana, dora = person(app, "dana", "sales_manager"), person(app, "dora", "sales_manager")
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    decide(dana, answer)
+    decide(dora, answer)
+    revised(tools, quote_id)
+    assert ask(tools, quote_id)["status"] == "kept"
+    dana("quote_revise", quote_id=quote_id, expected_version=2)
+    dana("quote_price", quote_id=quote_id, requested_discount_pct=9)
+    again = ask(dana, quote_id)
+    assert (again["status"], again["quote_status"]) == ("pending", "pending_approval")
+    assert again["reason"] == "Asked again: human:dana, who approved before, had a hand in this version."
+    app.close()
+
+
+def test_an_approval_is_not_kept_for_somebody_who_shares_the_role(app: App, tools: Tools, dana: Tools):
+    dora = person(app, "dora", "sales_manager")
+    quote_id = priced_quote(tools)
+    decide(dana, ask(tools, quote_id))
+    dana("approval_delegate", role="sales_manager", to="dora", until="2026-11-17T00:00:00Z")
+    revised(dora, quote_id)
+    assert ask(dora, quote_id)["quote_status"] == "pending_approval"
+    cannot_send(tools, quote_id, 2)
+
+
+def test_one_discounted_seat_does_not_open_the_door_for_a_thousand(tools: Tools, dana: Tools):
+    one = {"product_id": "prod_pro_v2", "quantity": 1, "discount_pct": 20}
+    quote_id = priced_quote(tools, 0, one, SEATS)
+    decide(dana, ask(tools, quote_id))
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    change = [{"line_id": f"{quote_id}-ql-2", "quantity": 900, "discount_pct": 20}]
+    tools("quote_update", quote_id=quote_id, expected_version=2, change_lines=change, add_lines=[one])
+    tools("quote_price", quote_id=quote_id)
+    again = ask(tools, quote_id)
+    assert (again["status"], again["reason"]) == ("pending", "Asked again: line.discount by line got worse at 2, 3.")
+    cannot_send(tools, quote_id, 2)
+
+
+def test_a_line_less_is_no_worse(tools: Tools, dana: Tools):
+    one = {"product_id": "prod_pro_v2", "quantity": 1, "discount_pct": 20}
+    quote_id = priced_quote(tools, 0, one, SEATS, one)
+    decide(dana, ask(tools, quote_id))
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_update", quote_id=quote_id, expected_version=2, remove_lines=[f"{quote_id}-ql-3"], add_lines=[SEATS])
+    tools("quote_price", quote_id=quote_id)
+    assert ask(tools, quote_id)["status"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("currency", "cost", "role"), [("SEK", "1", "vp_sales"), ("USD", None, "finance")], ids=["no rate", "no cost"]
+)
+def test_what_is_unknown_twice_is_asked_twice(app: App, tools: Tools, currency: str, cost: str | None, role: str):
+    row = product_row()
+    import_dicts(app, "products", row)
+    price = {"product_id": row["id"], "currency": currency, "unit_price": "10", "cost": cost, "price_book": "list"}
+    import_dicts(app, "prices", {name: value for name, value in price.items() if value is not None})
+    quote_id = priced_quote(tools, 0, {"product_id": row["id"], "quantity": 10}, currency=currency)
+    decide(person(app, "vera", role), ask(tools, quote_id, role))
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    change = [{"line_id": f"{quote_id}-ql-1", "quantity": 9000}]
+    tools("quote_update", quote_id=quote_id, expected_version=2, change_lines=change)
+    tools("quote_price", quote_id=quote_id)
+    assert ask(tools, quote_id, role)["status"] == "pending"
+    cannot_send(tools, quote_id, 2)
+
+
+def test_whoever_was_asked_beyond_the_policies_does_not_approve_by_silence(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects
+):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id, "legal")
+    decide(dana, answer, "sales_manager")
+    clock.advance(hours=4)
+    for _ in range(2):
+        found = tools("approval_status", quote_id=quote_id)
+        assert (found["current_status"], found["can_proceed"], found["missing_roles"]) == ("none", False, ["legal"])
+        cannot_send(tools, quote_id)
+        sweep_if_due(app)
+    again = ask(tools, quote_id, "legal")
+    assert again["also_requested"] == []
+    assert decide(person(app, "lee", "legal"), again)["quote_status"] == "approved"
+
+
+@pytest.mark.parametrize("is_swept", [False, True])
+def test_what_nobody_answered_can_be_withdrawn(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects, is_swept: bool
+):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id, "legal")
+    decide(dana, answer, "sales_manager")
+    clock.advance(hours=4)
+    assert sweep_if_due(app) is True if is_swept else True
+    assert tools("approval_withdraw", approval_id=answer["approval_id"])["quote_status"] == "approved"
+    seen = app.look(app.new_call(), lambda tx: {"told": [row.name for row in events.of_subject(tx, quote_id)]})
+    assert seen["told"][-2:] == ["approval.expired", "approval.decided"]
+    assert refused(tools, "approval_withdraw", approval_id=answer["approval_id"])["code"] == "CONFLICT"
+
+
+def test_withdrawing_what_an_old_version_asked_approves_no_new_one(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects
+):
+    quote_id = priced_quote(tools)
+    old = ask(tools, quote_id, "legal")
+    decide(dana, old, "sales_manager")
+    clock.advance(hours=4)
+    sweep_if_due(app)
+    revised(tools, quote_id, 18)
+    assert ask(tools, quote_id)["status"] == "pending"
+    assert refused(tools, "approval_withdraw", approval_id=old["approval_id"])["code"] == "CONFLICT"
+    cannot_send(tools, quote_id, 2)
+
+
+def test_only_the_request_that_is_waited_for_is_withdrawn(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    first = ask(tools, quote_id, "legal")
+    tools("approval_withdraw", approval_id=first["approval_id"])
+    clock.advance(minutes=1)
+    second = ask(tools, quote_id, "legal")
+    decide(dana, answer)
+    clock.advance(hours=4)
+    assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
+    assert tools("approval_withdraw", approval_id=second["approval_id"])["quote_status"] == "approved"
 
 
 @pytest.mark.parametrize("role", ["agent", "sales_manager", "admin"])

@@ -13,6 +13,7 @@ from cpq.catalog import facts
 from cpq.config import Settings, shipped
 from cpq.db import Tx
 from tests import make
+from tests.approving import ask, decide, person, priced_quote
 from tests.make import Tools
 from tests.quoting import ACME, SEATS, new_quote, sent_quote, status_of
 
@@ -20,6 +21,8 @@ TERMS = """
   needs_review: {type: boolean, absent: true}
   refurbished: {type: boolean, absent: false}
   hazard: {type: boolean, absent: false}
+  danger: {type: text, absent: none}
+  power: {type: number, absent: 0}
 """
 APPROVALS = """
   - id: review_legal
@@ -28,6 +31,18 @@ APPROVALS = """
   - id: hazard_legal
     when: any(line.attributes.hazard for line in lines)
     then: {severity: approval_required, role: legal, message: "hazard"}
+  - id: danger_block
+    when: any(line.attributes.danger == "explosive" for line in lines)
+    then: {severity: block}
+  - id: power_legal
+    when: max(line.attributes.power for line in lines) > 100
+    then: {severity: approval_required, role: legal}
+  - id: dryers_warning
+    when: '"dryers" in categories'
+    then: {severity: warning}
+  - id: dryers_legal
+    when: not all(line.category != "dryers" for line in lines) and net > 0
+    then: {severity: approval_required, role: legal}
   - id: long_term_finance
     when: has_term and term_months > 36
     then: {severity: approval_required, role: finance, message: "long"}
@@ -87,6 +102,51 @@ def test_q24_a_bundle_is_what_its_components_are(tools: Tools):
     assert priced(tools, {"product_id": "prod_kit", "quantity": 1}) == (["hazard_legal"], 10)
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("inside", "spoken"),
+    [
+        ({"attributes": {"needs_review": False, "hazard": True}}, ["hazard_legal"]),
+        ({"attributes": {"needs_review": False, "danger": "explosive"}}, ["danger_block"]),
+        ({"attributes": {"needs_review": False, "power": 101}}, ["power_legal"]),
+        ({"attributes": {"needs_review": False, "power": 100}}, []),
+        ({"attributes": {"needs_review": False}, "category": "dryers"}, ["dryers_legal", "dryers_warning"]),
+        ({"attributes": {"needs_review": False}, "product_type": "configurable",
+          "options": {"hazard": {"type": "boolean", "default": True}}}, ["hazard_legal"]),
+    ],
+    ids=["yes or no", "text", "number", "small number", "category", "option"],
+)  # fmt: skip
+def test_q24_what_is_inside_a_bundle_is_seen_however_deep(
+    tools: Tools, depth: int, inside: dict[str, Any], spoken: list[str]
+):
+    inner = make.product_row(id="prod_box_0", **inside)
+    boxes = [
+        make.product_row(
+            id=f"prod_box_{number}",
+            product_type="bundle",
+            attributes={"needs_review": False},
+            bundle={"pricing": "own"},
+            relationships=[{"kind": "component", "product_id": f"prod_box_{number - 1}"}],
+        )
+        for number in range(1, depth + 1)
+    ]
+    make.import_dicts(tools.app, "products", inner, *boxes)
+    price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1"}
+    make.import_dicts(tools.app, "prices", *({**price, "product_id": row["id"]} for row in (inner, *boxes)))
+    assert sorted(priced(tools, {"product_id": f"prod_box_{depth}", "quantity": 1})[0]) == spoken
+
+
+def test_a_bundle_that_holds_itself_comes_to_an_end(tools: Tools):
+    for id_, other in (("prod_egg", "prod_hen"), ("prod_hen", "prod_egg")):
+        made = {"product_type": "bundle", "attributes": {"needs_review": False}}
+        relations = [{"kind": "component", "product_id": other}]
+        make.import_dicts(tools.app, "products", make.product_row(id=other, attributes={"needs_review": False}))
+        make.import_dicts(tools.app, "products", make.product_row(id=id_, **made, relationships=relations))
+    price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1"}
+    make.import_dicts(tools.app, "prices", {**price, "product_id": "prod_hen"})
+    assert priced(tools, {"product_id": "prod_hen", "quantity": 1}) == ([], 10)
+
+
 def test_q24_a_note_on_a_line_neither_unsays_nor_earns_anything(tools: Tools):
     line = {"product_id": "prod_qmb15", "quantity": 1}
     plain = priced(tools, line)
@@ -114,6 +174,53 @@ def test_q24_who_may_not_see_margins_is_told_none(app: App):
     assert "5" not in told["description"]
     refused = agent.error("quote_send", quote_id=quote_id, expected_version=1)
     assert refused["details"]["policy_violations"][0]["actual"] is None
+
+
+LADDER = """  - id: profit
+    over: sum(line.net - line.cost for line in lines)
+    steps: [{id: eye, under: 100000, then: {severity: warning}}]
+"""
+SHOWN = "  - {id: eye, when: net > 1, actual: margin, then: {severity: warning}}\n"
+NAMED = "  - {id: eye, when: thin or net > 1, actual: net, then: {severity: warning, message: 'It is {actual}.'}}\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "rule"),
+    [("ladders:\n", LADDER), ("rules:\n", SHOWN), ("rules:\n", NAMED)],
+    ids=["a ladder over profit", "the number shown", "a named condition"],
+)
+def test_q24_no_rule_tells_a_cost_or_a_margin_to_an_agent(sqlite_template: Path, tmp_path: Path, place: str, rule: str):
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    policies = shutil.copytree(shipped("policies"), tmp_path / "policies")
+    path = policies / "approvals.yaml"
+    text = path.read_text(encoding="utf-8").replace(place, place + rule)
+    path.write_text(text + "define: {thin: margin < 3}\n", encoding="utf-8")
+    app = open_app(Settings(home=tmp_path, policies_dir=policies, rate_limit_per_minute=0))
+    agent, manager = Tools(app), Tools(app, principal=MANAGER)
+    quote_id = new_quote(agent)
+    told, whole = (
+        next(v for v in tools("quote_price", quote_id=quote_id)["policy_violations"] if v["policy_id"] == "eye")
+        for tools in (agent, manager)
+    )
+    assert whole["actual"] is not None
+    assert (told["actual"], told["description"]) == (None, "Cost or margin is not within its limit.")
+    app.close()
+
+
+def test_an_agent_is_not_told_a_margin_by_why_it_is_asked_for_again(app: App):
+    row = make.product_row()
+    make.import_dicts(app, "products", row)
+    price = {"price_book": "list", "currency": "USD", "unit_price": "100", "cost": "91", "product_id": row["id"]}
+    make.import_dicts(app, "prices", price)
+    agent = Tools(app)
+    quote_id = priced_quote(agent, 0, {"product_id": row["id"], "quantity": 1})
+    decide(person(app, "fay", "finance"), ask(agent, quote_id, "finance"))
+    agent("quote_revise", quote_id=quote_id, expected_version=1)
+    agent("quote_price", quote_id=quote_id, requested_discount_pct=4)
+    [step] = agent("approval_preview", quote_id=quote_id)["steps"]
+    assert step["reasons"][-1] == "Asked again: margin got worse."
+    assert ask(agent, quote_id, "finance")["reason"] == "Asked again: margin got worse."
+    assert agent("approval_history", quote_id=quote_id)["items"][-1]["reason"] == "Asked again: margin got worse."
 
 
 def test_a_bundle_with_a_retired_component_is_not_quoted(tools: Tools):
