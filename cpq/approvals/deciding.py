@@ -232,7 +232,7 @@ def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow], holder: st
     own = next((vote for vote in votes if tx.caller == vote.caller or holder == vote.holder), None)
     if own is not None:
         who = "You have" if own.caller == tx.caller else f"{own.caller} has"
-        whom = "" if own.caller == tx.caller else f" for {holder}"
+        whom = "" if own.caller in (tx.caller, holder) else f" for {holder}"
         raise CpqError(
             Code.CONFLICT,
             f"{who} approved it{whom} already; others of the role have to approve, too.",

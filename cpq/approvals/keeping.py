@@ -124,6 +124,8 @@ def _moved(before: FactRead | None, after: FactRead) -> str:
         return f"{after.name} got worse at {', '.join(worse_lines(before, after))}"
     if after.is_secret:
         return f"{after.name} got worse"
+    if after.value is None:
+        return f"{after.name} is unknown"
     if before is None or not all(_is_told(read.value) for read in (before, after)):
         return f"{after.name} changed"
     return f"{after.name} went from {_told(before.value)} to {_told(after.value)}"

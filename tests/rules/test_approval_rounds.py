@@ -214,7 +214,7 @@ def test_what_was_approved_covers_less_and_never_more(before: Decimal, after: De
          FactRead("x by line", LinesPast((("1", Decimal(8)), ("3", None))), Safe.LOWER, True),
          "x by line got worse at 1, 3"),
         (FactRead("net_value", None, Safe.LOWER), FactRead("net_value", None, Safe.LOWER),
-         "net_value went from unknown to unknown"),
+         "net_value is unknown"),
     ],
 )  # fmt: skip
 def test_the_reason_names_what_got_worse_and_never_a_cost_or_a_margin(before: FactRead, after: FactRead, told: str):
