@@ -6,8 +6,10 @@ The same rules as when a request is decided (`deciding.capacity`), as conditions
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -140,57 +142,59 @@ def _conditions(tx: Tx, loans: Sequence[Loan]) -> tuple[Condition, Condition]:
     """Whether the caller may decide a request by a role of their own, and whether only by one that was lent."""
     if not tx.caller.startswith(HUMAN):
         return sa.false(), sa.false()
-    is_fair = ~_is_made_by(tx.caller) & ~_is_tied(tx)
+    own_name = tx.caller.removeprefix(HUMAN)
+    backed = [role for role, backup in tx.policies.roles.backup.items() if backup in tx.roles]
+    holders = {role: access.holders(tx, role) for role in backed}
+    barred = _barred(tx, {own_name, *(loan.lender for loan in loans), *chain.from_iterable(holders.values())})
     escalated = approval.c.escalates_to.in_(tx.roles) & (approval.c.escalates_at <= tx.now)
-    own = sa.or_(approval.c.role.in_(tx.roles), escalated, *_stand_ins(tx))
-    lent = sa.or_(sa.false(), *(_is_lent(loan) for loan in loans))
+    # Somebody stands in for a role while nobody who holds it may decide.
+    stand_ins = [sa.and_(approval.c.role == role, *(barred[name] for name in holders[role])) for role in backed]
+    own = sa.or_(approval.c.role.in_(tx.roles), escalated, *stand_ins)
+    lent = sa.or_(sa.false(), *(_scope(loan) & ~barred[loan.lender] for loan in loans))
     # A time that is not set makes a condition unknown, and not unknown is unknown too.
     own, lent = (sa.func.coalesce(condition, sa.false()) for condition in (own, lent))
-    return own & is_fair, lent & ~own & is_fair
+    return own & ~barred[own_name], lent & ~own & ~barred[own_name]
 
 
-def _is_made_by(caller: str) -> Condition:
+def _scope(loan: Loan) -> Condition:
+    scope = [quote.c.id == loan.quote_id] if loan.quote_id else []
+    scope += [quote.c.account_id == loan.account_id] if loan.account_id else []
+    return sa.and_(approval.c.role == loan.role, *scope)
+
+
+def _barred(tx: Tx, names: Collection[str]) -> dict[str, Condition]:
+    """For each person whether they have a hand in a request: as a maker, or as one who shared a role with a maker."""
+    pairs = tx.connection.execute(
+        sa.select(delegation.c.from_name, delegation.c.to_name, delegation.c.ends_at).where(
+            delegation.c.tenant_id == tx.tenant_id,
+            delegation.c.from_name.in_(names) | delegation.c.to_name.in_(names),
+            delegation.c.starts_at <= tx.now,
+        )
+    )
+    last: dict[str, dict[str, datetime]] = {name: {} for name in names}
+    for one, other, ends_at in pairs:
+        for name, partner in ((one, other), (other, one)):
+            if name in last:
+                last[name][partner] = max(last[name].get(partner, ends_at), ends_at)
+    return {
+        name: sa.or_(
+            _is_made_by(name), *(_is_made_by(partner) & _was_asked_before(end) for partner, end in ties.items())
+        )
+        for name, ties in last.items()
+    }
+
+
+def _was_asked_before(moment: datetime) -> Condition:
+    return approval.c.requested_at < sa.literal(moment, approval.c.requested_at.type)
+
+
+def _is_made_by(name: str) -> Condition:
+    caller = f"{HUMAN}{name}"
     edited_by = sa.type_coerce(quote_version.c.edited_by, sa.Text)
     return sa.or_(*(maker == caller for maker in _MAKERS), edited_by.contains(canonical_json(caller), autoescape=True))
 
 
 _MAKERS = (approval.c.requested_by, quote.c.created_by, quote_version.c.created_by)
-
-
-def _stand_ins(tx: Tx) -> list[Condition]:
-    """Roles that the caller stands in for while nobody who holds them may decide."""
-    roles = [role for role, backup in tx.policies.roles.backup.items() if backup in tx.roles]
-    return [
-        sa.and_(approval.c.role == role, *(_is_made_by(f"{HUMAN}{name}") for name in access.holders(tx, role)))
-        for role in roles
-    ]
-
-
-def _is_lent(loan: Loan) -> Condition:
-    scope = [quote.c.id == loan.quote_id] if loan.quote_id else []
-    scope += [quote.c.account_id == loan.account_id] if loan.account_id else []
-    return sa.and_(approval.c.role == loan.role, ~_is_made_by(f"{HUMAN}{loan.lender}"), *scope)
-
-
-def _is_tied(tx: Tx) -> Condition:
-    """Whether the caller and a maker have lent each other a role since it was asked."""
-    own = tx.caller.removeprefix(HUMAN)
-    rows = tx.connection.execute(
-        sa.select(delegation.c.from_name, delegation.c.to_name, delegation.c.ends_at).where(
-            delegation.c.tenant_id == tx.tenant_id,
-            (delegation.c.from_name == own) | (delegation.c.to_name == own),
-            delegation.c.starts_at <= tx.now,
-        )
-    )
-    last: dict[str, Any] = {}
-    for row in rows:
-        other = row.to_name if row.from_name == own else row.from_name
-        last[other] = max(last.get(other, row.ends_at), row.ends_at)
-    ties = [
-        _is_made_by(f"{HUMAN}{name}") & (approval.c.requested_at < sa.literal(ends_at, approval.c.requested_at.type))
-        for name, ends_at in last.items()
-    ]
-    return sa.or_(sa.false(), *ties)
 
 
 def _loans(tx: Tx) -> list[Loan]:
