@@ -170,6 +170,22 @@ def test_a_role_can_be_lent_from_the_page(console: Console, scope: str):
     assert record["votes"][0]["acted_as"] == "sales_manager, lent by human:dana"
 
 
+def test_what_was_lent_can_be_taken_back(console: Console):
+    dana, dora = console.signed_in("dana", "sales_manager"), console.signed_in("dora", "deal_desk")
+    quote_id = priced_quote(console.tools)
+    ask(console.tools, quote_id)
+    token = fields(dana.get(f"/console/quotes/{quote_id}").text)["form_token"]
+    lent = {"form_token": token, "role": "sales_manager", "to": "dora", "for": "1d", "scope": "quote"}
+    dana.post(f"/console/quotes/{quote_id}/delegate", data=lent)
+    assert "Lent by you" in dana.get("/console/queue").text
+    assert quote_id in dora.get("/console/queue").text
+    back = {"form_token": token, "role": "sales_manager", "to": "dora", "account_id": "", "quote_id": quote_id}
+    assert dana.post("/console/queue/take-back", data=back).status_code == 303
+    assert "Lent by you" not in dana.get("/console/queue").text
+    assert quote_id not in dora.get("/console/queue").text
+    assert dana.post("/console/queue/take-back", data=back).status_code == 404
+
+
 def test_a_loan_that_makes_no_sense_is_refused(console: Console):
     dana = console.signed_in("dana", "sales_manager")
     console.grant("dora", "deal_desk")
