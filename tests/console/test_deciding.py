@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from cpq.views import ApprovalStatus
 from tests.approving import ask, decide, person, priced_quote
@@ -231,7 +232,7 @@ def test_hostile_text_is_only_text(sqlite_console: Console):
         pages.append(dana.get(f"/console/quotes/{quote_id}").text)
         for page in pages:
             assert not re.search(r"<script(?![^>]* src=\"/console/static/)|<img|<b>already|onmouseover='", page)
-            assert "49" not in page.replace("4900", "")[page.index("<main") :] or "{{" not in text
+            assert str(escape(text)) in page
 
 
 def test_an_unknown_quote_is_not_here(console: Console):
