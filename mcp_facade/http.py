@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -69,12 +69,15 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(exposition(), media_type="text/plain; version=0.0.4")
 
+    async def to_console(_: Request) -> Response:
+        return RedirectResponse("/console/", 303)
+
     routes = [
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/metrics", metrics),
         # People sign in; a bearer token means nothing there.
-        *([Mount("/console", pages)] if pages else []),
+        *([Route("/console", to_console), Mount("/console", pages)] if pages else []),
         Mount("/", _Bearer(_Readable(endpoint.application), app)),
     ]
     return _Door(Starlette(routes=routes, lifespan=lifespan), app.settings)

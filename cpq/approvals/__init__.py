@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpq.approvals.asking import preview, request
 from cpq.approvals.deciding import Decision, decide, withdraw
-from cpq.approvals.people import delegate, end_delegation
+from cpq.approvals.people import delegate, end_delegation, lent_by
 from cpq.approvals.queueing import openings, queue, queue_stamp
 from cpq.approvals.sweeping import sweep, sweep_if_due
 from cpq.approvals.viewing import get, history, pending, status
@@ -16,6 +16,7 @@ __all__ = [
     "end_delegation",
     "get",
     "history",
+    "lent_by",
     "openings",
     "pending",
     "preview",

@@ -18,6 +18,7 @@ from cpq.views import DelegationView
 
 HUMAN = "human:"
 WINDOW_DAYS_MAX = 366
+LOANS_MAX = 100
 
 
 def makers_of(found: Quote, requested_by: str) -> frozenset[str]:
@@ -127,6 +128,13 @@ def end_delegation(tx: Tx, role: str, *, to: str, account_id: str | None, quote_
     tx.connection.execute(sa.delete(delegation).where(lent, delegation.c.starts_at >= tx.now))
     tx.connection.execute(sa.update(delegation).where(lent).values(ends_at=tx.now))
     return _told({**found[0]._mapping, "ends_at": tx.now}, "ended", f"{to} can no longer decide as {role} for you.")
+
+
+def lent_by(tx: Tx) -> list[DelegationView]:
+    """What the caller has lent and not had back, what ends first first."""
+    mine = (delegation.c.tenant_id == tx.tenant_id) & (delegation.c.from_name == tx.caller.removeprefix(HUMAN))
+    query = sa.select(delegation).where(mine, delegation.c.ends_at > tx.now).order_by(delegation.c.ends_at)
+    return [_told({**row._mapping}, "created", "") for row in tx.connection.execute(query.limit(LOANS_MAX))]
 
 
 def _told(row: Mapping[str, Any], outcome: str, message: str) -> DelegationView:

@@ -42,6 +42,7 @@ def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
         Route("/enter/{code}", open_to_all(door, entrance.use_link), methods=["POST"]),
         Route("/sign-out", visited(door, sign_out), methods=["POST"]),
         Route("/queue", visited(door, queue.show)),
+        Route("/queue/take-back", visited(door, queue.take_back), methods=["POST"]),
         Route("/quotes", visited(door, browsing.list_quotes)),
         Route("/quotes/{quote_id}/audit", visited(door, browsing.show_audit)),
         Route("/quotes/{quote_id}/audit", visited(door, browsing.verify_audit), methods=["POST"]),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import get_args
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from cpq import approvals
 from cpq.access import Permission
-from cpq.app import Answer
+from cpq.app import Answer, Command
 from cpq.approvals.queueing import Scope, Sort
 from cpq.console.door import Visit
+from cpq.console.quote import identifier
 from cpq.db import Tx
 
 PAGE = 50
@@ -24,13 +25,27 @@ def show(visit: Visit) -> Response:
 
     def work(tx: Tx) -> Answer:
         found = approvals.queue(tx, **asked, limit=PAGE, page=visit.page_number())
-        return {**found, "roles": list(tx.policies.roles.known)}
+        return {**found, "roles": list(tx.policies.roles.known), "loans": approvals.lent_by(tx)}
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     is_part = "hx-request" in visit.request.headers
     template = "queue_rows.html" if is_part else "queue.html"
     return visit.page(template, **answer, is_part=is_part, asked=asked, given=given, sees_margin=_sees_margin(visit))
+
+
+def take_back(visit: Visit) -> Response:
+    """End what was lent to somebody, before its time."""
+    form = visit.form
+    role, to = identifier("role", form.get("role", "")), identifier("to", form.get("to", ""))
+    scope = {name: identifier(name, form[name]) if form.get(name) else None for name in ("account_id", "quote_id")}
+
+    def work(tx: Tx) -> Answer:
+        return dict(approvals.end_delegation(tx, role, to=to, **scope))
+
+    command = Command("approval_delegate", Permission.DECIDE, {"role": role, "to": to, **scope})
+    visit.write(command, work)
+    return RedirectResponse("/console/queue", 303)
 
 
 def _asked(visit: Visit) -> Answer:

@@ -57,14 +57,16 @@ def review(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:
 
 def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionComparison:
     """What is different between two versions of a quote: terms, totals, and lines by their number."""
-    old, new = (viewing.get(tx, quote_id, include_pricing=True, version=version) for version in (before, after))
+    earlier, later = (storing.load(tx, quote_id, version=version) for version in (before, after))
+    old, new = (viewing.detail(tx, found, include_pricing=True) for found in (earlier, later))
+    asked, asks = ({"quote_discount_pct": amount(found.version.requested_discount)} for found in (earlier, later))
     lines = list(_line_changes(old, new))
     return {
         "quote_id": quote_id,
         "before": before,
         "after": after,
         "currency": new["quote"]["currency"],
-        "terms": _changes(old["quote"], new["quote"], _TERMS),
+        "terms": [*_changes(asked, asks, ["quote_discount_pct"]), *_changes(old["quote"], new["quote"], _TERMS)],
         "totals": _changes(old["pricing"], new["pricing"], _TOTALS),
         "lines": lines[:LINE_CHANGES_MAX],
         "lines_total": len(lines),

@@ -288,6 +288,7 @@ def test_nobody_is_led_elsewhere_after_signing_in(wanted: str, led_to: str):
 
 def test_a_stranger_is_shown_the_way_and_brought_back(console: Console):
     visitor = console.visitor()
+    assert visitor.get("/console", follow_redirects=True).url.path == "/console/sign-in"
     answer = visitor.get("/console/quotes?status=sent")
     assert answer.headers["location"] == "/console/sign-in?next=%2Fconsole%2Fquotes%3Fstatus%3Dsent"
     assert "cpq console link" in visitor.get(answer.headers["location"]).text
