@@ -435,7 +435,7 @@ class _Presenter:
                 rows += [ComparedRow(name, "", (), is_group=True), *inside]
             totals = tuple(self._compared_totals(sets))
             figures = [*(cell for column in columns for cell in column.values()), *(v for _, vs in totals for v in vs)]
-            width = math.ceil(max(map(_millimetres, figures)) + PADDING_MM)
+            width = math.ceil(max(map(_millimetres, figures)) + 2 * PADDING_MM)
             yield Comparison(tuple(map(self._alternative, sets)), tuple(rows), totals, max(width, 26))
 
     def _cells(self, one: Content) -> dict[tuple[str, int], str]:
