@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0005"
+SCHEMA_VERSION = "0006"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -187,6 +187,13 @@ price = _table(
     sa.CheckConstraint("valid_from IS NULL OR valid_to IS NULL OR valid_from <= valid_to", name="valid_in_order"),
     Index(None, "tenant_id", "product_id", "currency"),
 )
+
+catalog_revision = _table(
+    "catalog_revision",
+    _text("revision"),
+    PrimaryKeyConstraint("tenant_id"),
+)
+"""Another one after every import that changed something: what was read under a revision holds while it stands."""
 
 QUOTE_STATUSES = ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled")
 
