@@ -114,7 +114,7 @@ def test_the_attached_json_is_the_quote_and_says_no_more_than_it_should(
         assert f'"{secret}' not in written, secret
 
 
-@pytest.mark.parametrize("name", ["mixed", "german", "japanese", "nasty"])
+@pytest.mark.parametrize("name", ["mixed", "german", "japanese", "ramp", "nasty"])
 def test_the_attached_ubl_adds_up(paper: Papers, name: str):
     """By the rules of UBL: quantity × price − allowance = line, and lines + tax = payable."""
     document = paper(name)
