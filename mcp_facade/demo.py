@@ -32,7 +32,7 @@ from cpq.money import readable
 from mcp_facade.prompts import PROMPT_NAME
 
 PIPE_WIDTH = 10_000
-CALL_TIMEOUT_SECONDS = 30
+CALL_TIMEOUT_SECONDS = 60
 MANAGER = "demo-manager"
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 

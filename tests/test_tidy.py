@@ -32,6 +32,7 @@ LAYERS = {
         "cpq.catalog.preparing",
         "cpq.approvals.rounds",
         "cpq.approvals.keeping",
+        "cpq.documents.localising",
         "cpq.events.signing",
         "mcp_facade.intake",
     ),

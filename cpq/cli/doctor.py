@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from cpq import __version__
+from cpq import __version__, documents
 from cpq.access import DECIDERS
 from cpq.app import App
 from cpq.catalog import exporting
@@ -25,13 +25,12 @@ from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
 from cpq.config import Settings, shipped
 from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
+from cpq.documents import APT_LINE
 from cpq.errors import CpqError
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
 
-APT_LINE = "apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
-FAST_PDF_LIBRARY = "harfbuzz-subset"
 
 FREE_BYTES_LOW = 1024**3
 FREE_BYTES_NEEDED = 100 * 1024**2
@@ -67,7 +66,7 @@ def doctor(options: Options) -> int:
     policies = _check_policies(settings)
     can_count = policies.state is not State.PROBLEM
     findings = [*_check_programs(), *_check_database(settings, can_count=can_count), policies]
-    findings += [*_check_libraries(), _check_disk(settings.home.absolute())]
+    findings += [*_check_libraries(), _check_templates(settings), _check_disk(settings.home.absolute())]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
         show_json({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
@@ -128,11 +127,8 @@ def _check_libraries() -> Iterator[Finding]:
     missing = [name for name in PDF_LIBRARIES if not _loads(name)]
     if missing:
         yield Finding("PDF libraries", State.PROBLEM, f"missing: {', '.join(missing)}", APT_LINE)
-    elif not _loads(FAST_PDF_LIBRARY):
-        said = f"missing: {FAST_PDF_LIBRARY}; PDFs take several times as long, and their bytes differ each time"
-        yield Finding("PDF libraries", State.WARNING, said, APT_LINE)
     else:
-        yield Finding("PDF libraries", State.OK, ", ".join((*PDF_LIBRARIES, FAST_PDF_LIBRARY)))
+        yield Finding("PDF libraries", State.OK, ", ".join(PDF_LIBRARIES))
 
 
 def _loads(name: str) -> bool:
@@ -153,6 +149,14 @@ def _check_policies(settings: Settings) -> Finding:
         to_do = "correct it; a server that runs keeps the last good ones, a new one does not start"
         return Finding("policies", State.PROBLEM, f"in {folder}: {error.message}", to_do)
     return Finding("policies", State.OK, f"{folder}, {policies.content_hash[:12]}")
+
+
+def _check_templates(settings: Settings) -> Finding:
+    try:
+        design = documents.design_of(settings)
+    except CpqError as error:
+        return Finding("PDF templates", State.PROBLEM, error.message, str(error.details.get("hint", "")))
+    return Finding("PDF templates", State.OK, f"{design.folder}, in {', '.join(sorted(design.labels))}")
 
 
 def _check_disk(home: Path) -> Finding:

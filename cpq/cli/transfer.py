@@ -19,6 +19,7 @@ from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.db import Tx
+from cpq.documents import exporting as quote_files
 from cpq.errors import CpqError
 
 FORMATS = ("json", "csv", "yaml")
@@ -141,7 +142,7 @@ def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
 @export.command("quote")
 @click.argument("quote_id")
 @click.option(
-    "--format", "form", type=click.Choice(documents.FORMATS), help="Default: by the ending of FILE, else pdf."
+    "--format", "form", type=click.Choice(quote_files.FORMATS), help="Default: by the ending of FILE, else pdf."
 )
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout.")
 @click.option("--template", type=click.Choice(documents.TEMPLATES), default="standard", show_default=True)
@@ -250,7 +251,7 @@ def _form_of(output: Path) -> str:
 
 def _quote_form(output: Path | None) -> str:
     ending = output.suffix.lower().lstrip(".") if output else ""
-    return "ubl" if ending == "xml" else ending if ending in documents.FORMATS else "pdf"
+    return "ubl" if ending == "xml" else ending if ending in quote_files.FORMATS else "pdf"
 
 
 def _pdf(app: App, wish: documents.Wish) -> bytes:
@@ -266,7 +267,7 @@ def _text(app: App, wish: documents.Wish, form: str) -> bytes:
     design = documents.design_of(app.settings)
 
     def work(tx: Tx) -> Answer:
-        return {"text": documents.export(tx, wish, form, design)}
+        return {"text": quote_files.export(tx, wish, form, design)}
 
     found = engine.read(app, "export_quote", work, **wish._asdict(), format=form)
     return str(found["text"]).encode()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from cpq.documents.design import TEMPLATES
-from cpq.documents.exporting import FORMATS, export
 from cpq.documents.issuing import design_of, issue, read_document, read_pdf
 from cpq.documents.ordering import Wish
 from cpq.documents.verifying import read_checksum, verify
+from cpq.documents.workers import APT_LINE
 
 __all__ = [
-    "FORMATS",
+    "APT_LINE",
     "TEMPLATES",
     "Wish",
     "design_of",
-    "export",
     "issue",
     "read_checksum",
     "read_document",

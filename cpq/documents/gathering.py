@@ -16,6 +16,7 @@ from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.quotes import storing
 from cpq.quotes.changing import line_id
 from cpq.quotes.life import local_day
+from cpq.quotes.recording import tax_groups
 from cpq.quotes.storing import Quote
 from cpq.schema import account
 from cpq.text import to_wire
@@ -116,15 +117,7 @@ def _priced_set(row: AnyRow, selected: str | None) -> Content:
         "net": amount(priced.net),
         "tax_total": amount(priced.tax_total),
         "total": amount(priced.total),
-        "tax_groups": [
-            {
-                "category": group.category,
-                "rate_pct": amount(group.rate),
-                "base": amount(group.base),
-                "tax": amount(group.tax),
-            }
-            for group in priced.tax_groups
-        ],
+        "tax_groups": tax_groups(priced),
         "lines": [_priced_line(line, choices[line.id]) for line in priced.lines],
     }
 

@@ -1,4 +1,4 @@
-"""PURE. From the content of a document to what stands on its pages: grouped, added up, in the words of its locale."""
+"""From the content of a document to what stands on its pages: grouped, added up, in the words of its locale."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ class _Presenter:
             sku=t.text(product["sku"]),
             description=t.text(product["description"]),
             details=tuple(self._details(priced, asked, product)),
-            quantity=t.number(priced["quantity"]),
+            quantity=t.number(_quantity(priced, asked)),
             unit_price=t.unit_price(priced["unit_price"], self.currency),
             discount=f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self.currency)}" if off else "",
             amount=t.amount(priced["line_total"], self.currency),
@@ -435,7 +435,7 @@ class _Presenter:
                 rows += [ComparedRow(name, "", (), is_group=True), *inside]
             totals = tuple(self._compared_totals(sets))
             figures = [*(cell for column in columns for cell in column.values()), *(v for _, vs in totals for v in vs)]
-            width = math.ceil(max(map(_millimetres, figures)) + PADDING_MM)
+            width = math.ceil(max(map(_millimetres, figures)) + 2 * PADDING_MM)
             yield Comparison(tuple(map(self._alternative, sets)), tuple(rows), totals, max(width, 26))
 
     def _cells(self, one: Content) -> dict[tuple[str, int], str]:
@@ -502,6 +502,14 @@ def _widths(lines: Collection[LineView], tongue: Tongue) -> Widths:
 
 def _millimetres(figure: str) -> float:
     return sum([WIDTHS_MM.get(character, OTHER_MM) for character in figure])
+
+
+def _quantity(priced: Content, asked: Content) -> Decimal:
+    """On a ramp the mean over the term, by which the unit price is reckoned; the steps stand below."""
+    if "unit_months" not in asked:
+        return Decimal(priced["quantity"])
+    mean: Decimal = Decimal(asked["unit_months"]["units"]) / asked["unit_months"]["months"]
+    return mean.quantize(Decimal("0.01")).normalize()
 
 
 def _rounded(percent: Decimal | int) -> Decimal:

@@ -1,4 +1,4 @@
-"""PURE. The quote as an OASIS UBL 2.1 Quotation, for programs of buyers that read business documents."""
+"""The quote as an OASIS UBL 2.1 Quotation, for programs of buyers that read business documents."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ class _Writer:
         _text(item, "ID", asked["line_id"])
         if asked["notes"]:
             _text(item, "Note", asked["notes"])
-        _text(item, "Quantity", str(priced["quantity"]), unitCode=EACH)
+        # A ramp has another quantity in every step, so it is told as one thing at the price of all of them.
+        is_ramp = "ramp" in asked
+        _text(item, "Quantity", "1" if is_ramp else str(priced["quantity"]), unitCode=EACH)
         self._amount(item, "LineExtensionAmount", priced["line_total"])
         if priced["discount_amount"]:
             allowance = _part(item, "AllowanceCharge")
@@ -109,7 +111,8 @@ class _Writer:
             self._amount(allowance, "Amount", priced["discount_amount"])
             self._amount(allowance, "BaseAmount", priced["subtotal"])
         price = _part(item, "Price")
-        _text(price, "PriceAmount", f"{Decimal(priced['unit_price']):f}", currencyID=self.currency)
+        unit_price = Decimal(priced["subtotal"] if is_ramp else priced["unit_price"])
+        _text(price, "PriceAmount", f"{unit_price:f}", currencyID=self.currency)
         _text(price, "BaseQuantity", "1", unitCode=EACH)
         self._item(_part(item, "Item"), asked, priced)
 

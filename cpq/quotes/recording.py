@@ -8,7 +8,7 @@ from cpq.pricing.request import Line
 from cpq.pricing.result import PricedLine, PricedQuote, Step
 from cpq.quotes import storing, viewing
 from cpq.quotes.storing import Quote
-from cpq.views import PricedSet, QuoteRecord, TracedLine, WaterfallStep, amount
+from cpq.views import PricedSet, QuoteRecord, TaxGroupView, TracedLine, WaterfallStep, amount
 
 
 def record(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteRecord:
@@ -33,6 +33,18 @@ def record(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteRecord:
     }
 
 
+def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
+    return [
+        {
+            "category": group.category,
+            "rate_pct": amount(group.rate),
+            "base": amount(group.base),
+            "tax": amount(group.tax),
+        }
+        for group in priced.tax_groups
+    ]
+
+
 def _priced_set(found: Quote, name: str, priced: PricedQuote, asked: tuple[Line, ...]) -> PricedSet:
     names = {row.number: row.product_name for row in found.lines}
     lines_asked = {line.id: line for line in asked}
@@ -43,15 +55,7 @@ def _priced_set(found: Quote, name: str, priced: PricedQuote, asked: tuple[Line,
         "discount_total": amount(priced.discount_total),
         "tax_total": amount(priced.tax_total),
         "total": amount(priced.total),
-        "tax_groups": [
-            {
-                "category": group.category,
-                "rate_pct": amount(group.rate),
-                "base": amount(group.base),
-                "tax": amount(group.tax),
-            }
-            for group in priced.tax_groups
-        ],
+        "tax_groups": tax_groups(priced),
         "lines": [_traced(line, names[int(line.id)], lines_asked[line.id]) for line in priced.lines],
     }
 

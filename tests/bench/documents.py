@@ -14,7 +14,7 @@ from tests import make, papers
 from tests.make import Tools
 
 SIZES = (10, 500, 1_000, 5_000)
-REPEATS = {10: 9, 500: 2, 1_000: 2, 5_000: 1}
+REPEATS = {10: 9, 500: 2, 1_000: 1, 5_000: 1}
 PRODUCTS = ("prod_qmb30", "prod_pro_v2", "prod_dr125", "prod_tk240v", "prod_svc_install", "prod_fp150", "prod_drain_zl")
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -24,16 +24,14 @@ def measure(home: Path) -> dict[str, float]:
     make.fill_with_sample(read_settings({}, home=home))
     app = open_app(read_settings({}, home=home, rate_limit_per_minute=0))
     ids = {size: _import(app, home, size) for size in SIZES}
-    figures: dict[str, float] = {}
+    pool = workers.Workers(papers.TEMPLATES_FOLDER.absolute())
+    first = _cpu(pool, papers.job(app, ids[SIZES[0]]))
+    figures = {"first document of a process, start included ms": first * 1000}
     seconds: dict[int, float] = {}
     for size in SIZES:
         job = papers.job(app, ids[size])
-        pool = workers.Workers(papers.TEMPLATES_FOLDER.absolute())
-        first = _cpu(pool, job)
-        if size == SIZES[0]:
-            figures["first document of a process, start included ms"] = first * 1000
         seconds[size] = min(_cpu(pool, job) for _ in range(REPEATS[size]))
-        pool.close()
+    pool.close()
     figures["10 lines warm, CPU ms"] = seconds[10] * 1000
     figures["500 lines, CPU s"] = seconds[500]
     figures["1,000 lines, CPU s"] = seconds[1_000]

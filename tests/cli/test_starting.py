@@ -227,7 +227,7 @@ def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path):
     assert "Sample data: loaded." in ran.stdout
     assert "NOT_FOUND: There is no product 'Pro Plan'." in ran.stdout
     assert "prod_pro_v2" in ran.stdout
-    assert "\nDone: 17 steps, " in ran.stdout
+    assert "\nDone: 18 steps, " in ran.stdout
     assert "\x1b" not in ran.stdout
 
 
@@ -241,6 +241,9 @@ def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quot
         assert ["total", "1,350.00"] in shown
         assert ["approval", "required:", "yes;", "stored:", stored] in shown
     assert query(empty_home, "SELECT count(*), sum(total) FROM quote") == [(1, 1_350_000_000)]
+    paths = {one.stdout.splitlines()[-1] for one in ran}
+    assert len(paths) == 1
+    assert Path(paths.pop()).read_bytes().startswith(b"%PDF-1.7")
 
 
 def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, run: Run):

@@ -114,7 +114,7 @@ def test_the_attached_json_is_the_quote_and_says_no_more_than_it_should(
         assert f'"{secret}' not in written, secret
 
 
-@pytest.mark.parametrize("name", ["mixed", "german", "japanese", "nasty"])
+@pytest.mark.parametrize("name", ["mixed", "german", "japanese", "ramp", "nasty"])
 def test_the_attached_ubl_adds_up(paper: Papers, name: str):
     """By the rules of UBL: quantity × price − allowance = line, and lines + tax = payable."""
     document = paper(name)
@@ -214,6 +214,4 @@ def test_pages_look_as_they_did(paper: Papers, name: str, template: str, page: i
     difference = ImageChops.difference(found, expected.convert("L"))
     assert ImageStat.Stat(difference).mean[0] < 1.2
     # No part of the page may be quite different, however small: a tenth by a tenth of it.
-    width, height = (side // 10 for side in found.size)
-    tiles = difference.resize((10, 10), Image.Resampling.BOX)
-    assert max(tiles.getdata()) < 30, (width, height)
+    assert max(difference.resize((10, 10), Image.Resampling.BOX).tobytes()) < 30

@@ -11,7 +11,7 @@ from tests.papers import Paper
 
 Papers = Callable[..., Paper]
 
-SAMPLES = ("one", "mixed", "german", "twelve", "sixty", "japanese", "nasty")
+SAMPLES = ("one", "mixed", "german", "twelve", "sixty", "japanese", "ramp", "nasty")
 
 
 def label(paper: Paper, key: str) -> str:
@@ -168,6 +168,12 @@ def test_the_locale_decides_how_it_speaks(paper: Papers, name: str, locale: str 
     text = paper(name, locale=locale).text.replace("\u202f", " ").replace("\u00a0", " ")
     for part in expected:
         assert part in text, part
+
+
+def test_a_ramp_says_its_steps_and_its_mean(paper: Papers):
+    text = paper("ramp").text
+    assert "Months 1–6: 100 · Months 7–12: 150" in text
+    assert paper("ramp").lines()[0]["quantity"] == 125
 
 
 def test_yen_have_no_decimals(paper: Papers):
