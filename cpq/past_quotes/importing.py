@@ -16,7 +16,9 @@ from cpq.schema import past_line, past_quote, quote
 from cpq.search import changes
 from cpq.text import fingerprint
 
-SECTION = "quotes"
+SECTION, KIND = "quotes", "past_quotes"
+"""What the file calls its rows, and what the report calls them."""
+
 BATCH = 1_000
 PROBLEMS_MAX = 10_000
 
@@ -27,7 +29,7 @@ def import_history(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
     Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
     """
     report = ImportReport()
-    report.unchanged[SECTION] = 0
+    report.unchanged[KIND] = 0
     problems: list[Problem] = []
     batch: dict[str, tuple[int, PastQuoteRow]] = {}
     seen: set[str] = set()
@@ -73,9 +75,9 @@ def _store(
     known = {row.id: row.content_hash for row in tx.connection.execute(mine)}
     changed = [id_ for id_, stored in known.items() if stored != hashes[id_]]
     fresh = [id_ for id_ in batch if id_ not in known]
-    report.created[SECTION] += len(fresh)
-    report.updated[SECTION] += len(changed)
-    report.unchanged[SECTION] += len(known) - len(changed)
+    report.created[KIND] += len(fresh)
+    report.updated[KIND] += len(changed)
+    report.unchanged[KIND] += len(known) - len(changed)
     if changed:
         for table, column in ((past_line, past_line.c.quote_id), (past_quote, past_quote.c.id)):
             tx.connection.execute(sa.delete(table).where(mine_among(tx, column, changed)))
