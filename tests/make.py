@@ -14,7 +14,7 @@ from cpq import catalog, migrating, past_quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.catalog.preparing import SourceRow
-from cpq.config import Settings
+from cpq.config import Settings, read_settings
 from cpq.db import Tx
 from cpq.effects import Effects
 from cpq.schema import metadata
@@ -76,6 +76,11 @@ def fill_with_sample(settings: Settings) -> None:
         import_file(app, SAMPLE / file, section)
     import_history(app, SAMPLE / "past_quotes.csv")
     app.close()
+
+
+def opened(home: Path) -> App:
+    """The engine on the SQLite file in a folder."""
+    return open_app(read_settings({}, home=home))
 
 
 def import_file(app: App, path: Path, section: str) -> catalog.ImportReport:
