@@ -70,7 +70,7 @@ def test_c2_23_the_golden_question_finds_oilless_machines_only(sqlite_app: App, 
     tools.app.close()
 
 
-def test_the_tempting_wrong_answers_are_called_misses(sqlite_app: App, with_vectors: GiveVectors):
+def test_c2_13_the_tempting_wrong_answers_are_called_misses(sqlite_app: App, with_vectors: GiveVectors):
     """C2.13: asked for within screw compressors alone, all are oil-flooded, and the bands say so."""
     tools = Tools(with_vectors(sqlite_app))
     hits = tools("search_line_items", query=GOLDEN, category="Rotary Screw Air Compressor", top_k=10)["results"]

@@ -109,7 +109,7 @@ def test_r06_top_k_is_clamped_and_never_refused(sqlite_tools: Tools, asked: obje
     assert len(sqlite_tools("search_equipment", query="compressor", top_k=asked)["results"]) == kept
 
 
-def test_c2_17_no_match_is_an_empty_success(tools: Tools):
+def test_r02_c2_17_no_match_is_an_empty_success(tools: Tools):
     found = tools("search_equipment", query="compressor", hp_min=100_000)
     assert (found["results"], found["eligible"]) == ([], 0)
 

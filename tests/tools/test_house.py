@@ -17,8 +17,10 @@ COMPRESSOR_FIELDS = (
     *("Manufacturer", "Series / Model", "Cooling", "Pressure", "Capacity CFM", "Electric Motor", "Voltage"),
     *("Drive System", "Dimensions", "Weight", "WARRANTY", "as described above    Net $[PRICE] Each", "Delivery"),
 )
-SKELETON = ("[Date]", "Proposal No.", "Attention", "Dear", "pleased to have the opportunity", "[LINE ITEMS]")
-SKELETON += ("INSTALLATION", "EXCLUSIONS", "TOTALS", "Net 30", "30 days", "FOB factory", "Sincerely", "[Office 5]")
+SKELETON = (
+    *("[Date]", "Proposal No.", "Attention", "Dear", "pleased to have the opportunity", "[LINE ITEMS]", "INSTALLATION"),
+    *("EXCLUSIONS", "TOTALS", "Net 30", "30 days", "FOB factory", "Sincerely", "[Office 5]"),
+)
 
 
 @pytest.fixture
