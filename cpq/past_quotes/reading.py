@@ -52,9 +52,13 @@ class PastQuote:
 
 
 def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    """The past quotes of these ids, or all of them."""
-    yield from _history(tx, ids)
-    yield from _stored(tx, ids)
+    """The past quotes of these ids, or all of them. No id is in both places."""
+    found = set()
+    for past in _history(tx, ids):
+        found.add(past.id)
+        yield past
+    if ids is None or found < set(ids):
+        yield from _stored(tx, ids)
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
