@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from cpq.catalog import ImportReport
-from cpq.catalog.preparing import Problem, SourceRow
+from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx, insert_many, mine_among
-from cpq.errors import Code, CpqError, nearest
+from cpq.errors import nearest
 from cpq.past_quotes.rows import KNOWN, OF_QUOTE, PastQuoteRow
 from cpq.quotes.rows import quotes_of, validate_as
 from cpq.schema import past_line, past_quote, quote
@@ -47,7 +47,7 @@ def import_history(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
             touched += _store(tx, batch, report, problems)
             batch = {}
     touched += _store(tx, batch, report, problems)
-    _require_none(problems)
+    require_none(problems[:PROBLEMS_MAX], len(problems))
     changes.touch(tx, changes.PAST_QUOTES, touched)
     return report
 
@@ -95,18 +95,3 @@ def _quote_columns(tx: Tx, row: PastQuoteRow, content_hash: str) -> dict[str, ob
 def _line_columns(tx: Tx, row: PastQuoteRow) -> Iterable[dict[str, object]]:
     for number, line in enumerate(row.line_items, 1):
         yield {"tenant_id": tx.tenant_id, "quote_id": row.id, "number": number, **dict(line)}
-
-
-def _require_none(problems: list[Problem]) -> None:
-    if not problems:
-        return
-    count = len(problems)
-    first = f" (the first {PROBLEMS_MAX:,} are listed)" if count > PROBLEMS_MAX else ""
-    raise CpqError(
-        Code.VALIDATION_ERROR,
-        f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
-        problems=[
-            {name: value for name, value in problem._asdict().items() if value is not None}
-            for problem in sorted(problems, key=lambda problem: problem.line)[:PROBLEMS_MAX]
-        ],
-    )

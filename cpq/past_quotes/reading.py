@@ -47,8 +47,10 @@ class PastQuote:
 
     def unnamed(self, text: str) -> str:
         """The text without its customer's name, which must not be found or shown by accident."""
-        names = [self.customer, *(word for word in self.customer.split()[:1] if len(word) > 3 or word[0].isdigit())]
-        return re.sub("|".join(rf"\b{re.escape(name)}\b" for name in names), "[customer]", text)
+        first = self.customer.split()[0]
+        names = [rf"(?i:{re.escape(self.customer)})"]
+        names += [re.escape(first)] if len(first) > 3 or first[0].isdigit() else []  # As it is written, not `summit`.
+        return re.sub(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", "[customer]", text)
 
 
 def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:

@@ -111,9 +111,9 @@ def embed_round(app: App, sources: Sequence[Source]) -> float:
     """
     for source in sources:
         app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(current(tx, source))})  # type: ignore[misc]
-    for (tenant_id, *_), corpus in list(app.kept.items()):
+    for key, corpus in list(app.kept.items()):
         if isinstance(corpus, Corpus) and corpus.missing():
-            call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+            call = app.new_call(replace(ENGINE, tenant_id=key[0]))
             if embed(app, call, corpus, limit=ROUND):
                 return BUSY_SECONDS
     return IDLE_SECONDS
