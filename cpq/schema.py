@@ -578,3 +578,65 @@ catalog_word = _table(
 
 The word index itself, `catalog_index`, differs between the databases; its migration and `catalog/finding.py` own it.
 """
+
+PAST_OUTCOMES = ("won", "lost", "open", "unknown")
+
+past_quote = _table(
+    "past_quote",
+    _text("id"),
+    _text("customer"),
+    _text("project"),
+    Column("quoted_on", Day, nullable=False),
+    _text("currency"),
+    _text("outcome"),
+    _text("salesperson", nullable=True),
+    _text("notes", nullable=True),
+    _text("content_hash"),
+    Column("imported_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    _one_of("outcome", *PAST_OUTCOMES),
+)
+"""A quote from before this system, or from another one: what was said and asked then, never a price of today."""
+
+past_line = _table(
+    "past_line",
+    _text("quote_id"),
+    _whole("number"),
+    _text("category"),
+    _text("description"),
+    _text("model", nullable=True),
+    _text("product_id", nullable=True),
+    _whole("quantity"),
+    Column("unit_price", Amount, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "number"),
+    _belongs_to("past_quote", "quote_id", cascade=True),
+    sa.CheckConstraint("quantity > 0", name="quantity_positive"),
+)
+
+search_corpus = _table(
+    "search_corpus",
+    _text("corpus"),
+    _whole("generation"),
+    PrimaryKeyConstraint("tenant_id", "corpus"),
+)
+"""How often what a corpus is made of has changed. Whoever changes it holds this row, so generations commit in order."""
+
+search_change = _table(
+    "search_change",
+    _text("corpus"),
+    _text("document_id"),
+    _whole("generation"),
+    PrimaryKeyConstraint("tenant_id", "corpus", "document_id"),
+    Index(None, "tenant_id", "corpus", "generation"),
+)
+"""In which generation a document last changed; `*` stands for all of them."""
+
+search_vector = _table(
+    "search_vector",
+    _text("corpus"),
+    _text("model"),
+    _text("text_hash"),
+    Column("vector", sa.LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "corpus", "model", "text_hash"),
+)
+"""What was embedded, by the hash of its text: dear to make, cheap to keep, and of no use to anybody else."""

@@ -29,12 +29,14 @@ from cpq.catalog.preparing import (
     columns,
     dump,
     prepare_products,
+    require_none,
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
 from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
-from cpq.errors import Code, CpqError, nearest
+from cpq.errors import nearest
 from cpq.schema import account, catalog_revision, category, price, price_book, product, product_relation, product_spec
+from cpq.search import changes
 
 BATCH = 5_000
 AHEAD_MAX = 2
@@ -81,6 +83,7 @@ class _Import(ExitStack):
         )
         self._related: dict[str, tuple[int, str]] = {}
         self._vocabulary: set[str] = set()
+        self._touched: set[str] = set()
         self._ahead: deque[Future[_PlainBatch]] = deque()
         self._helper: Executor | None = None
 
@@ -104,18 +107,10 @@ class _Import(ExitStack):
     def finish(self) -> None:
         self._settle()
         self._check_relations()
-        if self._problems:
-            count = self._problem_count
-            first = f" (the first {PROBLEMS_MAX:,} are listed)" if count > PROBLEMS_MAX else ""
-            raise CpqError(
-                Code.VALIDATION_ERROR,
-                f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
-                problems=[
-                    {name: value for name, value in problem._asdict().items() if value is not None}
-                    for problem in sorted(self._problems, key=lambda problem: problem.line)
-                ],
-            )
+        require_none(self._problems, self._problem_count)
         finding.learn(self.tx, self._vocabulary)
+        is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
+        changes.touch(self.tx, changes.EQUIPMENT, [changes.EVERYTHING] if is_redefined else self._touched)
         if self.report.created.total() or self.report.updated.total():
             self._revise()
 
@@ -218,6 +213,8 @@ class _Import(ExitStack):
         same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
         insert_written(self.tx.connection, product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
         self._update(product, [_named(by_id[id_]) for id_ in changed], dated=True)
+        if len(self._touched) <= changes.LISTED_MAX:
+            self._touched.update(id_ for id_ in (*new, *changed) if by_id[id_].spec_values or id_ in known)
         if new or changed:
             self._write_parts([by_id[id_] for id_ in (*new, *changed)])
 

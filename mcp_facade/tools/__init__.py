@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, deals, insight, quotes
+from mcp_facade.tools import approvals, deals, equipment, insight, past_quotes, quotes
 
-ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS, *approvals.TOOLS, *insight.TOOLS)
+ALL_TOOLS: tuple[Tool, ...] = (
+    *quotes.TOOLS,
+    *deals.TOOLS,
+    *approvals.TOOLS,
+    *insight.TOOLS,
+    *equipment.TOOLS,
+    *past_quotes.TOOLS,
+)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:
