@@ -123,6 +123,7 @@ class App:
             self.database = Database(settings, self.effects)
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
             raise unusable(settings, error) from error
+        self.kept: dict[Any, Any] = {}
         self._recorder = audit.Recorder(self._write_audit)
         self._next_sweep = self.effects.monotonic() + SWEEP_SECONDS
 
@@ -304,6 +305,7 @@ class App:
             self.policies.current(),
             call.principal.may(Permission.SEE_MARGIN),
             frozenset(call.principal.roles),
+            self.kept,
         )
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:

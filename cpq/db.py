@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -156,6 +156,8 @@ class Tx:
     sees_margin: bool = False
     roles: frozenset[str] = frozenset()
     """What the caller is here: the roles of the token that was presented, not of others that the same person holds."""
+    kept: dict[Any, Any] = field(default_factory=dict)
+    """What this process keeps in memory between transactions, search indexes for one; never the truth."""
 
     def new_id(self, prefix: str) -> str:
         return self.effects.new_id(prefix)

@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0006"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -500,3 +500,31 @@ catalog_word = _table(
 
 The word index itself, `catalog_index`, differs between the databases; its migration and `catalog/finding.py` own it.
 """
+
+search_corpus = _table(
+    "search_corpus",
+    _text("corpus"),
+    _whole("generation"),
+    PrimaryKeyConstraint("tenant_id", "corpus"),
+)
+"""How often what a corpus is made of has changed. Whoever changes it holds this row, so generations commit in order."""
+
+search_change = _table(
+    "search_change",
+    _text("corpus"),
+    _text("document_id"),
+    _whole("generation"),
+    PrimaryKeyConstraint("tenant_id", "corpus", "document_id"),
+    Index(None, "tenant_id", "corpus", "generation"),
+)
+"""In which generation a document last changed; `*` stands for all of them."""
+
+search_vector = _table(
+    "search_vector",
+    _text("corpus"),
+    _text("model"),
+    _text("text_hash"),
+    Column("vector", sa.LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "corpus", "model", "text_hash"),
+)
+"""What was embedded, by the hash of its text: dear to make, cheap to keep, and of no use to anybody else."""

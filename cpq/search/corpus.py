@@ -1,0 +1,87 @@
+"""One corpus in this process: its current index, swapped whole on a change, and the texts that still want a vector."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+
+from cpq.search.embedding import Embedder, installed_embedder
+from cpq.search.index import ANYWHERE, Chunk, Found, Index, Where, text_hash
+from cpq.search.scoring import Scale
+from cpq.search.vectors import Vector
+
+
+class Corpus:
+    """Safe for many threads: a search takes the index that is current and keeps it; changes take turns."""
+
+    def __init__(self, name: str, scale: Scale, embedder: Embedder | None = None) -> None:
+        self.name = name
+        self.scale = scale
+        self.embedder = embedder
+        self.generation: int | None = None
+        """Of `cpq.search.changes`, for corpora that are made of tables; None before the first build."""
+        self.lock = threading.RLock()
+        """Held while the corpus is changed, never while it is searched."""
+        self._index = Index()
+        self._texts: dict[bytes, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def documents(self) -> set[str]:
+        return set(self._index.documents())
+
+    def hashes(self) -> set[bytes]:
+        """Of every text in it; see `index.text_hash`."""
+        return set(self._index.hashes())
+
+    def change(self, chunks: Iterable[Chunk], removed: Collection[str] = ()) -> None:
+        """Put whole documents in place of what there was of them, and take others away.
+
+        Words are found at once. A text that was here before keeps its vector; the others wait for `cpq.search.storing`.
+        """
+        fresh = list(chunks)
+        with self.lock:
+            index = self._index.changed(fresh, removed, with_vectors=self.embedder is not None)
+            if self.embedder is not None:
+                texts = self._texts | {text_hash(chunk.read): chunk.read for chunk in fresh}
+                self._texts = {name: texts[name] for name in index.missing()}
+            self._index = index
+
+    def replace_all(self, chunks: Iterable[Chunk]) -> None:
+        """Make the corpus hold exactly these; what is unchanged keeps its vector."""
+        fresh = list(chunks)
+        with self.lock:
+            self.change(fresh, self.documents() - {chunk.document_id for chunk in fresh})
+
+    def search(self, query: str, *, limit: int, where: Where = ANYWHERE, best_per_document: bool = False) -> Found:
+        """The best hits of everything that passes `where`, and how they were found."""
+        index = self._index
+        vector = self.embedder.query(query) if self.embedder is not None and index.has_vectors() else None
+        return index.search(
+            query, vector, scale=self.scale, limit=limit, where=where, best_per_document=best_per_document
+        )
+
+    def missing(self) -> list[tuple[bytes, str]]:
+        """The texts that wait for a vector, with their hashes."""
+        return list(self._texts.items())
+
+    def fill(self, vectors: Mapping[bytes, Vector]) -> None:
+        """Hand in vectors; those of texts that are gone meanwhile are ignored."""
+        with self.lock:
+            self._index.fill(vectors)
+            for name in vectors:
+                self._texts.pop(name, None)
+
+    def embed(self, limit: int | None = None) -> dict[bytes, Vector]:
+        """Reckon the vectors of the texts that wait, or of some of them, and use them at once. About 10 ms each."""
+        if self.embedder is None:
+            return {}
+        made = {name: self.embedder.passage(text) for name, text in self.missing()[:limit]}
+        self.fill(made)
+        return made
+
+
+def new_corpus(name: str, scale: Scale) -> Corpus:
+    """An empty corpus with the installed model, or on words alone."""
+    return Corpus(name, scale, installed_embedder())

@@ -1,0 +1,474 @@
+"""PURE. An index in memory that never changes: a change makes a new one, and readers keep the one they have.
+
+It is a few immutable segments, as in Lucene: a change adds a small one and marks what it replaces as gone. Everything
+that passes the filters is scored, so nothing is lost for being outside the nearest N, and order is score, then id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpq.search.ranking import NEAR_WORDS_MAX, nearest_words
+from cpq.search.scoring import Scale, confidence, weight
+from cpq.search.vectors import DIMENSIONS, Vector
+from cpq.search.wording import Slot, read_query, terms
+
+SCORE_STEPS = 10_000
+"""Scores are compared to four digits, so that no rounding of a last bit decides an order."""
+
+_BLOCK = 1024
+_TAG = "\0"
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A passage that can be found. Only `title` and `text` are searched, and neither is kept: `payload` is."""
+
+    id: str
+    """Unique in the corpus; equal scores are in the order of ids."""
+    document_id: str
+    """What it is a part of. Documents are replaced and removed as a whole."""
+    text: str
+    title: str = ""
+    tags: Collection[str] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    payload: Any = None
+    """Comes back with the hit: provenance, or where the text is to be read."""
+
+    @property
+    def read(self) -> str:
+        """What is read for words and meaning."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True)
+class Where:
+    """Hard conditions, checked before anything is ranked. A passage without the number or tag asked for is out."""
+
+    numbers: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """Smallest and largest, both included; None is open."""
+    all_tags: Collection[str] = ()
+    any_tags: Collection[Collection[str]] = ()
+    """Of each group at least one."""
+    documents: Collection[str] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.numbers or self.all_tags or self.any_tags or self.documents is not None)
+
+
+ANYWHERE = Where()
+
+
+class Hit(NamedTuple):
+    id: str
+    document_id: str
+    score: float
+    confidence: str
+    similarity: float | None
+    """Cosine of the vectors; None where there is no vector."""
+    coverage: float
+    payload: Any
+
+
+class Found(NamedTuple):
+    hits: list[Hit]
+    eligible: int
+    """How many passages passed the filters."""
+    mode: str
+    """`hybrid`, or `lexical` when words alone decided."""
+    corrections: dict[str, str]
+    """Words that nothing holds, and what they were taken for."""
+    words: tuple[str, ...]
+    """The terms that were looked for, for excerpts."""
+
+
+def text_hash(text: str) -> bytes:
+    """By which a vector is kept: the same text is embedded once."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class Segment:
+    """Passages that were indexed together. All but the vectors is fixed; those are filled in as they are reckoned."""
+
+    def __init__(self, chunks: Sequence[Chunk], *, with_vectors: bool) -> None:
+        count = len(chunks)
+        self.ids = [chunk.id for chunk in chunks]
+        self.documents = [chunk.document_id for chunk in chunks]
+        self.payloads = [chunk.payload for chunk in chunks]
+        self.hashes = [text_hash(chunk.read) for chunk in chunks]
+        self.numbers = _columns([chunk.numbers for chunk in chunks])
+        self.postings = _Postings.of(_terms_of(chunk) for chunk in chunks)
+        self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
+        self.scales = np.zeros(count, np.float32)
+        """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
+        self.missing = self._without_vector() if with_vectors else {}
+
+    @classmethod
+    def merged(cls, parts: Sequence[tuple[Segment, Mask]]) -> Segment:
+        """What is alive in several segments, as one."""
+        whole = cls((), with_vectors=False)
+        kept = [(part, np.flatnonzero(alive)) for part, alive in parts]
+        for name in ("ids", "documents", "payloads", "hashes"):
+            setattr(
+                whole, name, [values[row] for part, rows in kept for values in [getattr(part, name)] for row in rows]
+            )
+        names = {name for part, _ in kept for name in part.numbers}
+        whole.numbers = {
+            name: np.concatenate([part.numbers.get(name, np.full(len(part.ids), np.nan))[rows] for part, rows in kept])
+            for name in names
+        }
+        whole.postings = _Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
+        with_vectors = any(len(part.digits) for part, _ in kept)
+        if with_vectors:
+            whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
+        whole.scales = np.concatenate([part.scales[rows] for part, rows in kept])
+        whole.missing = whole._without_vector() if with_vectors else {}
+        return whole
+
+    @cached_property
+    def starts(self) -> Rows:
+        """Where each document begins; its passages stand together."""
+        changes = [row for row, name in enumerate(self.documents) if not row or name != self.documents[row - 1]]
+        return np.array(changes, np.int64)
+
+    @cached_property
+    def rows_of(self) -> dict[str, range]:
+        ends = [*self.starts[1:].tolist(), len(self.ids)]
+        return {self.documents[start]: range(start, end) for start, end in zip(self.starts.tolist(), ends, strict=True)}
+
+    def eligible(self, alive: Mask, where: Where) -> Mask:
+        mask = alive
+        if where.documents is not None:
+            mask = mask & self._mask(row for name in where.documents for row in self.rows_of.get(name, ()))
+        for tag in where.all_tags:
+            mask = mask & self._mask(self.postings.rows(_TAG + tag))
+        for group in where.any_tags:
+            mask = mask & self._mask(np.concatenate([self.postings.rows(_TAG + tag) for tag in group] or [_NO_ROWS]))
+        for name, (low, high) in where.numbers.items():
+            column = self.numbers.get(name)
+            if column is None:
+                return np.zeros(len(self.ids), bool)
+            mask = mask & ~np.isnan(column)
+            mask = mask if low is None else mask & (column >= low)
+            mask = mask if high is None else mask & (column <= high)
+        return mask
+
+    def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
+        """For every passage the share of the query's words that it holds, each by how much it says."""
+        whole = sum(weights)
+        covered = np.zeros(len(self.ids), np.float64)
+        for slot, share in zip(slots, weights, strict=True):
+            if len(slot.fillings) == 1:
+                covered[self.postings.rows(slot.fillings[0][0])] += share * slot.fillings[0][1]
+                continue
+            best = np.zeros(len(self.ids), np.float64)
+            for term, worth in reversed(slot.fillings):
+                best[self.postings.rows(term)] = worth
+            covered += share * best
+        return covered / whole if whole else covered
+
+    def similarity(self, vector: Vector, rows: Rows) -> NDArray[np.float64]:
+        """The cosine of the query with each of the rows; 0 where there is no vector yet."""
+        if not len(self.digits):
+            return np.zeros(len(rows), np.float64)
+        asked = vector.digits.astype(np.float32)
+        products = np.empty(len(rows), np.float32)
+        block = np.empty((min(_BLOCK, len(rows)), DIMENSIONS), np.float32)
+        is_all = len(rows) == len(self.ids)
+        for start in range(0, len(rows), _BLOCK):
+            end = min(start + _BLOCK, len(rows))
+            part = block[: end - start]
+            np.copyto(part, self.digits[start:end] if is_all else self.digits[rows[start:end]], casting="unsafe")
+            np.matmul(part, asked, out=products[start:end])
+        return products.astype(np.float64) * self.scales[rows] * vector.scale
+
+    def fill(self, vectors: Mapping[bytes, Vector]) -> int:
+        """Put vectors in their places; returns for how many texts there was one."""
+        known = [name for name in vectors if name in self.missing]
+        for name in known:
+            for row in self.missing.pop(name):
+                self.digits[row] = vectors[name].digits
+                self.scales[row] = vectors[name].scale
+        return len(known)
+
+    def vectors_of(self, rows: Iterable[int]) -> dict[bytes, Vector]:
+        return {self.hashes[r]: Vector(self.digits[r], float(self.scales[r])) for r in rows if self.scales[r]}
+
+    def _without_vector(self) -> dict[bytes, list[int]]:
+        missing: dict[bytes, list[int]] = {}
+        for row in np.flatnonzero(self.scales == 0).tolist():
+            missing.setdefault(self.hashes[row], []).append(row)
+        return missing
+
+    def _mask(self, rows: Iterable[int] | Rows) -> Mask:
+        mask = np.zeros(len(self.ids), bool)
+        mask[rows if isinstance(rows, np.ndarray) else list(rows)] = True
+        return mask
+
+
+class Index:
+    """What can be searched at one moment. Never changed; `changed` makes the next one."""
+
+    def __init__(self, parts: Sequence[tuple[Segment, Mask]] = ()) -> None:
+        self._parts = tuple(parts)
+
+    def __len__(self) -> int:
+        return sum(int(alive.sum()) for _, alive in self._parts)
+
+    def documents(self) -> Iterator[str]:
+        for segment, alive in self._parts:
+            yield from (segment.documents[start] for start in segment.starts.tolist() if alive[start])
+
+    def hashes(self) -> Iterator[bytes]:
+        for segment, alive in self._parts:
+            yield from (segment.hashes[row] for row in np.flatnonzero(alive).tolist())
+
+    def changed(self, chunks: Iterable[Chunk], removed: Collection[str] = (), *, with_vectors: bool) -> Index:
+        """The index with these documents in place of what it had of them, and without the removed ones."""
+        fresh = sorted(chunks, key=attrgetter("document_id", "id"))
+        gone = {*removed, *(chunk.document_id for chunk in fresh)}
+        known: dict[bytes, Vector] = {}
+        parts = []
+        for segment, alive in self._parts:
+            rows = [row for name in gone if name in segment.rows_of for row in segment.rows_of[name] if alive[row]]
+            if rows:
+                known |= segment.vectors_of(rows)
+                alive = alive.copy()
+                alive[rows] = False
+            if alive.any():
+                parts.append((segment, alive))
+        if fresh:
+            segment = Segment(fresh, with_vectors=with_vectors)
+            segment.fill(known)
+            parts.append((segment, np.ones(len(fresh), bool)))
+        return Index(_tidied(parts))
+
+    def missing(self) -> Iterator[bytes]:
+        """The hashes of the texts that have no vector yet."""
+        for segment, _ in self._parts:
+            yield from list(segment.missing)
+
+    def fill(self, vectors: Mapping[bytes, Vector]) -> int:
+        return sum(segment.fill(vectors) for segment, _ in self._parts)
+
+    def has_vectors(self) -> bool:
+        return any(bool(segment.scales.any()) for segment, _ in self._parts)
+
+    def search(
+        self,
+        text: str,
+        vector: Vector | None,
+        *,
+        scale: Scale,
+        limit: int,
+        where: Where = ANYWHERE,
+        best_per_document: bool = False,
+    ) -> Found:
+        """The best of everything that passes `where`; with `best_per_document` at most one passage of each."""
+        total = len(self)
+        slots, corrections = read_query(text, self.count, self._near)
+        weights = [weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in slots]
+        vector = vector if self.has_vectors() else None
+        ranked = [
+            _Ranked(segment, segment.eligible(alive, where), slots, weights, vector, scale)
+            for segment, alive in self._parts
+        ]
+        mode = "lexical" if vector is None else "hybrid"
+        words = tuple(term for slot in slots for term, _ in slot.fillings)
+        eligible = sum(len(part.rows) for part in ranked)
+        if where.is_open and (_is_nonsense(ranked, scale) or limit < 1):
+            return Found([], eligible, mode, corrections, words)
+        # Without a filter a passage that has nothing of the query is no answer.
+        floor = 0 if where.is_open else -1
+        best = [row for part in ranked for row in part.best(limit, floor, best_per_document=best_per_document)]
+        chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
+        return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, corrections, words)
+
+    def count(self, term: str) -> int:
+        """How many passages hold a term."""
+        return sum(int(alive[segment.postings.rows(term)].sum()) for segment, alive in self._parts)
+
+    def _near(self, word: str) -> list[str]:
+        found = {near for segment, _ in self._parts for near in segment.postings.resembling(word)}
+        return [near for near in nearest_words(word, found) if self.count(near)][:NEAR_WORDS_MAX]
+
+
+class _Ranked:
+    """The eligible passages of one segment with their scores."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        mask: Mask,
+        slots: Sequence[Slot],
+        weights: Sequence[float],
+        vector: Vector | None,
+        scale: Scale,
+    ) -> None:
+        self.segment = segment
+        self.rows: Rows = np.flatnonzero(mask)
+        self.coverage = segment.coverage(slots, weights)[self.rows]
+        scores = scale.of_words(self.coverage)
+        self.similarity: NDArray[np.float64] | None = None
+        if vector is not None:
+            self.similarity = segment.similarity(vector, self.rows)
+            has_vector = segment.scales[self.rows] > 0
+            scores = np.where(has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+        self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
+
+    def best(self, limit: int, floor: int, *, best_per_document: bool) -> Iterator[tuple[int, str, _Ranked, int]]:
+        """At least the best `limit`, with all that equal the last of them, as (steps, id, self, place)."""
+        places: Rows = np.flatnonzero(self.steps > floor)
+        if best_per_document and len(places):
+            places = self._best_of_documents(places)
+        steps = self.steps[places]
+        if len(places) > limit:
+            last = np.partition(steps, len(places) - limit)[len(places) - limit]
+            places = places[steps >= last]
+        for place in places.tolist():
+            yield int(self.steps[place]), self.segment.ids[self.rows[place]], self, place
+
+    def hit(self, place: int) -> Hit:
+        row = int(self.rows[place])
+        score = int(self.steps[place]) / SCORE_STEPS
+        has_vector = self.similarity is not None and self.segment.scales[row] > 0
+        return Hit(
+            id=self.segment.ids[row],
+            document_id=self.segment.documents[row],
+            score=score,
+            confidence=confidence(score),
+            similarity=round(float(self.similarity[place]), 4) if self.similarity is not None and has_vector else None,
+            coverage=round(float(self.coverage[place]), 4),
+            payload=self.segment.payloads[row],
+        )
+
+    def _best_of_documents(self, places: Rows) -> Rows:
+        """Of each document the best place; its passages stand together in the order of ids, so the first best wins."""
+        document = np.searchsorted(self.segment.starts, self.rows[places], side="right")
+        order = np.lexsort((places, -self.steps[places], document))
+        first = np.ones(len(order), bool)
+        first[1:] = document[order][1:] != document[order][:-1]
+        return np.sort(places[order[first]])
+
+
+def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
+    if any(part.coverage.any() for part in ranked):
+        return False
+    nearest = [part.similarity.max() for part in ranked if part.similarity is not None and len(part.similarity)]
+    return max(nearest, default=0.0) < scale.nonsense_below
+
+
+_NO_ROWS: Rows = np.empty(0, np.int64)
+
+
+class _Postings:
+    """For each term the rows that hold it, in one array."""
+
+    def __init__(self, numbers: dict[str, int], starts: Rows, rows: NDArray[np.int32]) -> None:
+        self._numbers = numbers
+        self._starts = starts
+        self._rows = rows
+
+    @classmethod
+    def of(cls, texts: Iterable[Iterable[str]]) -> _Postings:
+        numbers: dict[str, int] = {}
+        found: list[NDArray[np.int32]] = []
+        lengths: list[int] = []
+        for held in texts:
+            row = np.fromiter((numbers.setdefault(term, len(numbers)) for term in held), np.int32)
+            found.append(row)
+            lengths.append(len(row))
+        terms_ = np.concatenate(found) if found else np.empty(0, np.int32)
+        rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        return cls._sorted(numbers, terms_, rows)
+
+    @classmethod
+    def merged(cls, parts: Sequence[tuple[_Postings, Rows, int]]) -> _Postings:
+        """Those of several segments: of each the rows that stay, in the order they get."""
+        numbers: dict[str, int] = {}
+        found, rows, first = [], [], 0
+        for postings, kept, count in parts:
+            renumbered = np.array([numbers.setdefault(term, len(numbers)) for term in postings._numbers], np.int32)
+            new_row = np.full(count, -1, np.int32)
+            new_row[kept] = np.arange(first, first + len(kept), dtype=np.int32)
+            moved = new_row[postings._rows]
+            of_term = np.repeat(renumbered, np.diff(postings._starts)) if len(renumbered) else np.empty(0, np.int32)
+            found.append(of_term[moved >= 0])
+            rows.append(moved[moved >= 0])
+            first += len(kept)
+        return cls._sorted(numbers, np.concatenate(found), np.concatenate(rows))
+
+    @classmethod
+    def _sorted(cls, numbers: dict[str, int], terms_: NDArray[np.int32], rows: NDArray[np.int32]) -> _Postings:
+        starts = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(np.bincount(terms_, minlength=len(numbers)), out=starts[1:])
+        return cls(numbers, starts, rows[np.argsort(terms_, kind="stable")])
+
+    def rows(self, term: str) -> NDArray[Any]:
+        number = self._numbers.get(term)
+        return _NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
+
+    def resembling(self, word: str) -> list[str]:
+        """The terms that share nearly all letters with a word; which are really near is for `nearest_words`."""
+        words, letters, lengths = self._letters
+        steps = 2 if len(word) >= 8 else 1
+        differing = np.bitwise_count(letters ^ np.uint32(_letters_of(word)))
+        near = np.flatnonzero((differing <= 2 * steps) & (np.abs(lengths - len(word)) <= steps))
+        return [words[place] for place in near.tolist()]
+
+    @cached_property
+    def _letters(self) -> tuple[list[str], NDArray[np.uint32], NDArray[np.int16]]:
+        words = [term for term in self._numbers if term.isalpha()]
+        letters = np.array([_letters_of(word) for word in words], np.uint32)
+        return words, letters, np.array([len(word) for word in words], np.int16)
+
+
+def _letters_of(word: str) -> int:
+    found = 0
+    for letter in word:
+        found |= 1 << (ord(letter) % 32)
+    return found
+
+
+def _terms_of(chunk: Chunk) -> set[str]:
+    return terms(chunk.read).union(_TAG + tag for tag in chunk.tags)
+
+
+def _columns(rows: Sequence[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
+    columns: dict[str, NDArray[np.float64]] = {}
+    for row, numbers in enumerate(rows):
+        for name, number in numbers.items():
+            if name not in columns:
+                columns[name] = np.full(len(rows), np.nan)
+            columns[name][row] = number
+    return columns
+
+
+def _tidied(parts: list[tuple[Segment, Mask]]) -> list[tuple[Segment, Mask]]:
+    """Merge as one carries in adding, so that there are few segments and a change costs little on average."""
+    parts = [_compacted(part) for part in parts]
+    while len(parts) > 1 and 2 * len(parts[-1][0].ids) >= len(parts[-2][0].ids):
+        parts[-2:] = [_merged(parts[-2:])]
+    return parts
+
+
+def _compacted(part: tuple[Segment, Mask]) -> tuple[Segment, Mask]:
+    return _merged([part]) if 2 * int(part[1].sum()) < len(part[1]) else part
+
+
+def _merged(parts: Sequence[tuple[Segment, Mask]]) -> tuple[Segment, Mask]:
+    whole = Segment.merged(parts)
+    return whole, np.ones(len(whole.ids), bool)

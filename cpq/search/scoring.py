@@ -1,0 +1,59 @@
+"""PURE. What a score means: how words and vectors are blended, and the fixed bands an agent can rely on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+VECTOR_SHARE = 0.7
+"""Of the blend with word coverage; anything from 0.5 to 0.8 ranks about as well."""
+
+LIKELY_GOOD, ANALOG, PROBABLE_MISS = "likely_good", "analog", "probable_miss"
+_GOOD_FROM, _ANALOG_FROM = 0.7, 0.4
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps the blend of a corpus to 0…1, so that its bands mean the same in all corpora and runs.
+
+    Two measured points each: where an analogue begins (0.4) and where a good hit begins (0.7). Never a probability.
+    `nonsense_below`: a query without one known word, of which nothing is more similar than this, finds nothing.
+    """
+
+    hybrid: tuple[float, float]
+    words: tuple[float, float]
+    nonsense_below: float = 0.0
+
+    def of_hybrid(self, similarity: Numbers, coverage: Numbers) -> Numbers:
+        return _mapped(VECTOR_SHARE * np.maximum(similarity, 0) + (1 - VECTOR_SHARE) * coverage, self.hybrid)
+
+    def of_words(self, coverage: Numbers) -> Numbers:
+        return _mapped(coverage, self.words)
+
+
+ITEMS = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), nonsense_below=0.30)
+"""For short descriptions of things: products, quote lines."""
+
+PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60))
+"""For pages and sections."""
+
+
+def confidence(score: float) -> str:
+    """The band of a score; thresholds are fixed, so that a label means the same tomorrow."""
+    return LIKELY_GOOD if score >= _GOOD_FROM else ANALOG if score >= _ANALOG_FROM else PROBABLE_MISS
+
+
+def weight(count: int, total: int) -> float:
+    """How much a word says: much when few of all passages hold it, and most when none does."""
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
+
+
+def _mapped(blend: Numbers, points: tuple[float, float]) -> Numbers:
+    mapped: Any = np.interp(blend, (0.0, *points, 1.0), (0.0, _ANALOG_FROM, _GOOD_FROM, 1.0))
+    return np.asarray(mapped, np.float64)

@@ -1,0 +1,132 @@
+"""Corpora and the database: built from tables and kept in step with them, with vectors that outlive the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from cpq.app import App, Call
+from cpq.db import Tx, mine_among
+from cpq.schema import search_vector
+from cpq.search import changes
+from cpq.search.corpus import Corpus, new_corpus
+from cpq.search.embedding import MODEL
+from cpq.search.index import Chunk
+from cpq.search.scoring import Scale
+from cpq.search.vectors import Vector, from_bytes
+
+BATCH = 32
+"""Texts that are embedded and stored together; a killed process loses no more than this."""
+
+WAIT_SECONDS = 0.2
+"""How long a search waits for another that is bringing the corpus up to date, before it takes the corpus as it is."""
+
+_ONE_BY_ONE_MAX = 5_000
+
+
+class Source(NamedTuple):
+    """A corpus that is made of tables. Whoever changes them calls `changes.touch` with the documents' ids."""
+
+    corpus: str
+    scale: Scale
+    gather: Callable[[Tx, Collection[str] | None], Iterable[Chunk]]
+    """The passages of these documents; of all when None."""
+
+
+def current(tx: Tx, source: Source) -> Corpus:
+    """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read."""
+    corpus: Corpus = tx.kept.setdefault((tx.tenant_id, source.corpus), new_corpus(source.corpus, source.scale))
+    newest = changes.generation(tx, source.corpus)
+    if corpus.generation is not None and corpus.generation >= newest:
+        return corpus
+    if not corpus.lock.acquire(timeout=-1 if corpus.generation is None else WAIT_SECONDS):
+        return corpus
+    try:
+        _catch_up(tx, source, corpus, newest)
+    finally:
+        corpus.lock.release()
+    return corpus
+
+
+def load_vectors(tx: Tx, corpus: Corpus) -> None:
+    """Take over stored vectors for texts that have none in memory."""
+    waiting = {name.hex() for name, _ in corpus.missing()}
+    if not waiting:
+        return
+    mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
+        search_vector.c.tenant_id == tx.tenant_id,
+        search_vector.c.corpus == corpus.name,
+        search_vector.c.model == MODEL,
+    )
+    if len(waiting) <= _ONE_BY_ONE_MAX:
+        mine = mine.where(mine_among(tx, search_vector.c.text_hash, waiting))
+    rows = iter(tx.connection.execute(mine))
+    while part := list(islice(rows, 10_000)):
+        corpus.fill({bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in waiting})
+
+
+def embed(
+    app: App,
+    call: Call,
+    corpus: Corpus,
+    *,
+    limit: int | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> int:
+    """Reckon and store vectors that are missing, batch by batch, each kept for good; how many there were.
+
+    `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there.
+    """
+    todo = min(len(corpus.missing()), limit if limit is not None else len(corpus.missing()))
+    done = 0
+    progress(0, todo)
+    while done < todo and (made := corpus.embed(min(BATCH, todo - done))):
+        app.upkeep(call, lambda tx, made=made: store_vectors(tx, corpus.name, made))  # type: ignore[misc] # A default.
+        done += len(made)
+        progress(done, todo)
+    return done
+
+
+def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
+    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
+    rows = [
+        {
+            "tenant_id": tx.tenant_id,
+            "corpus": corpus,
+            "model": MODEL,
+            "text_hash": name.hex(),
+            "vector": vector.to_bytes(),
+        }
+        for name, vector in vectors.items()
+    ]
+    if rows:
+        tx.connection.execute(insert(search_vector).on_conflict_do_nothing(), rows)
+
+
+def forget_vectors(tx: Tx, corpus: Corpus) -> int:
+    """Delete the stored vectors of texts that are no longer part of a corpus; how many there were."""
+    known = {name.hex() for name in corpus.hashes()}
+    mine = (search_vector.c.tenant_id == tx.tenant_id) & (search_vector.c.corpus == corpus.name)
+    stored = tx.connection.scalars(sa.select(search_vector.c.text_hash).where(mine)).all()
+    gone = [name for name in stored if name not in known]
+    for start in range(0, len(gone), _ONE_BY_ONE_MAX):
+        part = gone[start : start + _ONE_BY_ONE_MAX]
+        tx.connection.execute(sa.delete(search_vector).where(mine, mine_among(tx, search_vector.c.text_hash, part)))
+    return len(gone)
+
+
+def _catch_up(tx: Tx, source: Source, corpus: Corpus, newest: int) -> None:
+    if corpus.generation is not None and corpus.generation >= newest:
+        return
+    changed = None if corpus.generation is None else changes.since(tx, source.corpus, corpus.generation)
+    if changed is None:
+        corpus.replace_all(source.gather(tx, None))
+    else:
+        corpus.change(source.gather(tx, changed), changed)
+    load_vectors(tx, corpus)
+    corpus.generation = newest

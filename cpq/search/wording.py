@@ -1,0 +1,205 @@
+"""PURE. How the search core reads text into terms, and a query into slots that a passage may fill."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from cpq.search.ranking import WORD_LENGTH_MAX, may_be_misspelt
+
+QUERY_WORDS_MAX = 64
+QUERY_CHARACTERS_MAX = 4_000
+"""Of a longer query the rest does not count; nobody is refused for pasting a whole mail."""
+
+EXACT, SYNONYM, CORRECTED, BARE_NUMBER = 1.0, 0.9, 0.8, 0.4
+"""How much of a word's weight a passage earns: for the word itself, another word for it, what was probably meant, and
+for a number that stands there without the unit or the model that was asked for."""
+
+_LITTLE = """a an and any are as at be by can do does for from get has have how i in is it its me my need of on or our
+please show that the their there these this to us want was we what when where which who why will with would you your
+find give looking"""
+STOP_WORDS = frozenset(_LITTLE.split())
+
+_ENDINGS = (
+    *("ations", "ation", "ments", "ment", "ings", "ing", "edly", "ers", "ors", "ions", "ied", "ies"),
+    *("ed", "er", "or", "ion", "es", "ly", "s"),
+)
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """The word without its ending, so that `servicing`, `serviced` and `service` are one. Crude on purpose: fast."""
+    word = word[:WORD_LENGTH_MAX]
+    if not word.endswith(("ss", "us", "is")):
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 4:
+                word = word[: -len(ending)]
+                if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+                    word = word[:-1]
+                break
+    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+
+
+_UNIT_NAMES = {
+    "horsepower": "hp",
+    "scfm": "cfm",
+    "acfm": "cfm",
+    "icfm": "cfm",
+    "psig": "psi",
+    "gallon": "gal",
+    "pound": "lb",
+    "lbs": "lb",
+    "volt": "v",
+    "vac": "v",
+    "inch": "in",
+    "phase": "ph",
+    "year": "yr",
+    "hour": "hr",
+    "user": "seat",
+}
+_UNITS = (
+    "hp kw v hz amp cfm psi bar mbar rpm gal lb kg ton in ft mm ph dba db gpm micron inhg torr seat day month yr hr"
+)
+UNITS = {unit: unit for unit in _UNITS.split()} | {stem(name): unit for name, unit in _UNIT_NAMES.items()}
+"""What may stand after a number and then belongs to it, under its one name."""
+
+_SYNONYMS = """
+oilless = oil free = oilfree = non lubricated = oil less
+oil flooded = oil lubricated = oil injected = lubricated
+food grade = food safe = foodgrade
+horsepower = hp
+cfm = scfm = acfm = icfm
+psi = psig
+gallon = gal
+pound = lb = lbs
+variable speed = vsd = vfd = inverter
+fixed speed = constant speed
+piston = reciprocating = recip
+receiver = tank = vessel
+dryer = drier = dry
+refrigerated = refrigeration
+desiccant = adsorption
+maintenance = service = upkeep
+install = installation = commissioning = startup
+warranty = guarantee
+quiet = silent = low noise
+noise = decibel = dba
+licence = license = seat = subscription
+freight = shipping = delivery
+pharmaceutical = pharma
+vacuum = vac
+hospital = medical
+element = cartridge
+fitting = connector
+electric = electrical
+standby = backup
+"""
+"""Words that buyers use for the same thing."""
+
+_TOKEN = re.compile(r"(\d+(?:[.,]\d+)*|[^\W\d_]+)([-/.](?=[^\W_]))?")
+_BOUNDARY = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+_MARKS = re.compile(r"[\u0300-\u036f]")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One word of a query: the terms that fill it and how well, best first. None fill a word that nobody uses."""
+
+    word: str
+    fillings: tuple[tuple[str, float], ...]
+
+
+def terms(text: str) -> set[str]:
+    """Every term that a text can be found by: stems, numbers, and what belongs together as one term too."""
+    found: set[str] = set()
+    before, is_glued = "", ""
+    for token, glue in _TOKEN.findall(_fold(text)):
+        term = _term(token)
+        found.add(term)
+        if before and (joined := _joined(before, term, is_glued=bool(is_glued))):
+            found.add(joined)
+        before, is_glued = term, glue
+    return found
+
+
+def read_query(
+    text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]]
+) -> tuple[list[Slot], dict[str, str]]:
+    """A query as slots, and which of its words were taken for which others.
+
+    `count` says how many passages hold a term, `correct` names known terms that resemble an unknown one.
+    """
+    tokens = [token for token, _ in _TOKEN.findall(_fold(text[:QUERY_CHARACTERS_MAX]))][:QUERY_WORDS_MAX]
+    written = [_term(token) for token in tokens]
+    kept = [place for place, token in enumerate(tokens) if token not in STOP_WORDS] or range(len(tokens))
+    slots: dict[str, Slot] = {}
+    corrections: dict[str, str] = {}
+    for place in kept:
+        if (term := written[place]) in slots:
+            continue
+        fillings = {other: weight for other, weight in _fillings(written, place) if count(other)}
+        if term[0].isdigit() and term in fillings and EXACT in (fillings[other] for other in fillings if other != term):
+            fillings[term] = BARE_NUMBER
+        if not fillings and may_be_misspelt(term):
+            fillings = dict.fromkeys(correct(term), CORRECTED)
+            if fillings:
+                corrections[tokens[place]] = next(iter(fillings))
+        ordered = sorted(fillings.items(), key=lambda item: (-item[1], item[0]))
+        slots[term] = Slot(term, tuple(ordered))
+    return list(slots.values()), corrections
+
+
+def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
+    """What may stand for a word of a query, weakest first, so that the best weight of a term is kept."""
+    term = written[place]
+    pairs = [*pairwise(written[max(0, place - 1) : place + 2])]
+    joined = [_joined(one, other, is_glued=True) for one, other in pairs]
+    for word in (term, *joined):
+        yield from ((other, SYNONYM) for other in _OTHERS.get(word, ()))
+    has_unit = term[0].isdigit() and place + 1 < len(written) and written[place + 1] in UNITS
+    yield term, BARE_NUMBER if has_unit else EXACT
+    yield from ((word, EXACT) for word in joined if word)
+
+
+def _fold(text: str) -> str:
+    """Without case and accents, with a joint where letters meet digits: `100HP` is 100-hp."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+    return _BOUNDARY.sub("-", text.casefold())
+
+
+@lru_cache(maxsize=100_000)
+def _term(token: str) -> str:
+    if not token[0].isdigit():
+        return stem(token)
+    number = token.replace(",", "") if _GROUPED.fullmatch(token) else token.replace(",", ".")
+    number = number.rstrip("0").rstrip(".") if number.count(".") == 1 else number
+    return number[:WORD_LENGTH_MAX]
+
+
+def _joined(one: str, other: str, *, is_glued: bool) -> str:
+    """Two neighbours as one term where they make one: a number and its unit, a model, a compound word."""
+    if one[0].isdigit():
+        unit = UNITS.get(other)
+        if unit is None:
+            return one + other if is_glued and not other[0].isdigit() else ""
+        return one + unit
+    return one + other if is_glued or one + other in _OTHERS else ""
+
+
+def _read_synonyms(text: str) -> dict[str, tuple[str, ...]]:
+    """For each word, or pair of words without the blank, the others of its line."""
+    others: dict[str, tuple[str, ...]] = {}
+    for line in text.split("\n"):
+        group = list(dict.fromkeys("".join(map(stem, part.split())) for part in line.split("=") if part.strip()))
+        for word in group:
+            others[word] = tuple(other for other in group if other != word)
+    return others
+
+
+_OTHERS = _read_synonyms(_SYNONYMS)

@@ -1,0 +1,73 @@
+"""The model on numpy gives what the reference implementations give; the frozen file was made with those."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpq.errors import Code, CpqError
+from cpq.search import embedding
+from cpq.search.vectors import DIMENSIONS, from_bytes
+
+REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text(encoding="utf-8"))
+"""Texts with the token ids of the library `tokenizers` and the first numbers of ONNX Runtime's vectors."""
+
+
+@pytest.fixture(scope="module")
+def embedder() -> embedding.Embedder:
+    found = embedding.installed_embedder()
+    assert found is not None, "the extra `semantic` is part of the development packages"
+    return found
+
+
+@pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["text"][:20])
+def test_texts_become_the_tokens_of_the_reference(case: dict):
+    assert embedding.shipped_tokenizer().ids(case["text"]) == case["ids"]
+
+
+@pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["text"][:20])
+def test_r04_vectors_are_those_of_the_reference(case: dict, embedder: embedding.Embedder):
+    unit = embedder.unit(case["text"])
+    assert unit.shape == (DIMENSIONS,)
+    assert np.abs(unit[: len(case["vector"])] - case["vector"]).max() < 2e-5
+    assert abs(float(unit @ unit) - 1) < 1e-5
+
+
+def test_a_vector_survives_its_way_through_the_database(embedder: embedding.Embedder):
+    vector = embedder.passage("belt driven compressor")
+    again = from_bytes(vector.to_bytes())
+    assert np.array_equal(again.digits, vector.digits)
+    assert again.scale == np.float32(vector.scale)
+
+
+def test_rounding_to_bytes_hardly_moves_a_similarity(embedder: embedding.Embedder):
+    texts = ["oilless scroll compressor", "refrigerated air dryer", "annual software licence"]
+    for one in texts:
+        for other in texts:
+            exact = float(embedder.unit(one) @ embedder.unit(other))
+            a, b = embedder.passage(one), embedder.passage(other)
+            rounded = float(a.digits.astype(np.float32) @ b.digits.astype(np.float32)) * a.scale * b.scale
+            assert abs(exact - rounded) < 0.005
+
+
+def test_a_repeated_query_is_not_reckoned_again(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):
+    first = embedder.query("a question that is asked twice")
+    monkeypatch.setattr(embedder, "passage", lambda _text: pytest.fail("reckoned twice"))
+    assert embedder.query("a question that is asked twice") is first
+
+
+def test_only_the_last_few_queries_are_remembered(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(embedding, "CACHED_QUERIES_MAX", 2)
+    for text in ("one", "two", "one", "three"):
+        embedder.query(text)
+    assert {"one", "three"} <= set(embedder._queries)
+    assert "two" not in embedder._queries
+
+
+def test_c2_20_a_model_file_that_is_not_the_known_one_is_refused(tmp_path: Path):
+    (tmp_path / "model.onnx").write_bytes(b"something else")
+    with pytest.raises(CpqError) as refused:
+        embedding.Embedder(tmp_path / "model.onnx").query("x")
+    assert refused.value.code is Code.UNAVAILABLE
+    assert "Reinstall" in str(refused.value.details["hint"])

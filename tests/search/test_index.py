@@ -1,0 +1,205 @@
+"""The index against a brute-force reading of the same passages: filters, order, changes."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpq.search.index import Chunk, Found, Hit, Index, Where, text_hash
+from cpq.search.scoring import ANALOG, ITEMS, LIKELY_GOOD, PROBABLE_MISS, PROSE, confidence, weight
+from cpq.search.vectors import DIMENSIONS, Vector, quantised
+from cpq.search.wording import terms
+
+WORDS = ["pump", "oilless", "dryer", "tank", "filter", "scroll", "100", "valve"]
+TAGS = ["kind=pump", "kind=dryer", "new"]
+
+chunks = st.lists(
+    st.builds(
+        Chunk,
+        id=st.integers(0, 60).map(lambda n: f"c{n:02}"),
+        document_id=st.integers(0, 15).map(lambda n: f"d{n}"),
+        text=st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join),
+        tags=st.frozensets(st.sampled_from(TAGS)),
+        numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), st.integers(0, 9).map(float)),
+    ),
+    max_size=40,
+    unique_by=lambda chunk: chunk.id,
+)
+bounds = st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))
+filters = st.builds(
+    Where,
+    numbers=st.dictionaries(st.sampled_from(["hp", "cfm", "none"]), bounds, max_size=2),
+    all_tags=st.lists(st.sampled_from(TAGS), max_size=2),
+    any_tags=st.lists(st.lists(st.sampled_from([*TAGS, "unknown"]), max_size=2), max_size=1),
+    documents=st.none() | st.frozensets(st.integers(0, 15).map(lambda n: f"d{n}")),
+)
+queries = st.lists(st.sampled_from([*WORDS, "unheard"]), min_size=1, max_size=3).map(" ".join)
+
+
+def vector_of(text: str) -> Vector:
+    """A made-up meaning: the same for the same text, near for texts that share words."""
+    total = np.full(DIMENSIONS, 0.01, np.float32)
+    for term in terms(text):
+        total += np.random.default_rng(int.from_bytes(text_hash(term), "big") % 2**32).standard_normal(
+            DIMENSIONS, np.float32
+        )
+    return quantised(total / np.float32(math.sqrt(float(total @ total))))
+
+
+def index_of(passages: Iterable[Chunk]) -> Index:
+    index = Index().changed(passages, with_vectors=True)
+    index.fill({text_hash(chunk.read): vector_of(chunk.read) for chunk in passages})
+    return index
+
+
+def search(index: Index, query: str, **options) -> Found:
+    return index.search(query, vector_of(query), scale=options.pop("scale", PROSE), **options)
+
+
+def passes(chunk: Chunk, where: Where) -> bool:
+    for name, (low, high) in where.numbers.items():
+        number = chunk.numbers.get(name)
+        if number is None or (low is not None and number < low) or (high is not None and number > high):
+            return False
+    return (
+        set(where.all_tags) <= set(chunk.tags)
+        and all(set(group) & set(chunk.tags) for group in where.any_tags)
+        and (where.documents is None or chunk.document_id in where.documents)
+    )
+
+
+def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> list[tuple[str, float]]:
+    """Every passage that passes, scored alone by the written formula, sorted."""
+    held = {chunk.id: terms(chunk.read) for chunk in passages}
+    asked = list(dict.fromkeys(query.split()))
+    shares = {
+        word: weight(sum(word in of for of in held.values()), len(passages))
+        for word in (next(iter(terms(typed))) for typed in asked)
+    }
+    vector = vector_of(query)
+    found = []
+    for chunk in passages:
+        if not passes(chunk, where):
+            continue
+        covered = sum(share for word, share in shares.items() if word in held[chunk.id]) / sum(shares.values())
+        other = vector_of(chunk.read)
+        dot = int(vector.digits.astype(np.int64) @ other.digits.astype(np.int64))
+        cosine = dot * float(np.float32(other.scale)) * vector.scale
+        score = float(PROSE.of_hybrid(np.array([cosine]), np.array([covered]))[0])
+        if round(score, 4) > 0 or not where.is_open:
+            found.append((chunk.id, round(score, 4)))
+    return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+
+@given(chunks, queries, filters, st.integers(1, 50))
+def test_r01_c2_08_filters_are_exact_for_any_filter_and_any_k(passages, query, where, limit):
+    found = search(index_of(passages), query, where=where, limit=limit)
+    expected = brute_force(passages, query, where, limit)
+    assert found.eligible == sum(passes(chunk, where) for chunk in passages)
+    assert [hit.id for hit in found.hits] == [id_ for id_, _ in expected]
+    assert all(abs(hit.score - score) < 2e-4 for hit, (_, score) in zip(found.hits, expected, strict=True))
+
+
+@given(chunks, chunks, st.frozensets(st.integers(0, 15).map(lambda n: f"d{n}")), queries)
+def test_r03_changes_step_by_step_and_a_rebuild_give_the_same_answer(before, after, removed, query):
+    after = [replace(chunk, id="n" + chunk.id) for chunk in after]
+    changed = index_of(before).changed(after, removed, with_vectors=True)
+    changed.fill({text_hash(chunk.read): vector_of(chunk.read) for chunk in after})
+    gone = removed | {chunk.document_id for chunk in after}
+    whole = [*(chunk for chunk in before if chunk.document_id not in gone), *after]
+    assert search(changed, query, limit=50) == search(index_of(whole), query, limit=50)
+    assert set(changed.documents()) == {chunk.document_id for chunk in whole}
+
+
+@given(st.lists(chunks, max_size=6), queries)
+def test_many_small_changes_end_in_few_segments_and_the_same_answer(steps, query):
+    index = Index()
+    kept: dict[str, Chunk] = {}
+    for number, passages in enumerate(steps):
+        passages = [replace(chunk, id=f"{number}{chunk.id}") for chunk in passages]
+        index = index.changed(passages, with_vectors=True)
+        index.fill({text_hash(chunk.read): vector_of(chunk.read) for chunk in passages})
+        fresh = {chunk.document_id for chunk in passages}
+        kept = {id_: chunk for id_, chunk in kept.items() if chunk.document_id not in fresh}
+        kept |= {chunk.id: chunk for chunk in passages}
+    assert search(index, query, limit=99) == search(index_of(list(kept.values())), query, limit=99)
+    assert len(index._parts) <= 6
+
+
+@given(chunks, queries, st.integers(1, 20))
+def test_one_passage_of_each_document_is_its_best(passages, query, limit):
+    index = index_of(passages)
+    ranked = search(index, query, limit=100).hits
+    first: dict[str, Hit] = {}
+    for hit in ranked:
+        first.setdefault(hit.document_id, hit)
+    assert search(index, query, limit=limit, best_per_document=True).hits == list(first.values())[:limit]
+
+
+@given(chunks, queries)
+def test_c2_18_the_first_hits_do_not_depend_on_how_many_are_asked_for(passages, query):
+    index = index_of(passages)
+    whole = search(index, query, limit=100).hits
+    for limit in (1, 3, 10):
+        assert search(index, query, limit=limit).hits == whole[:limit]
+
+
+def test_readers_keep_the_index_they_have():
+    """R-07: a change makes another index; the one in use stays as it was."""
+    old = index_of([Chunk("a", "a", "oilless pump")])
+    before = search(old, "pump", limit=5)
+    new = old.changed([Chunk("b", "b", "another pump")], ["a"], with_vectors=True)
+    assert search(old, "pump", limit=5) == before
+    assert [hit.id for hit in search(new, "pump", limit=5).hits] == ["b"]
+
+
+def test_only_texts_that_changed_want_a_vector_again():
+    index = index_of([Chunk("a#1", "a", "oilless pump"), Chunk("a#2", "a", "scroll")])
+    changed = index.changed([Chunk("a#1", "a", "oilless pump"), Chunk("a#2", "a", "dryer")], with_vectors=True)
+    assert list(changed.missing()) == [text_hash("dryer")]
+
+
+def test_a_passage_without_a_vector_is_ranked_by_its_words():
+    index = Index().changed([Chunk("a", "a", "oilless pump"), Chunk("b", "b", "tank")], with_vectors=True)
+    index.fill({text_hash("tank"): vector_of("tank")})
+    hits = search(index, "oilless pump", limit=5).hits
+    assert (hits[0].id, hits[0].similarity, hits[0].confidence) == ("a", None, LIKELY_GOOD)
+
+
+def test_r04_without_vectors_words_decide_and_the_mode_says_so():
+    index = Index().changed([Chunk("a", "a", "oilless pump"), Chunk("b", "b", "tank")], with_vectors=False)
+    found = index.search("pump", None, scale=ITEMS, limit=5)
+    assert ([hit.id for hit in found.hits], found.mode) == (["a"], "lexical")
+
+
+def test_c2_25_nonsense_finds_nothing_and_with_a_filter_only_probable_misses():
+    index = index_of([Chunk("a", "a", "oilless pump", tags=["new"]), Chunk("b", "b", "tank")])
+    assert search(index, "xqzwv flurbl", limit=5, scale=ITEMS).hits == []
+    kept = search(index, "xqzwv flurbl", limit=5, scale=ITEMS, where=Where(all_tags=["new"])).hits
+    assert [(hit.id, hit.confidence) for hit in kept] == [("a", PROBABLE_MISS)]
+
+
+def test_typing_errors_are_forgiven_and_named():
+    index = Index().changed([Chunk("a", "a", "reciprocating pump"), Chunk("b", "b", "tank")], with_vectors=False)
+    found = index.search("recipricating", None, scale=ITEMS, limit=5)
+    assert [hit.id for hit in found.hits] == ["a"]
+    assert found.corrections == {"recipricating": "reciprocat"}
+
+
+def test_c2_10_what_has_no_value_never_passes_a_filter_on_it():
+    index = index_of([Chunk("a", "a", "pump", tags=["lubrication=oilless"]), Chunk("b", "b", "pump")])
+    found = search(index, "pump", limit=5, where=Where(all_tags=["lubrication=oilless"]))
+    assert [hit.id for hit in found.hits] == ["a"]
+
+
+def test_c2_12_bands_have_fixed_bounds():
+    labels = [confidence(score) for score in (1.0, 0.7, 0.6999, 0.4, 0.3999, 0.0)]
+    assert labels == [LIKELY_GOOD, LIKELY_GOOD, ANALOG, ANALOG, PROBABLE_MISS, PROBABLE_MISS]
+
+
+def test_an_empty_index_answers():
+    assert search(Index(), "pump", limit=5).hits == []
+    assert search(Index().changed([], ["gone"], with_vectors=True), "pump", limit=5).eligible == 0

@@ -1,0 +1,98 @@
+"""How text becomes terms, and a query slots."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpq.search.passages import excerpt, split
+from cpq.search.wording import BARE_NUMBER, CORRECTED, EXACT, SYNONYM, read_query, terms
+
+
+def slots(query: str, *texts: str) -> dict[str, dict[str, float]]:
+    """The slots of a query against a corpus of these texts."""
+    known = [terms(text) for text in texts]
+    found, _ = read_query(query, lambda term: sum(term in held for held in known), lambda _word: ["compress"])
+    return {slot.word: dict(slot.fillings) for slot in found}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("100HP", "100 hp"),
+        ("100 horsepower", "100-HP"),
+        ("oil-less", "oilless"),
+        ("food-grade", "food grade"),
+        ("QMB30", "qmb-30"),
+        ("1,200 lb", "1200 lbs"),
+        ("7.5 HP", "7,5 hp"),
+        ("servicing", "service"),
+        ("Générateur", "generateur"),
+        ("compressors", "compressor"),
+    ],
+)
+def test_two_spellings_share_what_matters(one: str, other: str):
+    shared = terms(one) & terms(other)
+    assert max(map(len, shared)) >= max(len(term) for term in terms(other)) - 1
+
+
+def test_a_number_belongs_to_its_unit_and_not_to_the_next():
+    found = terms("30 HP at 100 PSI")
+    assert {"30hp", "100psi"} <= found
+    assert "100hp" not in found
+
+
+def test_a_number_with_another_unit_earns_less():
+    asked = slots("100 HP", "100 HP motor", "30 HP, 100 PSI")
+    assert asked["100"] == {"100hp": EXACT, "100": BARE_NUMBER}
+
+
+def test_a_unit_nobody_has_in_that_size_leaves_the_bare_number_weak():
+    assert slots("100 HP", "30 HP, 100 PSI")["100"] == {"100": BARE_NUMBER}
+
+
+def test_other_words_for_the_same_thing_count_nearly_as_much():
+    assert slots("piston", "reciprocating pump")["piston"] == {"reciprocat": SYNONYM}
+    assert slots("variable speed", "VSD drive")["variabl"] == {"vsd": SYNONYM}
+
+
+def test_a_word_that_nothing_holds_is_corrected():
+    assert slots("kompressor", "compressor")["kompress"] == {"compress": CORRECTED}
+
+
+def test_little_words_do_not_count_unless_there_are_no_others():
+    assert set(slots("do you have the pump", "pump")) == {"pump"}
+    assert set(slots("what is it", "it is")) == {"what", "is", "it"}
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_read(text: str):
+    found = terms(text)
+    assert all(found)
+    read_query(text, lambda _term: 1, lambda _word: [])
+
+
+@given(st.text(max_size=400), st.integers(2, 50))
+def test_the_parts_of_a_text_are_the_text(text: str, characters: int):
+    parts = split(text, characters)
+    assert "".join(parts) == text
+    assert all(len(part) <= characters for part in parts)
+
+
+def test_a_text_is_cut_between_sentences_where_it_can():
+    assert split("One is here. Two is there. Three.", 28) == ["One is here. Two is there. ", "Three."]
+
+
+def test_an_excerpt_shows_the_words_that_were_found():
+    text = "First nothing of interest. " * 30 + "An oilless scroll compressor. " + "And more of nothing. " * 30
+    shown = excerpt(text, {"oilless", "scroll"})
+    assert "oilless scroll" in shown
+    assert shown.startswith("…")
+    assert shown.endswith("…")
+    assert len(shown) <= 242
+
+
+@given(st.text(max_size=600), st.text(max_size=50))
+def test_an_excerpt_is_short_and_on_one_line(text: str, query: str):
+    shown = excerpt(text, terms(query))
+    assert len(shown) <= 242
+    assert "\n" not in shown
