@@ -9,7 +9,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.db import Amount, Day, Flag, Json, Timestamp
 
-SCHEMA_VERSION = "0006"
+SCHEMA_VERSION = "0008"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 metadata = sa.MetaData(
@@ -528,3 +528,49 @@ search_vector = _table(
     PrimaryKeyConstraint("tenant_id", "corpus", "model", "text_hash"),
 )
 """What was embedded, by the hash of its text: dear to make, cheap to keep, and of no use to anybody else."""
+
+web_page = _table(
+    "web_page",
+    _text("id"),
+    _text("url"),
+    _text("host"),
+    _text("title"),
+    _text("kind"),
+    _text("etag", nullable=True),
+    _text("last_modified", nullable=True),
+    _text("content_hash"),
+    _whole("passages"),
+    _whole("tokens"),
+    Column("links", Json, nullable=False),
+    _text("warning", nullable=True),
+    _text("failure", nullable=True),
+    Column("fetched_at", Timestamp, nullable=False),
+    Column("checked_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "url"),
+    Index(None, "tenant_id", "host"),
+)
+"""A page of the web as it was last read. `failure` is why the newest attempt to read it again came to nothing."""
+
+web_alias = _table(
+    "web_alias",
+    _text("url"),
+    _text("page_id"),
+    PrimaryKeyConstraint("tenant_id", "url"),
+    _belongs_to("web_page", "page_id", cascade=True),
+    Index(None, "tenant_id", "page_id"),
+)
+"""Addresses that lead to a page by a redirect."""
+
+web_passage = _table(
+    "web_passage",
+    _text("page_id"),
+    _whole("ordinal"),
+    Column("headings", Json, nullable=False),
+    _text("text"),
+    _whole("tokens"),
+    Column("images", Json, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "page_id", "ordinal"),
+    _belongs_to("web_page", "page_id", cascade=True),
+)
+"""The text of a page in parts, in their order; what is searched and quoted."""

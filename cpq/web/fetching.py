@@ -35,9 +35,10 @@ _ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/markdown;q
 class FetchError(Exception):
     """Why a page could not be had, in words that hold nothing of what the other side sent."""
 
-    def __init__(self, reason: str, *, is_refused: bool = False) -> None:
+    def __init__(self, reason: str, *, is_refused: bool = False, status: int | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.status = status
         self.is_refused = is_refused
         """True when we did not ask: the address is one that is never fetched."""
 
@@ -221,7 +222,7 @@ class _Exchange:
     def _read(self, response: http.client.HTTPResponse) -> _Answer:
         moved_to = response.getheader("Location") if response.status in REDIRECTS else None
         if response.status not in (200, 304) and moved_to is None:
-            raise FetchError(f"it answered with status {response.status}")
+            raise FetchError(f"it answered with status {response.status}", status=response.status)
         body = b"" if moved_to is not None or response.status == 304 else self._body(response)
         known = Known(_header(response, "ETag"), _header(response, "Last-Modified"))
         kind = (response.getheader("Content-Type") or "")[:200]
