@@ -21,6 +21,7 @@ from cpq.text import clean, clean_identifier, read_json
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 100
+TOP_K_MAX = 50
 PAGE_MAX = 1_000_000_000
 DEPTH_MAX = 32
 WHOLE_MAX = 2**53
@@ -193,6 +194,16 @@ Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
 Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValidator(_said)]
 """Words for people: not blank, at most 2,000 characters."""
 
+Question = Annotated[str, Field(min_length=1, max_length=10_000), BeforeValidator(_said)]
+"""What is looked for, in plain words: not blank, however long."""
+
+TopK = Annotated[
+    int,
+    Field(ge=-WHOLE_MAX, le=WHOLE_MAX, description=f"How many hits, 1 to {TOP_K_MAX}; what is outside is cut to that."),
+    BeforeValidator(_whole),
+    WithJsonSchema({"type": "integer"}),
+]
+Measure = Annotated[Decimal, BeforeValidator(_scalar), WithJsonSchema({"type": "number"})]
 Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Key = Annotated[
     Annotated[str, Field(min_length=1, max_length=255)] | None,
@@ -271,6 +282,11 @@ Ignored = Any
 def capped(limit: int) -> int:
     """The limit that is kept: a larger one is cut, not refused."""
     return min(limit, LIMIT_MAX)
+
+
+def clamped(top_k: int) -> int:
+    """The number of hits that is kept: clamped, not refused."""
+    return max(1, min(top_k, TOP_K_MAX))
 
 
 def require_shallow(arguments: object) -> None:

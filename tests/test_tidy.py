@@ -41,7 +41,17 @@ LAYERS = {
     ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping", "cpq.background"),
     4: ("cpq.app", "cpq.audit", "cpq.access", "cpq.views", "cpq.search.changes"),
-    5: ("cpq.catalog", "cpq.search", "cpq.events", "cpq.quotes", "cpq.approvals", "cpq.documents", "cpq.insight"),
+    5: (
+        "cpq.catalog",
+        "cpq.search",
+        "cpq.equipment",
+        "cpq.past_quotes",
+        "cpq.events",
+        "cpq.quotes",
+        "cpq.approvals",
+        "cpq.documents",
+        "cpq.insight",
+    ),
     6: ("cpq.cli", "cpq.console", "mcp_facade"),
 }
 """A row imports lower rows; sideways only as `SIDEWAYS` says. The longest matching prefix decides."""
@@ -67,6 +77,10 @@ SIDEWAYS = {
     ("cpq.approvals.keeping", "cpq.policy"),
     ("cpq.approvals", "cpq.quotes"),
     ("cpq.approvals", "cpq.events"),
+    ("cpq.equipment", "cpq.search"),
+    ("cpq.past_quotes", "cpq.search"),
+    ("cpq.past_quotes", "cpq.catalog"),
+    ("cpq.past_quotes", "cpq.quotes"),
     ("cpq.quotes", "cpq.catalog"),
     ("cpq.quotes", "cpq.events"),
 }

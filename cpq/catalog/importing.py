@@ -35,6 +35,7 @@ from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, Pri
 from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
 from cpq.errors import Code, CpqError, nearest
 from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
+from cpq.search import changes
 
 BATCH = 5_000
 AHEAD_MAX = 2
@@ -81,6 +82,7 @@ class _Import(ExitStack):
         )
         self._related: dict[str, tuple[int, str]] = {}
         self._vocabulary: set[str] = set()
+        self._touched: set[str] = set()
         self._ahead: deque[Future[_PlainBatch]] = deque()
         self._helper: Executor | None = None
 
@@ -116,6 +118,8 @@ class _Import(ExitStack):
                 ],
             )
         finding.learn(self.tx, self._vocabulary)
+        is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
+        changes.touch(self.tx, changes.EQUIPMENT, [changes.EVERYTHING] if is_redefined else self._touched)
 
     def _prepare_products(self, batch: Sequence[SourceRow]) -> None:
         """A file of several batches is prepared by a second process, a little ahead of the database."""
@@ -209,6 +213,8 @@ class _Import(ExitStack):
         same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
         insert_written(self.tx.connection, product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
         self._update(product, [_named(by_id[id_]) for id_ in changed], dated=True)
+        if len(self._touched) <= changes.LISTED_MAX:
+            self._touched.update(id_ for id_ in (*new, *changed) if by_id[id_].spec_values or id_ in known)
         if new or changed:
             self._write_parts([by_id[id_] for id_ in (*new, *changed)])
 

@@ -11,6 +11,10 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from cpq.db import Tx
 from cpq.schema import search_change, search_corpus
 
+EQUIPMENT = "equipment"
+PAST_QUOTES = "past_quotes"
+"""What is written down here: products with specs, and quotes that went out or were imported as history."""
+
 EVERYTHING = "*"
 LISTED_MAX = 1_000
 """More changes than this at once are written down as one: all of it is then compared again."""

@@ -62,6 +62,10 @@ class Corpus:
             query, vector, scale=self.scale, limit=limit, where=where, best_per_document=best_per_document
         )
 
+    def matching(self, where: Where) -> list[str]:
+        """The ids of all passages that pass, in order, without ranking them."""
+        return self._index.matching(where)
+
     def missing(self) -> list[tuple[bytes, str]]:
         """The texts that wait for a vector, with their hashes."""
         return list(self._texts.items())

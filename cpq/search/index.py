@@ -10,6 +10,7 @@ import hashlib
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpq.search.ranking import NEAR_WORDS_MAX, nearest_words
-from cpq.search.scoring import Scale, confidence, weight
+from cpq.search.scoring import CLASH_SHARE, Scale, confidence, weight
 from cpq.search.vectors import DIMENSIONS, Vector
-from cpq.search.wording import Slot, read_query, terms
+from cpq.search.wording import Clash, Reading, Slot, read_query, terms
 
 SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that no rounding of a last bit decides an order."""
@@ -28,13 +29,14 @@ SCORE_STEPS = 10_000
 _BLOCK = 1024
 _TAG = "\0"
 
+Number = float | Decimal
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A passage that can be found. Only `title` and `text` are searched, and neither is kept: `payload` is."""
+    """A passage that can be found. `title`, `text` and `words` are searched, and none is kept: `payload` is."""
 
     id: str
     """Unique in the corpus; equal scores are in the order of ids."""
@@ -42,14 +44,16 @@ class Chunk:
     """What it is a part of. Documents are replaced and removed as a whole."""
     text: str
     title: str = ""
+    words: str = ""
+    """Searched by its words alone: codes, numbers and specs, which say little to the model."""
     tags: Collection[str] = ()
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    numbers: Mapping[str, Number] = field(default_factory=dict)
     payload: Any = None
     """Comes back with the hit: provenance, or where the text is to be read."""
 
     @property
     def read(self) -> str:
-        """What is read for words and meaning."""
+        """What is embedded; its words are searched too."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
@@ -57,16 +61,18 @@ class Chunk:
 class Where:
     """Hard conditions, checked before anything is ranked. A passage without the number or tag asked for is out."""
 
-    numbers: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[Number | None, Number | None]] = field(default_factory=dict)
     """Smallest and largest, both included; None is open."""
     all_tags: Collection[str] = ()
     any_tags: Collection[Collection[str]] = ()
     """Of each group at least one."""
     documents: Collection[str] | None = None
+    is_asked: bool = True
+    """False when nobody asked for these conditions, and hits that have nothing of the query are of no use."""
 
     @property
     def is_open(self) -> bool:
-        return not (self.numbers or self.all_tags or self.any_tags or self.documents is not None)
+        return not self.is_asked or not (self.numbers or self.all_tags or self.any_tags or self.documents is not None)
 
 
 ANYWHERE = Where()
@@ -156,14 +162,14 @@ class Segment:
         for tag in where.all_tags:
             mask = mask & self._mask(self.postings.rows(_TAG + tag))
         for group in where.any_tags:
-            mask = mask & self._mask(np.concatenate([self.postings.rows(_TAG + tag) for tag in group] or [_NO_ROWS]))
+            mask = mask & (self._having([_TAG + tag for tag in group]) if group else False)
         for name, (low, high) in where.numbers.items():
             column = self.numbers.get(name)
             if column is None:
                 return np.zeros(len(self.ids), bool)
             mask = mask & ~np.isnan(column)
-            mask = mask if low is None else mask & (column >= low)
-            mask = mask if high is None else mask & (column <= high)
+            mask = mask if low is None else mask & (column >= float(low))
+            mask = mask if high is None else mask & (column <= float(high))
         return mask
 
     def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
@@ -179,6 +185,13 @@ class Segment:
                 best[self.postings.rows(term)] = worth
             covered += share * best
         return covered / whole if whole else covered
+
+    def clashing(self, clashes: Sequence[Clash]) -> Mask:
+        """Which passages have the opposite of what is asked for, and nothing of that itself."""
+        found = np.zeros(len(self.ids), bool)
+        for clash in clashes:
+            found |= self._having(clash.excluded) & ~self._having(clash.asked)
+        return found
 
     def similarity(self, vector: Vector, rows: Rows) -> NDArray[np.float64]:
         """The cosine of the query with each of the rows; 0 where there is no vector yet."""
@@ -212,6 +225,9 @@ class Segment:
         for row in np.flatnonzero(self.scales == 0).tolist():
             missing.setdefault(self.hashes[row], []).append(row)
         return missing
+
+    def _having(self, any_of: Collection[str]) -> Mask:
+        return self._mask(np.concatenate([self.postings.rows(term) for term in any_of]))
 
     def _mask(self, rows: Iterable[int] | Rows) -> Mask:
         mask = np.zeros(len(self.ids), bool)
@@ -279,23 +295,30 @@ class Index:
     ) -> Found:
         """The best of everything that passes `where`; with `best_per_document` at most one passage of each."""
         total = len(self)
-        slots, corrections = read_query(text, self.count, self._near)
-        weights = [weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in slots]
+        read = read_query(text, self.count, self._near)
+        weights = [
+            weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in read.slots
+        ]
         vector = vector if self.has_vectors() else None
         ranked = [
-            _Ranked(segment, segment.eligible(alive, where), slots, weights, vector, scale)
+            _Ranked(segment, segment.eligible(alive, where), read, weights, vector, scale)
             for segment, alive in self._parts
         ]
         mode = "lexical" if vector is None else "hybrid"
-        words = tuple(term for slot in slots for term, _ in slot.fillings)
+        words = tuple(term for slot in read.slots for term, _ in slot.fillings)
         eligible = sum(len(part.rows) for part in ranked)
         if where.is_open and (_is_nonsense(ranked, scale) or limit < 1):
-            return Found([], eligible, mode, corrections, words)
+            return Found([], eligible, mode, read.corrections, words)
         # Without a filter a passage that has nothing of the query is no answer.
         floor = 0 if where.is_open else -1
         best = [row for part in ranked for row in part.best(limit, floor, best_per_document=best_per_document)]
         chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
-        return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, corrections, words)
+        return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
+
+    def matching(self, where: Where) -> list[str]:
+        """The ids of all passages that pass, in order."""
+        found = ((part, np.flatnonzero(part.eligible(alive, where))) for part, alive in self._parts)
+        return sorted(part.ids[row] for part, rows in found for row in rows.tolist())
 
     def count(self, term: str) -> int:
         """How many passages hold a term."""
@@ -313,20 +336,22 @@ class _Ranked:
         self,
         segment: Segment,
         mask: Mask,
-        slots: Sequence[Slot],
+        read: Reading,
         weights: Sequence[float],
         vector: Vector | None,
         scale: Scale,
     ) -> None:
         self.segment = segment
         self.rows: Rows = np.flatnonzero(mask)
-        self.coverage = segment.coverage(slots, weights)[self.rows]
+        self.coverage = segment.coverage(read.slots, weights)[self.rows]
         scores = scale.of_words(self.coverage)
         self.similarity: NDArray[np.float64] | None = None
         if vector is not None:
             self.similarity = segment.similarity(vector, self.rows)
             has_vector = segment.scales[self.rows] > 0
             scores = np.where(has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+        if read.clashes:
+            scores = np.where(segment.clashing(read.clashes)[self.rows], scores * CLASH_SHARE, scores)
         self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
 
     def best(self, limit: int, floor: int, *, best_per_document: bool) -> Iterator[tuple[int, str, _Ranked, int]]:
@@ -444,16 +469,16 @@ def _letters_of(word: str) -> int:
 
 
 def _terms_of(chunk: Chunk) -> set[str]:
-    return terms(chunk.read).union(_TAG + tag for tag in chunk.tags)
+    return terms(f"{chunk.read}\n{chunk.words}").union(_TAG + tag for tag in chunk.tags)
 
 
-def _columns(rows: Sequence[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
+def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:
     columns: dict[str, NDArray[np.float64]] = {}
     for row, numbers in enumerate(rows):
         for name, number in numbers.items():
             if name not in columns:
                 columns[name] = np.full(len(rows), np.nan)
-            columns[name][row] = number
+            columns[name][row] = float(number)
     return columns
 
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 VECTOR_SHARE = 0.7
 """Of the blend with word coverage; anything from 0.5 to 0.8 ranks about as well."""
 
+CLASH_SHARE = 0.5
+"""What is left of the score of a passage that has the opposite of what was asked for: below every good hit."""
+
 LIKELY_GOOD, ANALOG, PROBABLE_MISS = "likely_good", "analog", "probable_miss"
 _GOOD_FROM, _ANALOG_FROM = 0.7, 0.4
 

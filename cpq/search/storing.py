@@ -36,12 +36,14 @@ class Source(NamedTuple):
     scale: Scale
     gather: Callable[[Tx, Collection[str] | None], Iterable[Chunk]]
     """The passages of these documents; of all when None."""
+    stream: str = ""
+    """Under which name `touch` is called, when several corpora are made of the same tables."""
 
 
 def current(tx: Tx, source: Source) -> Corpus:
     """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read."""
     corpus: Corpus = tx.kept.setdefault((tx.tenant_id, source.corpus), new_corpus(source.corpus, source.scale))
-    newest = changes.generation(tx, source.corpus)
+    newest = changes.generation(tx, source.stream or source.corpus)
     if corpus.generation is not None and corpus.generation >= newest:
         return corpus
     if not corpus.lock.acquire(timeout=-1 if corpus.generation is None else WAIT_SECONDS):
@@ -123,7 +125,9 @@ def forget_vectors(tx: Tx, corpus: Corpus) -> int:
 def _catch_up(tx: Tx, source: Source, corpus: Corpus, newest: int) -> None:
     if corpus.generation is not None and corpus.generation >= newest:
         return
-    changed = None if corpus.generation is None else changes.since(tx, source.corpus, corpus.generation)
+    changed = (
+        None if corpus.generation is None else changes.since(tx, source.stream or source.corpus, corpus.generation)
+    )
     if changed is None:
         corpus.replace_all(source.gather(tx, None))
     else:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from cpq.search.ranking import WORD_LENGTH_MAX, may_be_misspelt
 
@@ -100,6 +101,16 @@ standby = backup
 """
 """Words that buyers use for the same thing."""
 
+_OPPOSITES = """
+oilless = oil flooded
+variable speed = fixed speed
+refrigerated = desiccant
+vertical = horizontal
+air cooled = water cooled
+indoor = outdoor
+"""
+"""Pairs that exclude each other, each with its synonyms: who asks for one is not served with the other."""
+
 _TOKEN = re.compile(r"(\d+(?:[.,]\d+)*|[^\W\d_]+)([-/.](?=[^\W_]))?")
 _BOUNDARY = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -112,6 +123,20 @@ class Slot:
 
     word: str
     fillings: tuple[tuple[str, float], ...]
+
+
+class Clash(NamedTuple):
+    """What a query asks for and what excludes it: a passage with the latter alone is the tempting wrong answer."""
+
+    asked: frozenset[str]
+    excluded: frozenset[str]
+
+
+class Reading(NamedTuple):
+    slots: list[Slot]
+    clashes: list[Clash]
+    corrections: dict[str, str]
+    """Words that nothing holds, and what they were taken for."""
 
 
 def terms(text: str) -> set[str]:
@@ -127,10 +152,8 @@ def terms(text: str) -> set[str]:
     return found
 
 
-def read_query(
-    text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]]
-) -> tuple[list[Slot], dict[str, str]]:
-    """A query as slots, and which of its words were taken for which others.
+def read_query(text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]]) -> Reading:
+    """A query as slots, with what excludes what it asks for, and its words that were taken for others.
 
     `count` says how many passages hold a term, `correct` names known terms that resemble an unknown one.
     """
@@ -151,7 +174,9 @@ def read_query(
                 corrections[tokens[place]] = next(iter(fillings))
         ordered = sorted(fillings.items(), key=lambda item: (-item[1], item[0]))
         slots[term] = Slot(term, tuple(ordered))
-    return list(slots.values()), corrections
+    asked = terms(text[:QUERY_CHARACTERS_MAX])
+    clashes = [clash for clash in _CLASHES if asked & clash.asked and not asked & clash.excluded]
+    return Reading(list(slots.values()), clashes, corrections)
 
 
 def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
@@ -189,7 +214,7 @@ def _joined(one: str, other: str, *, is_glued: bool) -> str:
         if unit is None:
             return one + other if is_glued and not other[0].isdigit() else ""
         return one + unit
-    return one + other if is_glued or one + other in _OTHERS else ""
+    return one + other if is_glued or one + other in _COMPOUNDS else ""
 
 
 def _read_synonyms(text: str) -> dict[str, tuple[str, ...]]:
@@ -202,4 +227,16 @@ def _read_synonyms(text: str) -> dict[str, tuple[str, ...]]:
     return others
 
 
+def _read_opposites(text: str) -> list[Clash]:
+    """Each pair both ways, every side with its synonyms."""
+    clashes = []
+    for line in filter(None, text.split("\n")):
+        sides = ["".join(map(stem, part.split())) for part in line.split("=")]
+        one, other = (frozenset((side, *_OTHERS.get(side, ()))) for side in sides)
+        clashes += [Clash(one, other), Clash(other, one)]
+    return clashes
+
+
 _OTHERS = _read_synonyms(_SYNONYMS)
+_CLASHES = _read_opposites(_OPPOSITES)
+_COMPOUNDS = frozenset(_OTHERS).union(*(clash.asked for clash in _CLASHES))

@@ -195,6 +195,28 @@ def test_c2_10_what_has_no_value_never_passes_a_filter_on_it():
     assert [hit.id for hit in found.hits] == ["a"]
 
 
+def test_the_opposite_of_what_is_asked_for_is_the_tempting_wrong_answer():
+    """C2.23: an oil-flooded machine shares nearly all words with the oilless one, and must not answer for it."""
+    passages = [
+        Chunk("flooded", "a", "100 HP oil-flooded rotary screw, food grade lubricant, food grade air"),
+        Chunk("right", "b", "Two 50 HP oilless scroll machines for food grade air"),
+        Chunk("both", "c", "100 HP, oilless or oil-flooded as ordered, food grade"),
+    ]
+    hits = search(index_of(passages), "100HP oilless food grade", limit=5, scale=ITEMS).hits
+    assert [hit.id for hit in hits] == ["both", "right", "flooded"]
+    assert hits[2].confidence == PROBABLE_MISS
+    asked_both = search(index_of(passages), "100HP oilless or oil flooded food grade", limit=5, scale=ITEMS).hits
+    assert asked_both[0].score > 0.7
+    assert {hit.id for hit in asked_both if hit.confidence == LIKELY_GOOD} >= {"flooded", "both"}
+
+
+def test_words_alone_are_found_but_do_not_change_the_meaning():
+    plain, coded = Chunk("a", "a", "scroll pump"), Chunk("b", "b", "scroll pump", words="CMP-QMB30")
+    index = index_of([plain, coded])
+    assert search(index, "qmb30", limit=1).hits[0].id == "b"
+    assert text_hash(plain.read) == text_hash(coded.read)
+
+
 def test_c2_12_bands_have_fixed_bounds():
     labels = [confidence(score) for score in (1.0, 0.7, 0.6999, 0.4, 0.3999, 0.0)]
     assert labels == [LIKELY_GOOD, LIKELY_GOOD, ANALOG, ANALOG, PROBABLE_MISS, PROBABLE_MISS]

@@ -1,0 +1,109 @@
+"""The equipment toolset: find products by words and hard limits, and read their specs. Agents read the docstrings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from cpq import equipment
+from cpq.access import Permission
+from cpq.db import Tx
+from cpq.equipment import EquipmentFound, EquipmentProduct, EquipmentRows
+from cpq.errors import bad_field
+from mcp_facade.arguments import Identifier, Listed, Measure, Part, Question, TopK, Word, clamped
+from mcp_facade.registry import tool
+
+TOP_K_DEFAULT = 5
+
+Model = Annotated[Identifier, Field(description="A model, SKU or product id: `QMB30`.")]
+
+
+def _as_word(value: object) -> object:
+    """Voltages and phases are words that look like numbers."""
+    return str(value) if type(value) is int else value
+
+
+class SpecLimit(Part):
+    """A condition on one spec: numbers have `min` and `max`, both included; words have `is`."""
+
+    spec: Annotated[Word, Field(description="Its name, for example `noise_dba`, `voltage`, `dew_point_f`, `type`.")]
+    min: Measure | None = None
+    max: Measure | None = None
+    is_: Annotated[Word | None, Field(alias="is"), BeforeValidator(_as_word)] = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        has_bound = self.min is not None or self.max is not None
+        if has_bound == (self.is_ is not None):
+            raise ValueError("a condition has min, max or both, or else `is`")
+        return self
+
+
+@tool(title="Search equipment", toolset="equipment", needs=Permission.READ)
+def search_equipment(
+    tx: Tx,
+    *,
+    query: Annotated[Question, Field(description="What it is for or what it is: `quiet compressor for a dental lab`.")],
+    cfm_min: Annotated[Measure | None, Field(description="Air flow, cubic feet a minute.")] = None,
+    cfm_max: Measure | None = None,
+    psi_min: Annotated[Measure | None, Field(description="Pressure.")] = None,
+    psi_max: Measure | None = None,
+    hp_min: Annotated[
+        Measure | None, Field(description="Power; for exactly 100 HP set hp_min and hp_max to 100.")
+    ] = None,
+    hp_max: Measure | None = None,
+    lubrication: Annotated[
+        Word | None,
+        Field(description="Only this kind. Set it for food, pharma or breathing air; unknown ones are left out."),
+        WithJsonSchema({"type": "string", "enum": ["oilless", "oil-free", "oil-flooded"]}),
+    ] = None,
+    category: Annotated[Word | None, Field(description="Only this category, for example `compressors`.")] = None,
+    specs: Annotated[Sequence[SpecLimit], Field(max_length=20, description="Conditions on other specs."), Listed] = (),
+    top_k: TopK = TOP_K_DEFAULT,
+) -> EquipmentFound:
+    """Find products by what they are for, within hard limits on their specs.
+
+    Limits come first: whatever meets them is ranked, and nothing else. A product whose spec is unknown does not meet a
+    limit on it. Use limits for what must be true and the query for the rest. `confidence` is `likely_good`, `analog`
+    or `probable_miss`; when all are `probable_miss`, nothing suitable was found. `eligible` counts what met the limits.
+    """
+    named = {"cfm": (cfm_min, cfm_max), "psi": (psi_min, psi_max), "hp": (hp_min, hp_max)}
+    bounds = {name: pair for name, pair in named.items() if pair != (None, None)}
+    words = {} if lubrication is None else {"lubrication": lubrication}
+    for place, limit in enumerate(specs):
+        if limit.spec in bounds or limit.spec in words:
+            raise bad_field(f"/specs/{place}/spec", f"There are two conditions on {limit.spec}.")
+        if limit.is_ is None:
+            bounds[limit.spec] = (limit.min, limit.max)
+        else:
+            words[limit.spec] = limit.is_
+    return equipment.search(tx, query, bounds=bounds, words=words, category_id=category, top_k=clamped(top_k))
+
+
+@tool(title="Get equipment", toolset="equipment", needs=Permission.READ, subject="model")
+def get_product(tx: Tx, *, model: Model) -> EquipmentProduct:
+    """Read one product by its model: every spec with its unit, attributes such as dimensions and motor, description.
+
+    `unknown_specs` were never filled in: do not guess them. An unknown model is an error with the nearest ones. Prices
+    are not here; quote_price computes them.
+    """
+    return equipment.get(tx, model)
+
+
+@tool(title="Compare equipment", toolset="equipment", needs=Permission.READ)
+def get_specs(
+    tx: Tx,
+    *,
+    models: Annotated[
+        list[Identifier],
+        Field(min_length=1, max_length=equipment.MODELS_MAX, description="Models, SKUs or ids, in any order."),
+        Listed,
+    ],
+) -> EquipmentRows:
+    """Read several products side by side, one row for each model in the order asked for; all must exist."""
+    return equipment.compare(tx, models)
+
+
+TOOLS = (search_equipment, get_product, get_specs)
