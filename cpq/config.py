@@ -134,13 +134,17 @@ class Settings(BaseModel):
     web_allowed_hosts: Annotated[str, AfterValidator(_hosts)] = Field(
         "",
         title="CPQ_WEB_ALLOWED_HOSTS",
-        description="comma list of hosts, `wiki.local` or `10.0.0.5:8080`, that the web toolset may fetch though private",
+        description="comma list of hosts, `wiki.local` or `10.0.0.5:8080`, that may be fetched though they are private",
     )
     web_pause_seconds: float = Field(
         1, ge=0, le=60, title="CPQ_WEB_PAUSE_SECONDS", description="between two requests to the same web site"
     )
     web_fresh_hours: float = Field(
-        24, ge=0, le=8760, title="CPQ_WEB_FRESH_HOURS", description="how long `answer` trusts a page before it asks again"
+        24,
+        ge=0,
+        le=8760,
+        title="CPQ_WEB_FRESH_HOURS",
+        description="how long `answer` trusts a page before it asks again",
     )
     web_page_bytes_max: int = Field(
         10_000_000, ge=1_000, le=100_000_000, title="CPQ_WEB_PAGE_BYTES_MAX", description="larger pages are refused"

@@ -89,7 +89,7 @@ def tool(
     """Make a tool of a function whose first parameter is a `Tx` (one transaction) or a `Job` (long work).
 
     `subject` names the argument that says which quote or product the call is about. A tool that writes takes an
-    `idempotency_key`, whether or not its function wants to see it. One of the open world asks machines that are not ours.
+    `idempotency_key`, whether or not its function wants to see it. One of the open world asks other machines.
     `as_text` is for tools that answer in prose: what a model reads, instead of the JSON of the structured content.
     """
     assert toolset in TOOLSETS, toolset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cpq.app import App, Call
 from cpq.db import Tx
@@ -26,6 +26,7 @@ log = logging.getLogger("cpq.web")
 EVIDENCE_MAX = 20
 CANDIDATES = 60
 RELEVANT_FROM = 0.2
+RELEVANT_SHARE = 0.6
 ANSWERED_FROM = 0.7
 """A part of the question with a passage of this score counts as answered: the core's band `likely_good`."""
 
@@ -88,6 +89,11 @@ class _Found:
     ranking: str
     pages: dict[str, StoredPage]
 
+    def relevant(self) -> list[Evidence]:
+        """Without what is far below the best; a long tail costs tokens and says little."""
+        top = max((each.score for each in self.evidence), default=0.0)
+        return [each for each in self.evidence if each.score >= max(RELEVANT_FROM, RELEVANT_SHARE * top)]
+
     @property
     def quality(self) -> float:
         return sum(self.best.values()) / len(self.best) if self.best else 0.0
@@ -139,10 +145,12 @@ def search(
         if source_urls is not None:
             pages = {address.url: storing.find_page(tx, address.url) for address in source_urls}
             known = {page.id for page in pages.values() if page}
-            notes = [f"Not indexed: {url} (call `ingest` or `answer` with it)." for url, page in pages.items() if not page]
+            notes = [
+                f"Not indexed: {url} (call `ingest` or `answer` with it)." for url, page in pages.items() if not page
+            ]
             where, scope_pages = Where(documents=known, is_asked=False), len(known)
         found = _look(tx, question, where, "", limit=top_k)
-        evidence = [each for each in found.evidence if each.score >= RELEVANT_FROM]
+        evidence = found.relevant()
         spent = _milliseconds(app, started)
         stats = Stats(
             mode="chunk",
@@ -229,7 +237,9 @@ class _Research:
         while not (reason := self._reason_to_stop(budget, is_off=is_off)):
             choice = choose(self._candidates.values(), self._wanted(), self._visited, DEPTH_MAX)
             if choice is None:
-                is_deep = any(each.depth > DEPTH_MAX and each.link.url not in self._visited for each in self._candidates.values())
+                is_deep = any(
+                    each.depth > DEPTH_MAX and each.link.url not in self._visited for each in self._candidates.values()
+                )
                 reason = "maximum depth" if is_deep and self._steps else "no promising links"
                 break
             self._report(
@@ -241,8 +251,7 @@ class _Research:
             self._follow(choice.candidate)
         self._stop_reason = reason
         if self._steps:
-            last = self._steps[-1]
-            self._steps[-1] = Step(**{**vars(last), "stop_reason": reason})
+            self._steps[-1] = replace(self._steps[-1], stop_reason=reason)
         self._add_time("expansion", began)
 
     def conclude(self, *, is_off: bool) -> Answered:
@@ -341,14 +350,18 @@ class _Research:
         """The passages of the brief: all there are when they are few, else the best with their neighbours."""
         documents, _, tokens = storing.totals(tx, self._scope.hosts, self._scope.page_ids)
         room = min(FULL_CONTEXT_TOKENS, self._app.settings.response_token_budget // 4)
-        best = [each for each in self._found.evidence if each.score >= RELEVANT_FROM][:EVIDENCE_MAX]
+        best = self._found.relevant()[:EVIDENCE_MAX]
         if best and tokens <= room and len(self._found.pages) == documents:
             return self._everything(tx, best), "full_context", documents
         return [*best, *_neighbours(tx, best)], "chunk", documents
 
     def _everything(self, tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
         shown = {(storing.page_id_of(each.url), each.ordinal) for each in best}
-        rest = [each for each in storing.passages_of_pages(tx, list(self._found.pages)) if (each.page_id, each.ordinal) not in shown]
+        rest = [
+            each
+            for each in storing.passages_of_pages(tx, list(self._found.pages))
+            if (each.page_id, each.ordinal) not in shown
+        ]
         return [*best, *(_as_evidence(each, self._found.pages[each.page_id], 0.0) for each in rest)]
 
     def _expansion_notes(self, *, is_off: bool) -> list[str]:
@@ -433,8 +446,16 @@ def _neighbours(tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
         if passage.headings == each.headings:
             score = round(each.score * NEIGHBOUR_SHARE, 4)
             made.append(
-                Evidence(each.url, each.title, passage.headings, passage.text, score, passage.tokens, passage.ordinal,
-                         sub_query=each.sub_query, is_adjacent=True, images=passage.images)  # fmt: skip
+                replace(
+                    each,
+                    text=passage.text,
+                    score=score,
+                    tokens=passage.tokens,
+                    ordinal=passage.ordinal,
+                    images=passage.images,
+                    is_adjacent=True,
+                    citation=None,
+                )
             )
     return made
 
@@ -467,7 +488,12 @@ def _written(
     app: App, evidence: Sequence[Evidence], stats: Stats, steps: Sequence[Step] = (), seed_url: str | None = None
 ) -> Answered:
     brief = write_brief(evidence, stats, app.settings.response_token_budget, steps, seed_url)
-    extra = {"chunks": len(evidence), "tokens": count_tokens(brief), "mode": stats.mode, "stop_reason": stats.stop_reason}
+    extra = {
+        "chunks": len(evidence),
+        "tokens": count_tokens(brief),
+        "mode": stats.mode,
+        "stop_reason": stats.stop_reason,
+    }
     log.info("brief written", extra=extra)
     return Answered(brief, tuple(evidence), stats)
 

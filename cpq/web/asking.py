@@ -15,25 +15,39 @@ PART_WORDS_MIN = 2
 KNOWN_SHARE = 0.95
 """A passage of which the caller says nearly everything itself is left out."""
 
-_COMPARES = re.compile(r"\b(compare[ds]?|comparison|versus|vs\.?|differences?|differs?|better than|or rather)\b", re.I)
-_HOW = re.compile(r"\b(how (do|does|can|could|should|would|to)|steps? to|guide|tutorial|instructions?|set ?up)\b", re.I)
-_FACT = re.compile(
-    r"^\s*(who|what|when|where|which|how (many|much|long|old|large|big|high|heavy)|is|are|does|do|can|has|have)\b", re.I
+_COMPARES = re.compile(
+    r"\b(compare[ds]?|comparison|versus|vs\.?|differences?|differs?|better than|or rather)\b", re.IGNORECASE
 )
-_OPEN = re.compile(r"\b(overview|explain|about|tell me|describe|introduction|explore|everything|options?|ideas?)\b", re.I)
+_HOW = re.compile(
+    r"\b(how (do|does|can|could|should|would|to)|steps? to|guide|tutorial|instructions?|set ?up)\b", re.IGNORECASE
+)
+_FACT = re.compile(
+    r"^\s*(who|what|when|where|which|how (many|much|long|old|large|big|high|heavy)|is|are|does|do|can|has|have)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"\b(overview|explain|about|tell me|describe|introduction|explore|everything|options?|ideas?)\b", re.IGNORECASE
+)
 _SENTENCE = re.compile(r"(?<=[?!;])\s+|\s*;\s*|\s*\n+\s*(?:[-*•]|\d{1,2}[.)])?\s*|(?<=\.)\s+(?=[A-Z])")
 _SECOND_QUESTION = re.compile(
-    r",?\s+(?:and|as well as|and also)\s+(?=(?:who|what|when|where|which|why|how|is|are|does|do|can)\b)", re.I
+    r",?\s+(?:and|as well as|and also)\s+(?=(?:who|what|when|where|which|why|how|is|are|does|do|can)\b)", re.IGNORECASE
 )
 _PAIR = re.compile(
     r"\b(?:compare|comparison (?:of|between)|differences? between|choose between)\s+(?P<a>.{2,80}?)\s+"
-    r"(?:and|with|to|vs\.?|versus)\s+(?P<b>.{2,80}?)(?P<rest>\s+(?:in|on|for|regarding|by|with respect to|when)\s+.+)?[?.!]*$",
-    re.I,
+    r"(?:and|with|to|vs\.?|versus)\s+(?P<b>.{2,80}?)"
+    r"(?P<rest>\s+(?:in|on|for|regarding|by|with respect to|when)\s+.+)?[?.!]*$",
+    re.IGNORECASE,
 )
-_VERSUS = re.compile(r"^(?P<a>.{2,80}?)\s+(?:vs\.?|versus)\s+(?P<b>.{2,80}?)(?P<rest>\s+(?:in|on|for|by)\s+.+)?[?.!]*$", re.I)
-_FOCUS = re.compile(r"\b(?:focus on|about|regarding|mention(?:ing)?|cover(?:ing)?|include|including|only)\s+(.{2,120})", re.I)
-_WANTS_CODE = re.compile(r"\b(code|snippets?|command line|examples? in (?:python|java|c\+\+|go|rust))\b", re.I)
-_WANTS_TABLE = re.compile(r"\b(tables?|figures|benchmarks?|specifications?|specs|numbers|data ?sheets?)\b", re.I)
+_VERSUS = re.compile(
+    r"^(?P<a>.{2,80}?)\s+(?:vs\.?|versus)\s+(?P<b>.{2,80}?)(?P<rest>\s+(?:in|on|for|by)\s+.+)?[?.!]*$", re.IGNORECASE
+)
+_FOCUS = re.compile(
+    r"\b(?:focus on|about|regarding|mention(?:ing)?|cover(?:ing)?|include|including|only)\s+(.{2,120})", re.IGNORECASE
+)
+_WANTS_CODE = re.compile(r"\b(code|snippets?|command line|examples? in (?:python|java|c\+\+|go|rust))\b", re.IGNORECASE)
+_WANTS_TABLE = re.compile(
+    r"\b(tables?|figures|benchmarks?|specifications?|specs|numbers|data ?sheets?)\b", re.IGNORECASE
+)
 
 
 _STOP_TERMS = frozenset(stem(word) for word in STOP_WORDS) | STOP_WORDS

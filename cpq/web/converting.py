@@ -24,6 +24,7 @@ from cpq.web.pages import (
     Link,
     Page,
     line,
+    names,
     seen,
 )
 from cpq.web.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
@@ -292,7 +293,7 @@ class _Walker:
 
     def _inside(self, node: Any) -> list[str]:
         """The blocks within a node as texts, kept out of the page's own for now."""
-        return self._collected(lambda: (self._children(node), self._end_paragraph()))
+        return self._collected(lambda: self._paragraph(node))
 
     def _collected(self, work: Callable[[], object]) -> list[str]:
         blocks, said = self.blocks, self._said
@@ -394,23 +395,25 @@ def _admonition(tag: str, classes: str) -> str | None:
     return found[1] if tag != "span" else None
 
 
-_INLINE = frozenset("b strong em i span u s small big sub sup abbr cite q mark font time label bdi bdo ins del".split())
+_INLINE = names("b strong em i span u s small big sub sup abbr cite q mark font time label bdi bdo ins del")
 _MENU_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar"})
 _ROW_GROUPS = frozenset({"thead", "tbody", "tfoot"})
-_PLAIN_BLOCKS = "article main address fieldset details summary figcaption caption center body li dd dt tr td th hgroup"
+_PLAIN_BLOCKS = names(
+    "article main address fieldset details summary figcaption caption center li dd dt tr td th hgroup"
+)
+_UNSHOWN = names(
+    "script style noscript template iframe textarea select option button input head link meta object audio video canvas"
+    " map dialog -comment -doctype"
+)
 
 _HANDLERS: dict[str, Callable[[_Walker, Any], None]] = {
-    **dict.fromkeys(_PLAIN_BLOCKS.split(), _Walker._paragraph),
+    **dict.fromkeys(_PLAIN_BLOCKS, _Walker._paragraph),
     **dict.fromkeys(("div", "section", "p", "blockquote", "form"), _Walker._box),
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Walker._heading),
     **dict.fromkeys(("nav", "footer", "aside", "menu"), _Walker._menu),
     **dict.fromkeys(("code", "kbd", "samp", "tt"), _Walker._code),
     **dict.fromkeys(("ul", "ol"), _Walker._list),
-    **dict.fromkeys(
-        "script style noscript template iframe textarea select option button input head link meta object audio video"
-        " canvas map dialog -comment -doctype".split(),
-        _Walker._skip,
-    ),
+    **dict.fromkeys(_UNSHOWN, _Walker._skip),
     "header": _Walker._header,
     "br": _Walker._break,
     "hr": _Walker._rule,

@@ -110,7 +110,7 @@ class Fetcher:
             found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             raise FetchError("its host was not found") from None
-        machines = list(dict.fromkeys((family, str(where[0])) for family, _, _, _, where in found))
+        machines = list(dict.fromkeys((int(family), str(where[0])) for family, _, _, _, where in found))
         if not is_named and not all(is_public(machine) for _, machine in machines):
             raise FetchError("its host is on a private network", is_refused=True)
         return machines[:ADDRESSES_MAX]
@@ -181,9 +181,7 @@ class _Exchange:
     def _encrypted(self, plain: socket.socket) -> socket.socket:
         """The certificate is checked against the name, although we connected to a number."""
         try:
-            wrapped = _TLS.context.wrap_socket(
-                plain, server_hostname=self._address.host, do_handshake_on_connect=False
-            )
+            wrapped = _TLS.context.wrap_socket(plain, server_hostname=self._address.host, do_handshake_on_connect=False)
             self._socket = wrapped
             wrapped.do_handshake()
         except ssl.SSLError:

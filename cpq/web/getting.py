@@ -76,7 +76,7 @@ class Web:
         return self.fetcher.fetch(address, known=known, may_go_on=lambda: _is_wanted(call), before_each=before_each)
 
     def _rules_of(self, address: Address, call: Call) -> robots.Robots:
-        """What robots.txt says. One that is missing allows all, one that cannot be had allows nothing, as RFC 9309 asks."""
+        """What robots.txt says. As RFC 9309 asks, a missing one allows all, and one that cannot be had allows nothing."""
         with self._lock:
             until, rules = self._robots.get(address.origin, (0.0, robots.NOTHING))
         if self._effects.monotonic() < until:
@@ -141,10 +141,8 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
     except FetchError as error:
         call.check()  # A page that was given up because the caller left has not failed.
         log.info("page failed", extra={"url": address.url, "reason": error.reason})
-        if known is not None:
-            reason = error.reason
-            known = app.upkeep(call, lambda tx: storing.note_failure(tx, known, reason))
-        return Got(address.url, "failed", known, error.reason, error.is_refused)
+        kept = known and _note_failure(app, call, known, error.reason)
+        return Got(address.url, "failed", kept, error.reason, error.is_refused)
 
 
 def crawl(
@@ -178,7 +176,9 @@ def crawl(
         yield got
 
 
-def embed(app: App, call: Call, *, limit: int | None = None, progress: Callable[[int, int], None] = lambda _d, _t: None) -> int:
+def embed(
+    app: App, call: Call, *, limit: int | None = None, progress: Callable[[int, int], None] = lambda _d, _t: None
+) -> int:
     """Reckon the vectors that passages still lack, as far as `limit`."""
     corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, storing.SOURCE)})["corpus"]
     return search_storing.embed(app, call, corpus, limit=limit, progress=progress)
@@ -223,6 +223,10 @@ def _keep(app: App, call: Call, asked: Address, fetched: Fetched) -> Got:
 def _confirm(tx: Tx, asked_url: str, page: StoredPage, known: Known) -> StoredPage:
     storing.lead(tx, asked_url, page)
     return storing.confirm(tx, page, known)
+
+
+def _note_failure(app: App, call: Call, page: StoredPage, reason: str) -> StoredPage:
+    return app.upkeep(call, lambda tx: storing.note_failure(tx, page, reason))
 
 
 def _look(app: App, call: Call, url: str) -> StoredPage | None:

@@ -13,16 +13,11 @@ _OPERATORS = {
     "≠": r"\ne ", "≈": r"\approx ", "∞": r"\infty ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ",
     "√": r"\sqrt ", "→": r"\to ", "∈": r"\in ", "∀": r"\forall ", "∃": r"\exists ", "\u2061": "", "\u2062": " ",
 }  # fmt: skip
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ",
-        (
-            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi"
-            " psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
-        ).split(),
-        strict=True,
-    )
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
+    " Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
 )
+_GREEK = dict(zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK_NAMES.split(), strict=True))
 
 
 def latex(node: Any) -> str:

@@ -59,6 +59,11 @@ class Page:
     warning: str | None = None
 
 
+def names(text: str) -> frozenset[str]:
+    """The names in a line, for sets of tags that are read at a glance."""
+    return frozenset(text.split())
+
+
 def seen(text: str) -> str:
     """The text without what nobody can see in it."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub("", text)

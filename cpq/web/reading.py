@@ -8,7 +8,7 @@ from typing import Literal
 
 from cpq.web.addresses import Address, joined
 from cpq.web.converting import convert
-from cpq.web.fetching import FetchError, Fetched
+from cpq.web.fetching import Fetched, FetchError
 from cpq.web.pages import BLOCKS_MAX, LINKS_MAX, TITLE_LENGTH_MAX, Block, Link, Page, line, seen
 from cpq.web.pdf import read_pdf
 
@@ -22,7 +22,9 @@ _CHARSETS = re.compile(
 
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNORECASE)
-_LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)[\s>]", re.I | re.DOTALL)
+_LOOKS_LIKE_HTML = re.compile(
+    rb"\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
+)
 _MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]\n]{1,200})\]\(\s*<?([^)\s>]{1,500})>?[^)\n]{0,200}\)")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*?)\s*#*\s*")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
@@ -62,7 +64,11 @@ def kind_of(content_type: str, body: bytes) -> Kind:
 
 def decoded(body: bytes, content_type: str, *, is_html: bool) -> str:
     """The characters: by mark, header, then the page's own word; one that does not fit is not believed."""
-    for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace")
     names = [found[1] for found in [_CHARSET.search(content_type)] if found]

@@ -86,7 +86,9 @@ def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = 
     if hosts is not None:
         mine &= sa.or_(mine_among(tx, web_page.c.host, hosts), mine_among(tx, web_page.c.id, ids))
     counted = sa.select(
-        sa.func.count(), sa.func.coalesce(sa.func.sum(web_page.c.passages), 0), sa.func.coalesce(sa.func.sum(web_page.c.tokens), 0)
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(web_page.c.passages), 0),
+        sa.func.coalesce(sa.func.sum(web_page.c.tokens), 0),
     )
     pages, passages, tokens = tx.connection.execute(counted.where(mine)).one()
     return int(pages), int(passages), int(tokens)
@@ -108,13 +110,17 @@ def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
     return [_passage(row) for row in tx.connection.execute(mine.order_by(web_passage.c.page_id, web_passage.c.ordinal))]
 
 
-def keep(tx: Tx, address: Address, page: Page, passages: Sequence[Passage], *, kind: str, known: Known, content_hash: str) -> StoredPage:
+def keep(
+    tx: Tx, address: Address, page: Page, passages: Sequence[Passage], *, kind: str, known: Known, content_hash: str
+) -> StoredPage:
     """Put a page in place of what there was of it, and tell the search core."""
     page_id = page_id_of(address.url)
     before = pages_by_id(tx, [page_id]).get(page_id)
     if before is None and totals(tx)[0] >= PAGES_MAX:
         raise CpqError(
-            Code.CONFLICT, f"{PAGES_MAX:,} pages are kept already.", hint="The operator can take some away: cpq web forget."
+            Code.CONFLICT,
+            f"{PAGES_MAX:,} pages are kept already.",
+            hint="The operator can take some away: cpq web forget.",
         )
     stored = StoredPage(
         id=page_id,
@@ -142,7 +148,9 @@ def keep(tx: Tx, address: Address, page: Page, passages: Sequence[Passage], *, k
     )
     insert_many(tx.connection, web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
     # An address that redirected before and now has a page of its own is that page.
-    tx.connection.execute(sa.delete(web_alias).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == address.url))
+    tx.connection.execute(
+        sa.delete(web_alias).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == address.url)
+    )
     changes.touch(tx, CORPUS, [page_id])
     return stored
 
@@ -175,7 +183,11 @@ def lead(tx: Tx, url: str, page: StoredPage) -> None:
 def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
     """Take pages away, with their passages and the addresses that led to them."""
     ids = [page.id for page in pages]
-    for table, column in ((web_passage, web_passage.c.page_id), (web_alias, web_alias.c.page_id), (web_page, web_page.c.id)):
+    for table, column in (
+        (web_passage, web_passage.c.page_id),
+        (web_alias, web_alias.c.page_id),
+        (web_page, web_page.c.id),
+    ):
         tx.connection.execute(sa.delete(table).where(mine_among(tx, column, ids)))
     changes.touch(tx, CORPUS, ids)
 

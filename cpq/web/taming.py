@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from cpq.web.pages import names
+
 DEPTH_MAX = 200
 TAGS_UNCHECKED = 2000
 """So few tags cannot make the parser slow, whatever they are."""
@@ -31,12 +33,10 @@ _TAG = re.compile(
 _ANY_TAG = re.compile(r"<[/!?]?[a-zA-Z][^<>]*>")
 _BLOCK_END = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|table|ul|ol|dl|dt|dd|section|article)\b[^<>]*>", re.IGNORECASE)
 
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_CLOSED_BY_NEXT = frozenset(
-    "html head body p li dt dd option optgroup tr td th tbody thead tfoot colgroup a nobr form".split()
-)
-_FORMATTING = frozenset("b big code em font i s small strike strong tt u".split())
-_WALLS = frozenset("table caption marquee applet button select math foreignobject".split())
+_VOID = names("area base br col embed hr img input link meta param source track wbr")
+_CLOSED_BY_NEXT = names("html head body p li dt dd option optgroup tr td th tbody thead tfoot colgroup a nobr form")
+_FORMATTING = names("b big code em font i s small strike strong tt u")
+_WALLS = names("table caption marquee applet button select math foreignobject")
 """What an end tag outside of it does not reach into."""
 
 

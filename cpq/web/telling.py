@@ -15,6 +15,10 @@ from cpq.web.getting import Got
 from cpq.web.storing import StoredPage
 
 LISTED_MAX = 500
+NOT_FROM_MEMORY = (
+    "Please inform the user of this error. Do not attempt to answer from memory — the tool was called because "
+    "specific source material was needed."
+)
 
 
 def status(tx: Tx, address: Address | None, *, include_urls: bool) -> WebStatus:
@@ -27,7 +31,12 @@ def status(tx: Tx, address: Address | None, *, include_urls: bool) -> WebStatus:
         documents, chunks, tokens = len(pages), sum(p.passages for p in pages), sum(p.tokens for p in pages)
     elif include_urls:
         pages = storing.list_pages(tx, LISTED_MAX)
-    lines = ["[CORPUS STATUS]", f"Documents indexed: {documents:,}", f"Total chunks: {chunks:,}", f"Total tokens: {tokens:,}"]
+    lines = [
+        "[CORPUS STATUS]",
+        f"Documents indexed: {documents:,}",
+        f"Total chunks: {chunks:,}",
+        f"Total tokens: {tokens:,}",
+    ]
     if pages:
         lines += ["", "Indexed URLs:", *(row for page in pages for row in _rows(page))]
     if documents > len(pages) and include_urls and address is None:
@@ -88,7 +97,13 @@ def ingest_view(results: Sequence[Got]) -> WebIngestReport:
     unchanged = len(results) - fetched - failed
     lines = ["[INGESTED]", f"Pages: {len(pages):,} ({fetched:,} fetched, {unchanged:,} unchanged, {failed:,} failed)"]
     lines += [f"- {page['url']} ({_told(page)})" for page in pages]
-    return {"text": "\n".join(lines) + "\n", "pages": pages, "fetched": fetched, "unchanged": unchanged, "failed": failed}
+    return {
+        "text": "\n".join(lines) + "\n",
+        "pages": pages,
+        "fetched": fetched,
+        "unchanged": unchanged,
+        "failed": failed,
+    }
 
 
 def failure_text(error: Mapping[str, Any]) -> str:
@@ -115,12 +130,7 @@ def failure_text(error: Mapping[str, Any]) -> str:
             "- The site's robots.txt may not allow it.",
             "- The database may be busy or down.",
         ]
-    lines += [
-        "",
-        "Please inform the user of this error. Do not attempt to answer from memory — the tool was called because "
-        "specific source material was needed.",
-    ]
-    return "\n".join(["[ERROR]", *lines]) + "\n"
+    return "\n".join(["[ERROR]", *lines, "", NOT_FROM_MEMORY]) + "\n"
 
 
 def _rows(page: StoredPage) -> list[str]:
@@ -135,4 +145,3 @@ def _told(page: WebIngested) -> str:
     if page["reason"]:
         return f"failed: {page['reason']}"
     return f"{page['outcome']}, {page['chunks']:,} chunks, {page['tokens']:,} tokens"
-

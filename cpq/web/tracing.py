@@ -32,7 +32,9 @@ def trace_lines(seed_url: str, steps: Sequence[Step]) -> list[str]:
 
     def draw(parent: str | None, indent: str) -> None:
         # A step whose parent is not in the tree (an extra page that was asked for) hangs on the seed.
-        below = [s for s in steps if (s.parent_url if s.parent_url in reached else seed_url) == parent and s.url != parent]
+        below = [
+            s for s in steps if (s.parent_url if s.parent_url in reached else seed_url) == parent and s.url != parent
+        ]
         for place, step in enumerate(below):
             is_last = place == len(below) - 1
             lines.append(f"{indent}{'└── ' if is_last else '├── '}{_node(step, seed_url, base)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, deals, equipment, quotes
+from mcp_facade.tools import approvals, deals, equipment, quotes, web
 
-ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS, *approvals.TOOLS, *equipment.TOOLS)
+ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS, *approvals.TOOLS, *equipment.TOOLS, *web.TOOLS)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:

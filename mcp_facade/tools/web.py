@@ -8,12 +8,11 @@ from pydantic import BeforeValidator, Field
 
 from cpq.access import Permission
 from cpq.db import Tx
-from cpq.search.wording import QUERY_CHARACTERS_MAX
 from cpq.views import WebBrief, WebIngestReport, WebStatus
 from cpq.web import answering, getting, telling
 from cpq.web.addresses import URL_LENGTH_MAX, Address, read_address
 from cpq.web.answering import EVIDENCE_MAX, EXPANSIONS_AUTO, EXPANSIONS_MAX
-from mcp_facade.arguments import LIMIT_MAX, WHOLE_MAX, Flag, Listed, Said, Whole, capped
+from mcp_facade.arguments import WHOLE_MAX, Flag, Listed, Question, Said, TopK, Whole, clamped
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Job, tool
 
@@ -30,9 +29,7 @@ def _as_list(value: object) -> object:
 
 Url = Annotated[Said, Field(max_length=URL_LENGTH_MAX)]
 Urls = Annotated[list[Url], Field(min_length=1, max_length=URLS_MAX), Listed, BeforeValidator(_as_list)]
-Query = Annotated[
-    Said, Field(max_length=QUERY_CHARACTERS_MAX, description="The question, or what to find; several parts are fine.")
-]
+Query = Annotated[Question, Field(description="The question, or what to find; several parts are fine.")]
 Intent = Annotated[
     Literal["factual", "comparison", "how_to", "exploratory"] | None,
     Field(description="What kind of answer is wanted; inferred when left out."),
@@ -70,7 +67,9 @@ def answer(
     ] = [],  # noqa: B006
     expansion_budget: Annotated[
         Annotated[Whole, Field(ge=0, le=WHOLE_MAX)] | None,
-        Field(description=f"Linked pages to follow: 0 for none, at most {EXPANSIONS_MAX}; {EXPANSIONS_AUTO} if left out."),
+        Field(
+            description=f"Linked pages to follow: 0 for none, at most {EXPANSIONS_MAX}; {EXPANSIONS_AUTO} if left out."
+        ),
     ] = None,
 ) -> WebBrief:
     """Answer a question from web pages and what they link to, with sources, evidence and verbatim citations.
@@ -103,10 +102,7 @@ def search(
         Urls | None, Field(description="Only these pages; everything that is indexed when left out.")
     ] = None,
     intent: Intent = None,
-    top_k: Annotated[
-        Annotated[Whole, Field(ge=-WHOLE_MAX, le=WHOLE_MAX)],
-        Field(description=f"Most passages to return, 1 to {LIMIT_MAX}; other values are cut to that."),
-    ] = EVIDENCE_MAX,
+    top_k: TopK = EVIDENCE_MAX,
 ) -> WebBrief:
     """Search web pages that are indexed already, without fetching anything or following links.
 
@@ -119,7 +115,7 @@ def search(
         query,
         source_urls=_addresses(source_urls, "/source_urls") if source_urls is not None else None,
         intent=intent,
-        top_k=max(1, capped(top_k)),
+        top_k=clamped(top_k),
     )
     return telling.brief_view(found)
 
@@ -166,7 +162,6 @@ def ingest(
     """
     addresses = _addresses(url, "/url")
     wanted = min(pages_max, PAGES_MAX)
-    results = []
     crawled = getting.crawl(
         job.app,
         job.call,
@@ -175,8 +170,7 @@ def ingest(
         pages_max=wanted,
         on_start=lambda at, number: job.progress(number, wanted + 1, f"Scraping {at[-80:]}...", is_phase=True),
     )
-    for got in crawled:
-        results.append(got)
+    results = list(crawled)
     if len(results) == 1:
         getting.require_page(results[0], "/url")
     getting.embed(job.app, job.call, limit=answering.EMBEDDED_AT_ONCE)
