@@ -37,6 +37,7 @@ LAYERS = {
         "cpq.approvals.rounds",
         "cpq.approvals.keeping",
         "cpq.events.signing",
+        "cpq.web.rules",
         "mcp_facade.intake",
     ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping", "cpq.background"),
@@ -51,6 +52,7 @@ LAYERS = {
         "cpq.approvals",
         "cpq.documents",
         "cpq.insight",
+        "cpq.web",
     ),
     6: ("cpq.cli", "cpq.console", "mcp_facade"),
 }
@@ -68,6 +70,9 @@ SIDEWAYS = {
     ("cpq.search.index", "cpq.search.scoring"),
     ("cpq.search.index", "cpq.search.vectors"),
     ("cpq.search.index", "cpq.search.wording"),
+    ("cpq.web.rules", "cpq.search.passages"),
+    ("cpq.web.rules", "cpq.search.wording"),
+    ("cpq.web", "cpq.search"),
     ("cpq.app", "cpq.audit"),
     ("cpq.app", "cpq.access"),
     ("cpq.schema", "cpq.db"),
@@ -96,7 +101,9 @@ OWNERS = {
     "random": {"cpq.effects"},
     "secrets": {"cpq.effects"},
     "alembic": {"cpq.migrating"},
-    "http": {"cpq.events.sending"},
+    "http": {"cpq.events.sending", "cpq.web.fetching"},
+    "selectolax": {"cpq.web.rules.converting"},
+    "pypdfium2": {"cpq.web.pdf"},
 }
 """Packages that one file may import, so that they can be replaced there."""
 

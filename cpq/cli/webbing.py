@@ -13,7 +13,7 @@ from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.text import to_wire
 from cpq.web import getting, storing, telling
-from cpq.web.addresses import read_address
+from cpq.web.rules.addresses import read_address
 
 
 @click.group()

@@ -13,13 +13,13 @@ from cpq.search import storing as search_storing
 from cpq.search.index import Where
 from cpq.search.wording import terms
 from cpq.web import getting, storing
-from cpq.web.addresses import Address, read_address
-from cpq.web.asking import Intent, Question, is_known, read_question, telling
-from cpq.web.brief import Evidence, Stats, write_brief
-from cpq.web.linking import Candidate, choose
+from cpq.web.rules.addresses import Address, read_address
+from cpq.web.rules.asking import Intent, Question, is_known, read_question, telling
+from cpq.web.rules.brief import Evidence, Stats, write_brief
+from cpq.web.rules.linking import Candidate, choose
+from cpq.web.rules.tokens import count_tokens
+from cpq.web.rules.tracing import Step
 from cpq.web.storing import StoredPage, StoredPassage
-from cpq.web.tokens import count_tokens
-from cpq.web.tracing import Step
 
 log = logging.getLogger("cpq.web")
 

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from cpq import __version__
 from cpq.effects import Effects
-from cpq.web.addresses import Address, is_allowed, is_port_usual, is_public, joined
+from cpq.web.rules.addresses import Address, is_allowed, is_port_usual, is_public, joined
 
 REDIRECTS_MAX = 5
 CONNECT_SECONDS = 5.0

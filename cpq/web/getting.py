@@ -15,11 +15,12 @@ from cpq.app import App, Call
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.search import storing as search_storing
-from cpq.web import robots, storing
-from cpq.web.addresses import Address, read_address, read_allowed
-from cpq.web.chunking import passages_of
+from cpq.web import storing
 from cpq.web.fetching import Fetched, Fetcher, FetchError, Known
 from cpq.web.reading import decoded, read_page
+from cpq.web.rules import robots
+from cpq.web.rules.addresses import Address, read_address, read_allowed
+from cpq.web.rules.chunking import passages_of
 from cpq.web.storing import StoredPage
 
 log = logging.getLogger("cpq.web")
@@ -76,7 +77,7 @@ class Web:
         return self.fetcher.fetch(address, known=known, may_go_on=lambda: _is_wanted(call), before_each=before_each)
 
     def _rules_of(self, address: Address, call: Call) -> robots.Robots:
-        """What robots.txt says. As RFC 9309 asks, a missing one allows all, and one that cannot be had allows nothing."""
+        """What robots.txt says. As RFC 9309 asks, a missing one allows all, one that cannot be had allows nothing."""
         with self._lock:
             until, rules = self._robots.get(address.origin, (0.0, robots.NOTHING))
         if self._effects.monotonic() < until:
@@ -189,11 +190,9 @@ def require_page(got: Got, field: str) -> StoredPage:
     if got.page is not None:
         return got.page
     code = Code.VALIDATION_ERROR if got.is_refused else Code.UNAVAILABLE
-    hint = (
-        "Ask for another page. The operator can allow a private host with CPQ_WEB_ALLOWED_HOSTS."
-        if got.is_refused
-        else "Check the address, try again later, or ask for another page."
-    )
+    hint = "Ask for another page." if got.is_refused else "Check the address, try again later, or ask for another page."
+    if got.is_refused and "private" in str(got.reason):
+        hint += " The operator can allow a private host with CPQ_WEB_ALLOWED_HOSTS."
     raise CpqError(code, f"The page was not read: {got.reason}.", field=field, hint=hint)
 
 

@@ -6,11 +6,11 @@ import codecs
 import re
 from typing import Literal
 
-from cpq.web.addresses import Address, joined
-from cpq.web.converting import convert
 from cpq.web.fetching import Fetched, FetchError
-from cpq.web.pages import BLOCKS_MAX, LINKS_MAX, TITLE_LENGTH_MAX, Block, Link, Page, line, seen
 from cpq.web.pdf import read_pdf
+from cpq.web.rules.addresses import Address, joined
+from cpq.web.rules.converting import convert
+from cpq.web.rules.pages import BLOCKS_MAX, LINKS_MAX, TITLE_LENGTH_MAX, Block, Link, Page, line, seen
 
 Kind = Literal["html", "markdown", "text", "pdf"]
 

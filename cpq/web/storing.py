@@ -18,10 +18,10 @@ from cpq.search import changes
 from cpq.search.index import Chunk
 from cpq.search.scoring import PROSE
 from cpq.search.storing import Source
-from cpq.web.addresses import Address
-from cpq.web.chunking import Passage
 from cpq.web.fetching import Known
-from cpq.web.pages import Image, Link, Page
+from cpq.web.rules.addresses import Address
+from cpq.web.rules.chunking import Passage
+from cpq.web.rules.pages import Image, Link, Page
 
 CORPUS = "web"
 PAGES_MAX = 50_000

@@ -9,9 +9,9 @@ from cpq.db import Tx
 from cpq.errors import Code
 from cpq.views import WebBrief, WebIngested, WebIngestReport, WebPage, WebStatus
 from cpq.web import storing
-from cpq.web.addresses import Address
 from cpq.web.answering import Answered
 from cpq.web.getting import Got
+from cpq.web.rules.addresses import Address
 from cpq.web.storing import StoredPage
 
 LISTED_MAX = 500

@@ -10,8 +10,8 @@ from cpq.access import Permission
 from cpq.db import Tx
 from cpq.views import WebBrief, WebIngestReport, WebStatus
 from cpq.web import answering, getting, telling
-from cpq.web.addresses import URL_LENGTH_MAX, Address, read_address
 from cpq.web.answering import EVIDENCE_MAX, EXPANSIONS_AUTO, EXPANSIONS_MAX
+from cpq.web.rules.addresses import URL_LENGTH_MAX, Address, read_address
 from mcp_facade.arguments import WHOLE_MAX, Flag, Listed, Question, Said, TopK, Whole, clamped
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Job, tool
@@ -170,7 +170,12 @@ def ingest(
         pages_max=wanted,
         on_start=lambda at, number: job.progress(number, wanted + 1, f"Scraping {at[-80:]}...", is_phase=True),
     )
-    results = list(crawled)
+    deadline = job.app.effects.monotonic() + answering.TIME_SHARE * job.app.settings.tool_timeout_seconds
+    results = []
+    for got in crawled:
+        results.append(got)
+        if job.app.effects.monotonic() >= deadline:
+            break  # What was read is worth more than a time-out.
     if len(results) == 1:
         getting.require_page(results[0], "/url")
     getting.embed(job.app, job.call, limit=answering.EMBEDDED_AT_ONCE)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from cpq.search.wording import terms
-from cpq.web.addresses import read_address
-from cpq.web.pages import Link
+from cpq.web.rules.addresses import read_address
+from cpq.web.rules.pages import Link
 
 PROMISING = 0.2
 """Of what is asked, a link must name about a fifth by weight; less is a guess."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from cpq.web.pages import names
+from cpq.web.rules.pages import names
 
 DEPTH_MAX = 200
 TAGS_UNCHECKED = 2000

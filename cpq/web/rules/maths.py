@@ -14,8 +14,8 @@ _OPERATORS = {
     "√": r"\sqrt ", "→": r"\to ", "∈": r"\in ", "∀": r"\forall ", "∃": r"\exists ", "\u2061": "", "\u2062": " ",
 }  # fmt: skip
 _GREEK_NAMES = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
-    " Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi"
+    " omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
 )
 _GREEK = dict(zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK_NAMES.split(), strict=True))
 

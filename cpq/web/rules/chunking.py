@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cpq.search.passages import PART_CHARACTERS, split
-from cpq.web.pages import Block, Image, Page
-from cpq.web.tokens import count_tokens
+from cpq.web.rules.pages import Block, Image, Page
+from cpq.web.rules.tokens import count_tokens
 
 WHOLE_CHARACTERS_MAX = 4 * PART_CHARACTERS
 """Tables and listings up to this size are never cut."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
-from cpq.web.addresses import Address, joined
-from cpq.web.maths import latex
-from cpq.web.pages import (
+from cpq.web.rules.addresses import Address, joined
+from cpq.web.rules.maths import latex
+from cpq.web.rules.pages import (
     ALT_LENGTH_MAX,
     BLOCKS_MAX,
     CAPTION_LENGTH_MAX,
@@ -27,8 +27,8 @@ from cpq.web.pages import (
     names,
     seen,
 )
-from cpq.web.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
-from cpq.web.taming import is_tame, stripped, title_of, visible
+from cpq.web.rules.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
+from cpq.web.rules.taming import is_tame, stripped, title_of, visible
 
 DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""

@@ -26,7 +26,7 @@ class Robots:
     """What a site allows us, and how long it wants us to wait between two requests."""
 
     rules: tuple[Rule, ...] = ()
-    delay_seconds: float = 0.0
+    delay_seconds: int = 0
 
     def allows(self, target: str) -> bool:
         """Of the rules that match, the longest decides; of two as long, the one that allows."""
@@ -62,7 +62,7 @@ def read_robots(text: str) -> Robots:
     lines = [line for name in ours or ["*"] for line in groups.get(name, ())]
     rules = [Rule(_plain(value), key == "allow") for key, value in lines if key != "crawl-delay" and value]
     delays = [_seconds(value) for key, value in lines if key == "crawl-delay"]
-    return Robots(tuple(rules[:RULES_MAX]), max(delays, default=0.0))
+    return Robots(tuple(rules[:RULES_MAX]), max(delays, default=0))
 
 
 def _fits(pattern: str, target: str) -> bool:
@@ -88,5 +88,7 @@ def _plain(path: str) -> str:
     return quote(unquote_to_bytes(path), safe="/?:@!$&'*+,;=~-._")
 
 
-def _seconds(value: str) -> float:
-    return min(float(value), DELAY_SECONDS_MAX) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", value) else 0.0
+def _seconds(value: str) -> int:
+    """Whole seconds, rounded up."""
+    found = re.fullmatch(r"([0-9]{1,6})(\.[0-9]{1,6})?", value)
+    return min(int(found[1]) + bool(found[2]), DELAY_SECONDS_MAX) if found else 0

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cpq.web.pages import Image, line
-from cpq.web.tokens import count_tokens
-from cpq.web.tracing import Step, trace_lines
+from cpq.web.rules.pages import Image, line
+from cpq.web.rules.tokens import count_tokens
+from cpq.web.rules.tracing import Step, trace_lines
 
 HEADING_LENGTH_MAX = 160
 SUB_QUERY_LENGTH_MAX = 120
