@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import ssl
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -39,6 +40,10 @@ class Website:
         self.released.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def host(self) -> str:

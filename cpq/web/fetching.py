@@ -152,7 +152,8 @@ class _Exchange:
             for name, value in self._headers(known).items():
                 connection.putheader(name, value)
             connection.endheaders()
-            return self._read(connection.getresponse())
+            with connection.getresponse() as response:
+                return self._read(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._failure(error) from None
         finally:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ CHARACTERS_MAX = 5_000_000
 CPU_SECONDS_MAX = 20
 WAIT_SECONDS_MAX = 30
 MEMORY_BYTES_MAX = 1 << 30
+_ENVIRONMENT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "LANG", "LC_ALL")
+"""What the child needs of ours; tokens and passwords are none of it."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class PdfText:
 def read_pdf(body: bytes) -> PdfText:
     """The text of each page. ValueError when it is not a PDF that can be read within the limits."""
     command = [sys.executable, "-m", "cpq.web.pdf"]
+    known = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
     try:
         ran = subprocess.run(  # noqa: S603 - our own interpreter and module; the file goes in by stdin
-            command, input=body, capture_output=True, timeout=WAIT_SECONDS_MAX, check=True
+            command, input=body, capture_output=True, timeout=WAIT_SECONDS_MAX, check=True, env=known
         )
         said = json.loads(ran.stdout)
     except (subprocess.SubprocessError, OSError, ValueError):

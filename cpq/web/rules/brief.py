@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cpq.web.rules.pages import Image, line
+from cpq.web.rules.pages import ALT_LENGTH_MAX, CAPTION_LENGTH_MAX, Image, line
 from cpq.web.rules.tokens import count_tokens
 from cpq.web.rules.tracing import Step, trace_lines
 
@@ -158,8 +158,8 @@ def _images(chosen: Sequence[Evidence], numbers: Mapping[str, int], room: int) -
     room -= 10
     found = {image.url: (image, each.url) for each in reversed(chosen) for image in reversed(each.images)}
     for image, url in reversed(found.values()):
-        alt = (image.alt or "image").replace("[", "(").replace("]", ")")
-        caption = f" — {image.caption}" if image.caption else ""
+        alt = line(image.alt or "image", ALT_LENGTH_MAX).replace("[", "(").replace("]", ")")
+        caption = f" — {line(image.caption, CAPTION_LENGTH_MAX)}" if image.caption else ""
         written = f"- [{alt}]({image.url.replace(')', '%29')}){caption} (from Source [{numbers[url]}])"
         room -= count_tokens(written) + 1
         if room < 0:
@@ -182,7 +182,8 @@ def _citations(chosen: Sequence[Evidence], numbers: Mapping[str, int]) -> str:
     for each in chosen:
         if each.citation:
             where = f" § {_heading(each)}" if each.heading else ""
-            lines.append(f'[{numbers[each.url]}] "{each.citation}"\n    — {_title(each)}, {each.url}{where}')
+            said = " ".join(each.citation.splitlines())
+            lines.append(f'[{numbers[each.url]}] "{said}"\n    — {_title(each)}, {each.url}{where}')
     return "\n\n".join([lines[0] + "\n" + lines[1], *lines[2:]]) if len(lines) > 1 else ""
 
 

@@ -46,6 +46,9 @@ _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
 _SPAN = re.compile(r"[0-9]{1,4}")
 
+_ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
+"""What documentation puts behind a heading, to link to it."""
+
 _BREAK = "\x00"
 """Stands for `<br>` while a paragraph is gathered; no page can hold it, its own are gone by then."""
 
@@ -90,7 +93,7 @@ class _Walker:
 
     def read(self, root: Any) -> None:
         """The main part where the page names one, else all of it; menus give links only, either way."""
-        mains = root.css("main, [role=main]") or [found for found in root.css("article") if found.parent]
+        mains = root.css("main") or root.css("[role=main]") or root.css("article")
         main = mains[0] if len(mains) == 1 and len(mains[0].text(deep=True)) > 200 else root
         self._children(main)
         self._end_paragraph()
@@ -154,7 +157,7 @@ class _Walker:
     def _heading(self, node: Any) -> None:
         self._end_paragraph()
         parts = [part for part in self._inside(node) if part]
-        text = line(" ".join(parts).rstrip("¶# "), TITLE_LENGTH_MAX)
+        text = line(" ".join(parts), TITLE_LENGTH_MAX)
         if text:
             self._add("heading", text, int(node.tag[1]))
 
@@ -171,7 +174,9 @@ class _Walker:
         before = len(self._said)
         self._children(node)
         href = node.attributes.get("href")
-        if href:
+        if href and href[0] == "#" and "".join(self._said[before:]).strip() in _ANCHOR_MARKS:
+            del self._said[before:]
+        elif href:
             self._note_link(href, "".join(self._said[before:]), is_navigation=False)
 
     def _code(self, node: Any) -> None:
@@ -201,12 +206,11 @@ class _Walker:
         start = _SPAN.match(node.attributes.get("start") or "")
         number = int(start[0]) if start else 1
         written: list[str] = []
-        for child in node.iter(include_text=False):
+        for child in node.iter(include_text=True):
+            parts = self._items(child)
             if child.tag in ("ul", "ol"):
-                parts = self._inside_list(child)
                 written += ["  " + text for part in parts for text in part.split("\n")]
                 continue
-            parts = self._inside(child)
             if not parts:
                 continue
             mark = f"{number}. " if node.tag == "ol" else "- "
@@ -218,16 +222,19 @@ class _Walker:
         if written:
             self._add("text", "\n".join(written))
 
-    def _inside_list(self, node: Any) -> list[str]:
-        return self._collected(lambda: self._list(node))
+    def _items(self, child: Any) -> list[str]:
+        """A child of a list or of definitions, which may be bare text or a list without an item around it."""
+        if child.tag == "-text":
+            return [text] if (text := " ".join(seen(child.text_content or "").split())) else []
+        return self._collected(lambda: self._list(child)) if child.tag in ("ul", "ol") else self._inside(child)
 
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
         for child in _definition_parts(node):
-            parts = self._inside(child)
+            parts = self._items(child)
             if child.tag == "dt":
-                terms.append(" ".join(" ".join(parts).rstrip("¶# ").split()))
+                terms.append(" ".join(" ".join(parts).split()))
             elif parts:
                 said = "\n".join(parts)
                 self._add("text", f"**{', '.join(terms)}**: {said}" if terms else said)
@@ -237,15 +244,13 @@ class _Walker:
 
     def _admonition(self, node: Any, kind: str) -> None:
         self._end_paragraph()
-        title = node.css_first(".admonition-title, .markdown-alert-title, .alert-heading, .callout-title, summary")
-        parts = self._inside(node)
-        if title is not None and parts:
-            heading = " ".join(seen(title.text(deep=True)).split())
-            if parts[0] == heading and heading.lower().rstrip(":!. ") == kind:
-                parts = parts[1:]
+        said = "\n".join(self._inside(node))
+        title, _, rest = said.partition("\n")
+        if title.lower().rstrip(":!. ") == kind:
+            said = rest
         mark = "⚠️" if kind in _SEVERE else "ℹ️"
-        if parts:
-            self._add("text", f"{mark} {kind.upper()}: " + "\n".join(parts))
+        if said:
+            self._add("text", f"{mark} {kind.upper()}: {said}")
 
     def _table(self, node: Any) -> None:
         self._end_paragraph()
@@ -254,7 +259,8 @@ class _Walker:
         if listing is not None:
             self._listing(listing)
             return
-        if node.attributes.get("role") == "presentation" or node.css_first("table table, td table"):
+        is_nest = any(found.mem_id != node.mem_id for found in node.css("table"))
+        if is_nest or node.attributes.get("role") == "presentation":
             self._children(node)
             self._end_paragraph()
             return
@@ -278,7 +284,7 @@ class _Walker:
     def _figure(self, node: Any) -> None:
         self._end_paragraph()
         found = node.css_first("figcaption")
-        outer, self._caption = self._caption, line(found.text(deep=True), CAPTION_LENGTH_MAX) if found else ""
+        outer, self._caption = self._caption, _caption(found) if found else ""
         self._children(node)
         self._end_paragraph()
         self._caption = outer
@@ -314,18 +320,16 @@ class _Walker:
         said = "".join(self._said)
         self._said.clear()
         if _BREAK in said:
-            lines = (" ".join(part.split()) for part in said.split(_BREAK))
+            lines = (" ".join(seen(part).split()) for part in said.split(_BREAK))
             text = "\n".join(part for part in lines if part)
         else:
-            text = " ".join(said.split())
+            text = " ".join(seen(said).split())
         if text:
             self._add("text", text)
 
     def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
         if len(self.blocks) < BLOCKS_MAX:
-            text = seen(text) if kind != "code" else text
-            if text:
-                self.blocks.append(Block(kind, text, level))
+            self.blocks.append(Block(kind, text, level))
 
     def _note_links(self, node: Any) -> None:
         for found in node.css("a[href]"):
@@ -339,8 +343,9 @@ class _Walker:
             return
         said = line(text, LINK_TEXT_MAX)
         known = self.links.get(url)
-        if known is None or (len(said) > len(known.text) and is_navigation == known.is_navigation):
-            self.links[url] = Link(url, said, is_navigation and (known is None or known.is_navigation))
+        is_better = known is not None and (is_navigation, -len(said)) < (known.is_navigation, -len(known.text))
+        if known is None or is_better:
+            self.links[url] = Link(url, said, is_navigation)
 
     def _resolved(self, reference: str) -> str | None:
         if reference not in self._joined:
@@ -349,13 +354,17 @@ class _Walker:
         return self._joined[reference]
 
 
+def _caption(node: Any) -> str:
+    return line(node.text(deep=True).rstrip("¶# \n"), CAPTION_LENGTH_MAX)
+
+
 def _definition_parts(node: Any) -> Iterator[Any]:
     """Terms and definitions, also where each pair stands in a division of its own."""
-    for child in node.iter(include_text=False):
-        if child.tag in ("dt", "dd"):
+    for child in node.iter(include_text=True):
+        if child.tag == "div":
+            yield from child.iter(include_text=True)
+        else:
             yield child
-        elif child.tag == "div":
-            yield from (inner for inner in child.iter(include_text=False) if inner.tag in ("dt", "dd"))
 
 
 def _rows_of(table: Any) -> Iterator[list[Any]]:
