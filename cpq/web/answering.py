@@ -15,7 +15,7 @@ from cpq.search.wording import terms
 from cpq.web import getting, storing
 from cpq.web.rules.addresses import Address, read_address
 from cpq.web.rules.asking import Intent, Question, is_known, read_question, telling
-from cpq.web.rules.brief import Evidence, Stats, write_brief
+from cpq.web.rules.brief import Brief, Evidence, Stats, write_brief
 from cpq.web.rules.linking import Candidate, choose
 from cpq.web.rules.tokens import count_tokens
 from cpq.web.rules.tracing import Step
@@ -55,7 +55,7 @@ Report = Callable[..., None]
 class Answered:
     """A brief, and what a program wants to know of it."""
 
-    brief: str
+    brief: Brief
     evidence: tuple[Evidence, ...]
     stats: Stats
 
@@ -490,7 +490,7 @@ def _written(
     brief = write_brief(evidence, stats, app.settings.response_token_budget, steps, seed_url)
     extra = {
         "chunks": len(evidence),
-        "tokens": count_tokens(brief),
+        "tokens": count_tokens(brief.text),
         "mode": stats.mode,
         "stop_reason": stats.stop_reason,
     }

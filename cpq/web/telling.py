@@ -67,11 +67,10 @@ def page_view(page: StoredPage) -> WebPage:
 
 def brief_view(answered: Answered) -> WebBrief:
     """The brief with the few figures that a program would have to read out of it."""
-    titles = {each.url: each.title for each in reversed(answered.evidence)}
     stats = answered.stats
     return {
-        "brief": answered.brief,
-        "sources": [{"number": n, "title": titles[url] or "Untitled", "url": url} for n, url in enumerate(titles, 1)],
+        "brief": answered.brief.text,
+        "sources": [{"number": number, "title": title, "url": url} for number, title, url in answered.brief.sources],
         "mode": stats.ranking,
         "stop_reason": stats.stop_reason,
         "chunks": len(answered.evidence),

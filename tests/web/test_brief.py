@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.brief import UNTRUSTED, Evidence, Stats, write_brief
+from cpq.web.rules.brief import UNTRUSTED, Evidence, Stats
+from cpq.web.rules.brief import write_brief as brief_of
 from cpq.web.rules.pages import Image
 from cpq.web.rules.tokens import count_tokens
 from cpq.web.rules.tracing import Step
@@ -47,6 +48,10 @@ def step(url: str = "https://a.example/docs/more.html", **values) -> Step:
         "milliseconds": 120,
     }
     return Step(url=url, **{**given, **values})
+
+
+def write_brief(*arguments) -> str:
+    return brief_of(*arguments).text
 
 
 def sections(brief: str) -> list[str]:

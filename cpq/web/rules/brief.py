@@ -59,13 +59,20 @@ class Stats:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Brief:
+    text: str
+    sources: tuple[tuple[int, str, str], ...]
+    """Number, title and address of each, as the text has them."""
+
+
 def write_brief(
     evidence: Sequence[Evidence],
     stats: Stats,
     budget_tokens: int,
     steps: Sequence[Step] = (),
     seed_url: str | None = None,
-) -> str:
+) -> Brief:
     """The whole brief, never more than the budget by our count: sources and figures in full, evidence best first.
 
     A passage goes in with its quotation or not at all. Then the trace if it fits, then pictures.
@@ -81,7 +88,9 @@ def write_brief(
     trace = _trace(steps, seed_url, left)
     left -= count_tokens(trace) + 2 if trace else 0
     images = _images(chosen, numbers, left)
-    return "\n\n".join(part for part in (*sections, images, trace, citations, figures) if part) + "\n"
+    text = "\n\n".join(part for part in (*sections, images, trace, citations, figures) if part) + "\n"
+    titles = {each.url: _title(each) for each in reversed(chosen)}
+    return Brief(text, tuple((number, titles[url], url) for url, number in numbers.items()))
 
 
 def _fitting(ordered: Sequence[Evidence], room: int, has_steps: bool) -> list[Evidence]:

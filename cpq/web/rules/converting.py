@@ -34,6 +34,7 @@ DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""
 
 LINK_TEXT_MAX = 200
+MAIN_CHARACTERS_MIN = 200
 NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept."
 
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?|brush:)[-\s]?([A-Za-z0-9+#.]{1,20})(?=[\s;]|$)")
@@ -94,7 +95,7 @@ class _Walker:
     def read(self, root: Any) -> None:
         """The main part where the page names one, else all of it; menus give links only, either way."""
         mains = root.css("main") or root.css("[role=main]") or root.css("article")
-        main = mains[0] if len(mains) == 1 and len(mains[0].text(deep=True)) > 200 else root
+        main = mains[0] if len(mains) == 1 and _is_most_of(mains[0], root) else root
         self._children(main)
         self._end_paragraph()
         if main is not root:
@@ -352,6 +353,12 @@ class _Walker:
             address = joined(self._base, reference)
             self._joined[reference] = address.url if address else None
         return self._joined[reference]
+
+
+def _is_most_of(main: Any, root: Any) -> bool:
+    """Some pages have a main part that a script fills later."""
+    size = len(main.text(deep=True))
+    return size >= MAIN_CHARACTERS_MIN or size * 4 >= len(root.text(deep=True))
 
 
 def _caption(node: Any) -> str:
