@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, crowd, policies, pricing, quotes, simulating, stdio, writers
+from tests.bench import catalog, crowd, policies, pricing, quotes, simulating, stdio, web, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -35,6 +35,8 @@ TARGETS = {
     "500 lines / floor": "≤ 3",
     "10 lines, full / empty": "≤ 1.5",
     "500 lines, full / empty": "≤ 1.5",
+    "conversion MB/s": "≥ 5",
+    "pages p50 ms": "≤ 150",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -77,6 +79,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "simulate": lambda home, options: report(
         f"A changed policy on {options.stored:,} stored quotes", simulating.measure(home, options.stored)
     ),
+    "web": lambda home, _options: report(f"{web.PAGES} web pages", web.measure(home)),
     "stdio": lambda home, _options: report("Calls over stdio, alternating", stdio.measure(sample(home))),
     "writers": lambda home, _options: report(
         "Eight processes writing to one SQLite file", writers.measure(sample(home))
