@@ -44,9 +44,43 @@ BEHAVIOURS = {
     "Q-34": "approval_pending: order, count, bound total",
     "Q-35": "quote_pdf: a real file, the same bytes",
     "Q-36": "quote_pdf: stamped while it may not go out",
+    "R-01": "retrieval: filter first, then rank; nothing that passes is lost",
+    "R-02": "retrieval: failures are the envelope, an empty result is a success",
+    "R-03": "retrieval: order is score, then a stable key; the same question, the same bytes",
+    "R-04": "retrieval: local vectors; without the model words decide, and the answer says so",
+    "R-05": "retrieval: text is marked as data and returned whole; vectors stay inside",
+    "R-06": "retrieval: numbers clamp, blank queries fail",
+    "R-07": "retrieval: reads never wait for a re-index",
+    "C2.01": "equipment, past_quotes: read-only toolsets that stand alone",
+    "C2.02": "search_equipment: minimum and maximum of each number",
+    "C2.03": "get_product: an unknown model is an error",
+    "C2.04": "get_specs: one row for each model",
+    "C2.05": "search_past_quotes: quotes for similar projects",
+    "C2.06": "get_quote: a past quote with its lines",
+    "C2.07": "search_line_items: the line, its score, its source",
+    "C2.08": "filters come first, for any filter and any k",
+    "C2.09": "without a filter everything is ranked",
+    "C2.10": "unknown lubrication never passes for a match",
+    "C2.11": "search_line_items: the category filter",
+    "C2.12": "confidence bands with fixed bounds",
+    "C2.13": "all probable_miss reads as a failed retrieval",
+    "C2.14": "a block of characteristics for each category",
+    "C2.15": "the house template, part by part",
+    "C2.16": "the draft conventions",
+    "C2.17": "no match is an empty result",
+    "C2.18": "fewer rows than asked for are not padded",
+    "C2.19": "concurrent searches",
+    "C2.20": "an unusable model is a clear error",
+    "C2.21": "long descriptions are returned whole",
+    "C2.22": "a small corpus never answers with nothing although it has data",
+    "C2.23": "golden: 100HP oilless food grade",
+    "C2.24": "golden: the complete spec of the QMB30",
+    "C2.25": "golden: nonsense finds nothing",
 }
 
-_NUMBER = re.compile(r"^test_q(\d\d[a-z]?)_")
+_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2."}
+_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_)\d\d[a-z]?_)+)")
+_NUMBER = re.compile(r"(q|r|c2_)(\d\d[a-z]?)_")
 
 
 def proofs() -> dict[str, list[str]]:
@@ -54,8 +88,10 @@ def proofs() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {number: [] for number in BEHAVIOURS}
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (match := _NUMBER.match(node.name)):
-                found.setdefault(f"Q-{match[1]}", []).append(f"{path.relative_to(TESTS)}::{node.name}")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (match := _NUMBERS.match(node.name)):
+                for kind, number in _NUMBER.findall(match[1]):
+                    name = f"{path.relative_to(TESTS)}::{node.name}"
+                    found.setdefault(f"{_KINDS[kind]}{number}", []).append(name)
     return found
 
 

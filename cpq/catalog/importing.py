@@ -34,7 +34,7 @@ from cpq.catalog.preparing import (
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
 from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
 from cpq.errors import Code, CpqError, nearest
-from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
+from cpq.schema import account, catalog_revision, category, price, price_book, product, product_relation, product_spec
 from cpq.search import changes
 
 BATCH = 5_000
@@ -120,6 +120,15 @@ class _Import(ExitStack):
         finding.learn(self.tx, self._vocabulary)
         is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
         changes.touch(self.tx, changes.EQUIPMENT, [changes.EVERYTHING] if is_redefined else self._touched)
+        if self.report.created.total() or self.report.updated.total():
+            self._revise()
+
+    def _revise(self) -> None:
+        """Give the catalogue a new revision, so that nobody takes what they read before for what is there now."""
+        revision = {"revision": self.tx.new_id("rev-")}
+        mine = catalog_revision.c.tenant_id == self.tx.tenant_id
+        if self.tx.connection.execute(sa.update(catalog_revision).where(mine).values(revision)).rowcount == 0:
+            self.tx.connection.execute(sa.insert(catalog_revision).values(tenant_id=self.tx.tenant_id, **revision))
 
     def _prepare_products(self, batch: Sequence[SourceRow]) -> None:
         """A file of several batches is prepared by a second process, a little ahead of the database."""

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, deals, equipment, quotes, web
+from mcp_facade.tools import approvals, deals, equipment, past_quotes, quotes, web
 
-ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS, *approvals.TOOLS, *equipment.TOOLS, *web.TOOLS)
+ALL_TOOLS: tuple[Tool, ...] = (
+    *quotes.TOOLS,
+    *deals.TOOLS,
+    *approvals.TOOLS,
+    *equipment.TOOLS,
+    *past_quotes.TOOLS,
+    *web.TOOLS,
+)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:

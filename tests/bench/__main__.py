@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, crowd, policies, pricing, quotes, simulating, stdio, web, writers
+from tests.bench import catalog, crowd, policies, pricing, quotes, search, simulating, stdio, web, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -35,6 +35,8 @@ TARGETS = {
     "500 lines / floor": "≤ 3",
     "10 lines, full / empty": "≤ 1.5",
     "500 lines, full / empty": "≤ 1.5",
+    "with a filter: p50 ms": "≤ 30",
+    "MB over the base, model included": "≤ 400",
     "conversion MB/s": "≥ 5",
     "pages p50 ms": "≤ 150",
     "unexpected errors": "0",
@@ -49,6 +51,7 @@ def main() -> None:
     parser.add_argument("--quotes", type=int, default=1_000_000, help="quotes in the full store")
     parser.add_argument("--stored", type=int, default=100_000, help="stored quotes that a changed policy is tried on")
     parser.add_argument("--seconds", type=int, default=60, help="how long the crowd writes")
+    parser.add_argument("--lines", type=int, default=100_000, help="past lines that are searched")
     parser.add_argument("--only", choices=list(PARTS), help="measure one part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
@@ -90,6 +93,9 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     ),
     "crowd": lambda home, options: report(
         f"{crowd.WRITERS} writers for {options.seconds} s", crowd.measure(home, options.seconds)
+    ),
+    "search": lambda home, options: report(
+        f"A question to {options.lines:,} past lines", search.measure(home, options.lines)
     ),
     "catalog": lambda home, options: report(
         f"A catalogue of {options.products:,} products", catalog.measure(home, options.products)

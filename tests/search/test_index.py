@@ -22,6 +22,7 @@ chunks = st.lists(
         id=st.integers(0, 60).map(lambda n: f"c{n:02}"),
         document_id=st.integers(0, 15).map(lambda n: f"d{n}"),
         text=st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join),
+        title=st.sampled_from(["", *WORDS]),
         tags=st.frozensets(st.sampled_from(TAGS)),
         numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), st.integers(0, 9).map(float)),
     ),
@@ -85,6 +86,8 @@ def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> 
         if not passes(chunk, where):
             continue
         covered = sum(share for word, share in shares.items() if word in held[chunk.id]) / sum(shares.values())
+        in_title = sum(share for word, share in shares.items() if word in terms(chunk.title)) / sum(shares.values())
+        covered = 0.9 * covered + 0.1 * in_title
         other = vector_of(chunk.read)
         dot = int(vector.digits.astype(np.int64) @ other.digits.astype(np.int64))
         cosine = dot * float(np.float32(other.scale)) * vector.scale
@@ -220,6 +223,18 @@ def test_words_alone_are_found_but_do_not_change_the_meaning():
 def test_c2_12_bands_have_fixed_bounds():
     labels = [confidence(score) for score in (1.0, 0.7, 0.6999, 0.4, 0.3999, 0.0)]
     assert labels == [LIKELY_GOOD, LIKELY_GOOD, ANALOG, ANALOG, PROBABLE_MISS, PROBABLE_MISS]
+
+
+def test_c2_09_without_a_filter_everything_is_ranked():
+    index = index_of([Chunk("a", "a", "oilless pump"), Chunk("b", "b", "pump"), Chunk("c", "c", "tank")])
+    found = search(index, "oilless pump", limit=5)
+    assert found.eligible == 3
+    assert [hit.id for hit in found.hits][:2] == ["a", "b"]
+
+
+def test_c2_22_a_corpus_of_one_is_found():
+    for text in ("oilless pump", "anything at all about pumps"):
+        assert [hit.id for hit in search(index_of([Chunk("a", "a", text)]), "pump", limit=5, scale=ITEMS).hits] == ["a"]
 
 
 def test_an_empty_index_answers():
