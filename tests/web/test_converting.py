@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.addresses import read_address
+from cpq.web.rules.addresses import joined, read_address
 from cpq.web.rules.converting import NOT_TAME, convert
 from cpq.web.rules.pages import Page
 from cpq.web.rules.tables import Cell, pipe_table
@@ -85,6 +85,14 @@ def test_pictures_are_noted_with_whole_addresses():
     image = convert(html, BASE).images[0]
     assert (image.url, image.alt, image.caption) == ("https://vendor.example/a%20b.png", "An image", "What it is")
     assert not convert("<img src='data:image/png;base64,xx'><img>", BASE).images
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/a/b.html", "/a//b", "/a/", "/%41", "//x.example/y", "/a/../b", "/a/./b", "/a.b.c", "/a b"]
+)
+def test_the_short_way_for_plain_links_leads_where_the_long_one_does(path: str):
+    address = joined(BASE, path)
+    assert [link.url for link in convert(f"<a href='{path}'>x</a>", BASE).links] == [address.url if address else None]
 
 
 def test_a_base_element_says_where_links_lead_from():

@@ -26,6 +26,7 @@ from cpq.web.rules.pages import (
     line,
     names,
     seen,
+    tidy,
 )
 from cpq.web.rules.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
 from cpq.web.rules.taming import is_tame, stripped, title_of, visible
@@ -45,6 +46,7 @@ _ADMONITION = re.compile(
 _ADMONITION_BOX = re.compile(r"(?:^|[\s-])(?:admonition|alert|callout|markdown-alert|notice|message)(?=[\s-]|$)")
 _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
+_PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
 _SPAN = re.compile(r"[0-9]{1,4}")
 
 _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
@@ -226,7 +228,7 @@ class _Walker:
     def _items(self, child: Any) -> list[str]:
         """A child of a list or of definitions, which may be bare text or a list without an item around it."""
         if child.tag == "-text":
-            return [text] if (text := " ".join(seen(child.text_content or "").split())) else []
+            return [text] if (text := tidy(child.text_content or "")) else []
         return self._collected(lambda: self._list(child)) if child.tag in ("ul", "ol") else self._inside(child)
 
     def _definitions(self, node: Any) -> None:
@@ -279,7 +281,7 @@ class _Walker:
 
     def _cell(self, node: Any) -> Cell:
         attributes = node.attributes
-        text = " ".join(" ".join(self._inside(node)).split()).replace("|", r"\|")
+        text = " ".join(self._inside(node)).replace("\n", " ").replace("|", r"\|")
         return Cell(text, _span(attributes.get("colspan")), _span(attributes.get("rowspan")), node.tag == "th")
 
     def _figure(self, node: Any) -> None:
@@ -300,6 +302,12 @@ class _Walker:
 
     def _inside(self, node: Any) -> list[str]:
         """The blocks within a node as texts, kept out of the page's own for now."""
+        only = node.first_child
+        if only is None:
+            return []
+        if only.next is None and only.tag == "-text":  # Nearly every cell and item: worth a way of its own.
+            text = tidy(only.text_content or "")
+            return [text] if text else []
         return self._collected(lambda: self._paragraph(node))
 
     def _collected(self, work: Callable[[], object]) -> list[str]:
@@ -320,11 +328,7 @@ class _Walker:
             return
         said = "".join(self._said)
         self._said.clear()
-        if _BREAK in said:
-            lines = (" ".join(seen(part).split()) for part in said.split(_BREAK))
-            text = "\n".join(part for part in lines if part)
-        else:
-            text = " ".join(seen(said).split())
+        text = "\n".join(filter(None, map(tidy, said.split(_BREAK)))) if _BREAK in said else tidy(said)
         if text:
             self._add("text", text)
 
@@ -350,8 +354,11 @@ class _Walker:
 
     def _resolved(self, reference: str) -> str | None:
         if reference not in self._joined:
-            address = joined(self._base, reference)
-            self._joined[reference] = address.url if address else None
+            if _PLAIN_PATH.fullmatch(reference):  # Most links of most sites; the long way costs twenty times as much.
+                self._joined[reference] = self._base.origin + reference
+            else:
+                address = joined(self._base, reference)
+                self._joined[reference] = address.url if address else None
         return self._joined[reference]
 
 
@@ -386,7 +393,7 @@ def _rows_of(table: Any) -> Iterator[list[Any]]:
 
 
 def _span(value: str | None) -> int:
-    found = _SPAN.match(value or "")
+    found = _SPAN.match(value) if value else None
     return max(1, int(found[0])) if found else 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 TITLE_LENGTH_MAX = 200
 ALT_LENGTH_MAX = 200
@@ -22,8 +22,7 @@ _UNSEEN = re.compile(
 """Control characters, and what shows nothing or turns the direction of text: an unseen order is not for the model."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A paragraph, list, table, listing or heading, as Markdown text. `level` is that of a heading, 1 to 6."""
 
     kind: BlockKind
@@ -64,6 +63,14 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def tidy(text: str) -> str:
+    """One line: blanks collapsed, unseen characters gone. Most text is plain ASCII, which takes a glance."""
+    collapsed = " ".join(text.split())
+    if collapsed.isascii() and collapsed.isprintable():
+        return collapsed
+    return " ".join(_UNSEEN.sub("", collapsed).split())
+
+
 def seen(text: str) -> str:
     """The text without what nobody can see in it."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub("", text)
@@ -71,5 +78,5 @@ def seen(text: str) -> str:
 
 def line(text: str, longest: int) -> str:
     """One line of at most so many characters: blanks collapsed, unseen characters gone."""
-    collapsed = " ".join(seen(text[: longest * 4]).split())
+    collapsed = tidy(text[: longest * 4])
     return collapsed if len(collapsed) <= longest else collapsed[: longest - 1].rstrip() + "…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 ROWS_MAX = 2000
 COLUMNS_MAX = 50
@@ -11,8 +11,7 @@ PADDED_MAX = 40
 """Wider cells are not padded to: one long cell would make every other row as long."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     text: str
     columns: int = 1
     rows: int = 1
