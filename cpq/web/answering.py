@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from cpq.app import App, Call
@@ -17,6 +17,7 @@ from cpq.web.rules.addresses import Address, read_address
 from cpq.web.rules.asking import Intent, Question, is_known, read_question, telling
 from cpq.web.rules.brief import Brief, Evidence, Stats, write_brief
 from cpq.web.rules.linking import Candidate, choose
+from cpq.web.rules.pages import Link
 from cpq.web.rules.tokens import count_tokens
 from cpq.web.rules.tracing import Step
 from cpq.web.storing import StoredPage, StoredPassage
@@ -39,6 +40,7 @@ TIME_SHARE = 0.8
 """Of the time a call may take; then it answers with what it has."""
 
 FULL_CONTEXT_TOKENS = 4_000
+LEADING_PAGES = 10
 NEIGHBOURS_OF = 3
 NEIGHBOUR_SHARE = 0.8
 """A neighbour has no score of its own; it stands below the passage it explains."""
@@ -88,6 +90,8 @@ class _Found:
     eligible: int
     ranking: str
     pages: dict[str, StoredPage]
+    indexed: Set[str]
+    """The ids of all pages that can be found, of whatever site."""
 
     def relevant(self) -> list[Evidence]:
         """Without what is far below the best; a long tail costs tokens and says little."""
@@ -184,12 +188,14 @@ class _Research:
         self._scope = _Scope()
         self._candidates: dict[str, Candidate] = {}
         self._visited: set[str] = set()
+        self._noted: set[str] = set()
+        self._unnoted: list[tuple[str, tuple[Link, ...], int]] = []
         self._steps: list[Step] = []
         self._notes: list[str] = []
         self._ingested = 0
         self._seed_url = ""
         self._stop_reason = ""
-        self._found = _Found([], {}, 0, "lexical", {})
+        self._found = _Found([], {}, 0, "lexical", {}, frozenset())
 
     def read_pages(self, addresses: Sequence[Address]) -> None:
         """Get the pages that were asked for. One that fails is a note, unless it is the seed or none is left."""
@@ -227,14 +233,13 @@ class _Research:
         self._report("retrieval", f"Searching {len(self._scope.hosts)} sites...")
         self._found = self._app.look(self._call, work)["found"]
         self._report("reranking", f"Reranking {len(self._found.evidence)} chunks...")
-        for page in self._found.pages.values():
-            self._note_links(page, depth=0)
         self._add_time("retrieval", began)
 
     def expand(self, budget: int, *, is_off: bool) -> None:
         """Follow the most promising link, look again, and go on while that helps."""
         began = self._app.effects.monotonic()
         while not (reason := self._reason_to_stop(budget, is_off=is_off)):
+            self._note_links_of_best()
             choice = choose(self._candidates.values(), self._wanted(), self._visited, DEPTH_MAX)
             if choice is None:
                 is_deep = any(
@@ -330,12 +335,32 @@ class _Research:
         self._scope.add(page, whole_site=whole_site)
         self._ingested += was_fetched
         self._visited.add(page.url)
-        self._note_links(page, depth)
+        self._noted.add(page.id)
+        self._unnoted.append((page.url, page.links, depth))
 
-    def _note_links(self, page: StoredPage, depth: int) -> None:
-        """Links of a page are candidates one step deeper; where it was met first counts."""
-        for link in page.links:
-            self._candidates.setdefault(link.url, Candidate(link, page.url, depth + 1))
+    def _note_links_of_best(self) -> None:
+        """Pages that were indexed before and answer well may lead on as well."""
+        best = dict.fromkeys(storing.page_id_of(each.url) for each in self._found.evidence)
+        while self._unnoted:
+            self._note_links(*self._unnoted.pop(0))
+        fresh = [page_id for page_id in list(best)[:LEADING_PAGES] if page_id not in self._noted]
+        self._noted.update(fresh)
+        if fresh:
+            found = self._app.look(self._call, lambda tx: {"links": storing.links_of(tx, fresh)})["links"]
+            for url, links in found:
+                self._note_links(url, links, depth=0)
+
+    def _note_links(self, url: str, links: Sequence[Link], depth: int) -> None:
+        """Links of a page are candidates one step deeper, unless what they lead to is being searched already."""
+        for link in links:
+            if link.url not in self._candidates and not self._is_searched(link.url):
+                self._candidates[link.url] = Candidate(link, url, depth + 1)
+
+    def _is_searched(self, url: str) -> bool:
+        page_id = storing.page_id_of(url)
+        return page_id in self._scope.page_ids or (
+            page_id in self._found.indexed and read_address(url).host in self._scope.hosts
+        )
 
     def _wanted(self) -> frozenset[str]:
         """The terms of the parts that are not answered yet."""
@@ -410,7 +435,7 @@ def _look(tx: Tx, question: Question, where: Where, known_context: str, *, limit
         worth = min(1.0, score + SHAPE_BONUS) if _has_shape(question, passage.text) else score
         ranked.append(_as_evidence(passage, pages[place[0]], worth, part, several=several))
     ranked.sort(key=lambda each: (-each.score, each.url, each.ordinal))
-    return _Found(ranked[:limit], best, eligible, ranking, pages)
+    return _Found(ranked[:limit], best, eligible, ranking, pages, corpus.documents())
 
 
 def _as_evidence(

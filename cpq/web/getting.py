@@ -20,7 +20,7 @@ from cpq.web.fetching import Fetched, Fetcher, FetchError, Known
 from cpq.web.reading import decoded, read_page
 from cpq.web.rules import robots
 from cpq.web.rules.addresses import Address, read_address, read_allowed
-from cpq.web.rules.chunking import passages_of
+from cpq.web.rules.chunking import CHUNKS_MAX, passages_of
 from cpq.web.storing import StoredPage
 
 log = logging.getLogger("cpq.web")
@@ -208,6 +208,8 @@ def _keep(app: App, call: Call, asked: Address, fetched: Fetched) -> Got:
     if read.warning:
         log.warning("page read in part", extra={"url": fetched.address.url, "reason": read.warning})
     passages = passages_of(read)
+    if len(passages) == CHUNKS_MAX:
+        log.warning("page cut", extra={"url": fetched.address.url, "passages": CHUNKS_MAX})
 
     def work(tx: Tx) -> StoredPage:
         kept = storing.keep(

@@ -70,13 +70,20 @@ def find_page(tx: Tx, url: str) -> StoredPage | None:
 
 
 def pages_by_id(tx: Tx, ids: Collection[str]) -> dict[str, StoredPage]:
-    rows = tx.connection.execute(sa.select(web_page).where(mine_among(tx, web_page.c.id, ids)))
+    """Without their links, which are long to read and seldom wanted."""
+    rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, web_page.c.id, ids)))
     return {row.id: _stored(row) for row in rows}
 
 
+def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]:
+    """Where these pages lead to, each with the address of the page; in the order of the addresses."""
+    mine = sa.select(web_page.c.url, web_page.c.links).where(mine_among(tx, web_page.c.id, ids))
+    return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(web_page.c.url))]
+
+
 def list_pages(tx: Tx, limit: int) -> list[StoredPage]:
-    """In the order of their addresses."""
-    mine = sa.select(web_page).where(web_page.c.tenant_id == tx.tenant_id)
+    """In the order of their addresses, without their links."""
+    mine = sa.select(*_BARE).where(web_page.c.tenant_id == tx.tenant_id)
     return [_stored(row) for row in tx.connection.execute(mine.order_by(web_page.c.url).limit(limit))]
 
 
@@ -225,6 +232,8 @@ def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
         )
 
 
+_BARE = [column for column in web_page.c if column.name != "links"]
+
 SOURCE = Source(CORPUS, PROSE, _gather)
 
 
@@ -240,8 +249,11 @@ def _row(tx: Tx, page: StoredPage) -> dict[str, object]:
 
 def _stored(row: AnyRow) -> StoredPage:
     values = {name: getattr(row, name) for name in StoredPage.__dataclass_fields__ if name not in ("known", "links")}
-    links = tuple(Link(url, text, is_navigation) for url, text, is_navigation in row.links)
-    return StoredPage(**values, links=links, known=Known(row.etag, row.last_modified))
+    return StoredPage(**values, links=_links(getattr(row, "links", ())), known=Known(row.etag, row.last_modified))
+
+
+def _links(written: Iterable[tuple[str, str, bool]]) -> tuple[Link, ...]:
+    return tuple(Link(url, text, is_navigation) for url, text, is_navigation in written)
 
 
 def _passage_row(tx: Tx, page_id: str, passage: Passage) -> dict[str, object]:
