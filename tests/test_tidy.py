@@ -88,6 +88,7 @@ SIDEWAYS = {
     ("cpq.corpora", "cpq.search"),
     ("cpq.corpora", "cpq.equipment"),
     ("cpq.corpora", "cpq.past_quotes"),
+    ("cpq.corpora", "cpq.web"),
     ("cpq.past_quotes", "cpq.catalog"),
     ("cpq.past_quotes", "cpq.quotes"),
     ("cpq.quotes", "cpq.catalog"),
