@@ -79,7 +79,7 @@ class Call:
         self,
         principal: Principal,
         trace_id: str,
-        progress: Callable[[int, int, str], None] = lambda _done, _total, _message: None,
+        progress: Callable[..., None] = lambda _done, _total, _message, **_options: None,
     ) -> None:
         self.principal = principal
         self.trace_id = trace_id
@@ -95,9 +95,13 @@ class Call:
                 self._state = "cancelled"
             return self._state == "cancelled"
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self._state == "cancelled"
+
     def check(self) -> None:
         """Raise when the call was cancelled. Long work calls this between its steps."""
-        if self._state == "cancelled":
+        if self.is_cancelled:
             raise CpqError(Code.TIMEOUT, "The call was cancelled before it took effect; nothing changed.")
 
     def next_write(self) -> str:

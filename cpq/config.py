@@ -114,6 +114,13 @@ def _secrets(text: str) -> str:
     return text
 
 
+def _hosts(text: str) -> str:
+    for part in filter(None, map(str.strip, text.split(","))):
+        if not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?", part):
+            raise ValueError(f"{part!r} is not a host such as wiki.local or 10.0.0.5:8080")
+    return text
+
+
 class Settings(BaseModel):
     """How this process runs. Field titles are the variables' names; descriptions are the README's table."""
 
@@ -155,6 +162,24 @@ class Settings(BaseModel):
         "",
         title="CPQ_WEBHOOK_SECRET",
         description="signs events: `whsec_` and base64 of 24 to 64 bytes; a comma list while you change it",
+    )
+    web_allowed_hosts: Annotated[str, AfterValidator(_hosts)] = Field(
+        "",
+        title="CPQ_WEB_ALLOWED_HOSTS",
+        description="comma list of hosts, `wiki.local` or `10.0.0.5:8080`, that may be fetched though they are private",
+    )
+    web_pause_seconds: float = Field(
+        1, ge=0, le=60, title="CPQ_WEB_PAUSE_SECONDS", description="between two requests to the same web site"
+    )
+    web_fresh_hours: float = Field(
+        24,
+        ge=0,
+        le=8760,
+        title="CPQ_WEB_FRESH_HOURS",
+        description="how long `answer` trusts a page before it asks again",
+    )
+    web_page_bytes_max: int = Field(
+        10_000_000, ge=1_000, le=100_000_000, title="CPQ_WEB_PAGE_BYTES_MAX", description="larger pages are refused"
     )
     transport: Literal["stdio", "streamable-http"] = Field(
         "stdio", title="MCP_TRANSPORT", description="`stdio` or `streamable-http`"

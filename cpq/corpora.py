@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from cpq import equipment, past_quotes
 from cpq.search.storing import Source
+from cpq.web import storing as web
 
 CORPORA: dict[str, tuple[Source, ...]] = {
     "equipment": (equipment.SOURCE,),
     "past_quotes": (past_quotes.LINES, past_quotes.QUOTES),
+    "web": (web.SOURCE,),
 }
 
 

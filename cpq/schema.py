@@ -31,6 +31,10 @@ def _text(name: str, *, nullable: bool = False) -> Column[str]:
     return Column(name, Text, nullable=nullable)
 
 
+def _texts(*names: str, nullable: bool = False) -> list[Column[str]]:
+    return [_text(name, nullable=nullable) for name in names]
+
+
 def _whole(name: str, *, nullable: bool = False) -> Column[int]:
     return Column(name, sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=nullable)
 
@@ -66,13 +70,7 @@ category = _table(
 
 product = _table(
     "product",
-    _text("id"),
-    _text("sku"),
-    _text("sku_key"),
-    _text("name"),
-    _text("description"),
-    _text("product_type"),
-    _text("category_id"),
+    *_texts("id", "sku", "sku_key", "name", "description", "product_type", "category_id"),
     Column("active", Flag, nullable=False),
     Column("attributes", Json, nullable=False),
     Column("specs", Json, nullable=False),
@@ -128,13 +126,7 @@ price_book = _table(
 
 account = _table(
     "account",
-    _text("id"),
-    _text("name"),
-    _text("segment"),
-    _text("region"),
-    _text("country"),
-    _text("tax_zone"),
-    _text("tax_status"),
+    *_texts("id", "name", "segment", "region", "country", "tax_zone", "tax_status"),
     _text("tax_note", nullable=True),
     _text("locale"),
     _text("time_zone"),
@@ -461,10 +453,7 @@ audit_entry = _table(
     "audit_entry",
     _text("id"),
     Column("at", Timestamp, nullable=False),
-    _text("caller"),
-    _text("operation"),
-    _text("arguments_hash"),
-    _text("outcome"),
+    *_texts("caller", "operation", "arguments_hash", "outcome"),
     _text("subject", nullable=True),
     _text("trace_id"),
     _whole("seq", nullable=True),
@@ -623,8 +612,7 @@ search_corpus = _table(
 
 search_change = _table(
     "search_change",
-    _text("corpus"),
-    _text("document_id"),
+    *_texts("corpus", "document_id"),
     _whole("generation"),
     PrimaryKeyConstraint("tenant_id", "corpus", "document_id"),
     Index(None, "tenant_id", "corpus", "generation"),
@@ -633,10 +621,47 @@ search_change = _table(
 
 search_vector = _table(
     "search_vector",
-    _text("corpus"),
-    _text("model"),
-    _text("text_hash"),
+    *_texts("corpus", "model", "text_hash"),
     Column("vector", sa.LargeBinary, nullable=False),
     PrimaryKeyConstraint("tenant_id", "corpus", "model", "text_hash"),
 )
 """What was embedded, by the hash of its text: dear to make, cheap to keep, and of no use to anybody else."""
+
+web_page = _table(
+    "web_page",
+    *_texts("id", "url", "host", "title", "kind"),
+    *_texts("etag", "last_modified", nullable=True),
+    _text("content_hash"),
+    _whole("passages"),
+    _whole("tokens"),
+    Column("links", Json, nullable=False),
+    *_texts("warning", "failure", nullable=True),
+    Column("fetched_at", Timestamp, nullable=False),
+    Column("checked_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "url"),
+    Index(None, "tenant_id", "host"),
+)
+"""A page of the web as it was last read. `failure` is why the newest attempt to read it again came to nothing."""
+
+web_alias = _table(
+    "web_alias",
+    *_texts("url", "page_id"),
+    PrimaryKeyConstraint("tenant_id", "url"),
+    _belongs_to("web_page", "page_id", cascade=True),
+    Index(None, "tenant_id", "page_id"),
+)
+"""Addresses that lead to a page by a redirect."""
+
+web_passage = _table(
+    "web_passage",
+    _text("page_id"),
+    _whole("ordinal"),
+    Column("headings", Json, nullable=False),
+    _text("text"),
+    _whole("tokens"),
+    Column("images", Json, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "page_id", "ordinal"),
+    _belongs_to("web_page", "page_id", cascade=True),
+)
+"""The text of a page in parts, in their order; what is searched and quoted."""

@@ -194,6 +194,10 @@ Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
 Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValidator(_said)]
 """Words for people: not blank, at most 2,000 characters."""
 
+Said = Annotated[str, BeforeValidator(_said)]
+"""A text that is not blank; whoever takes it says how long it may be."""
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Question = Annotated[str, Field(min_length=1, max_length=10_000), BeforeValidator(_said)]
 """What is looked for, in plain words: not blank, however long."""
 

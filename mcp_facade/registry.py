@@ -43,11 +43,14 @@ class Tool:
     is_destructive: bool
     subject: str | None
     is_job: bool
+    is_open_world: bool
     takes_key: bool
     run: Callable[..., Any]
     arguments: type[BaseModel]
     input_schema: dict[str, Any]
     output_schema: dict[str, Any]
+    as_text: Callable[[Reply], str] | None
+    late_hint: str | None
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,10 @@ class Job:
     def write(self, work: Callable[[Tx], Answer]) -> Answer:
         return self.note(self.app.write(self.call, self.command, work))
 
-    def progress(self, done: int, total: int, message: str) -> None:
-        """Tell the client how far it is, and stop here if the client has left."""
+    def progress(self, done: int, total: int, message: str, *, is_phase: bool = False) -> None:
+        """Tell the client how far it is, and stop here if the client has left. A new phase is always told."""
         self.call.check()
-        self.call.progress(done, total, message)
+        self.call.progress(done, total, message, is_phase=is_phase)
 
 
 def tool(
@@ -83,12 +86,16 @@ def tool(
     needs: Permission,
     writes: bool = False,
     is_destructive: bool = False,
+    is_open_world: bool = False,
     subject: str | None = None,
+    as_text: Callable[[Reply], str] | None = None,
+    late_hint: str | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function whose first parameter is a `Tx` (one transaction) or a `Job` (long work).
 
     `subject` names the argument that says which quote or product the call is about. A tool that writes takes an
-    `idempotency_key`, whether or not its function wants to see it.
+    `idempotency_key`, whether or not its function wants to see it. One of the open world asks other machines.
+    `as_text` is for tools that answer in prose: what a model reads, instead of the JSON of the structured content.
     """
     assert toolset in TOOLSETS, toolset
 
@@ -111,11 +118,14 @@ def tool(
             is_destructive=is_destructive,
             subject=subject,
             is_job=hints[first.name] is Job,
+            is_open_world=is_open_world,
             takes_key=takes_key,
             run=function,
             arguments=model,
             input_schema=_untitled(model.model_json_schema(schema_generator=_WireSchema)),
             output_schema=with_error_arm(_with_replayed(_untitled(output)) if writes else _untitled(output)),
+            as_text=as_text,
+            late_hint=late_hint,
         )
 
     return make
@@ -155,6 +165,11 @@ class Registry:
             },
         )
         return reply
+
+    def text_of(self, name: str, reply: Reply) -> str:
+        """What a model reads of a reply: JSON, or prose where the tool answers in it."""
+        tool = self.tools.get(name)
+        return tool.as_text(reply) if tool and tool.as_text else reply.text
 
     def refuse(self, call: Call, name: str, error: CpqError) -> Reply:
         """The envelope for a call that is not even begun; it is on record all the same."""

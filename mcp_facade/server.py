@@ -97,7 +97,7 @@ class Facade(MCPServer[None]):
             return await super().call_tool(name, arguments, context)
         reply = await self._answer(name, arguments, context)
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=reply.text)],
+            content=[types.TextContent(type="text", text=self.registry.text_of(name, reply))],
             structured_content=reply.body,
             is_error=reply.is_error,
         )
@@ -152,7 +152,7 @@ class Facade(MCPServer[None]):
         if not done and not call.cancel():
             while not done:  # Already committing: the answer is a moment away, and it is the true one.
                 await anyio.sleep(0.005)
-        return done[0] if done else _late(call, self.app.settings.tool_timeout_seconds)
+        return done[0] if done else _late(call, self.app.settings.tool_timeout_seconds, self.registry.tools.get(name))
 
     def _threads(self) -> anyio.CapacityLimiter:
         if self._limiter is None:
@@ -292,23 +292,27 @@ def _describe(tool: Tool) -> types.Tool:
         output_schema=tool.output_schema,
         annotations=types.ToolAnnotations(
             title=tool.title,
-            read_only_hint=not tool.writes,
+            read_only_hint=not tool.writes and not tool.is_open_world,
             destructive_hint=tool.is_destructive,
             idempotent_hint=True,
-            open_world_hint=False,
+            open_world_hint=tool.is_open_world,
         ),
     )
 
 
-def _progress_reporter(context: Context[None, Any] | None) -> Callable[[int, int, str], None]:
-    """For worker threads: passes progress on, forward only and not more often than a person can read."""
+def _progress_reporter(context: Context[None, Any] | None) -> Callable[..., None]:
+    """For worker threads: passes progress on, forward only and not more often than a person can read.
+
+    The start of a phase is passed on however soon it comes.
+    """
     if context is None:
-        return lambda _done, _total, _message: None
+        return lambda _done, _total, _message, **_options: None
     last = {"at": 0.0, "done": -1}
 
-    def report(done: int, total: int, message: str) -> None:
+    def report(done: int, total: int, message: str, *, is_phase: bool = False) -> None:
         now = time.monotonic()
-        if done > last["done"] and (now - last["at"] >= PROGRESS_INTERVAL_SECONDS or done >= total):
+        is_due = is_phase or now - last["at"] >= PROGRESS_INTERVAL_SECONDS or done >= total
+        if done > last["done"] and is_due:
             last.update(at=now, done=done)
             anyio.from_thread.run(context.report_progress, done, total, message)
 
@@ -321,13 +325,15 @@ def _too_busy() -> CpqError:
     )
 
 
-def _late(call: Call, seconds: float) -> Reply:
+def _late(call: Call, seconds: float, tool: Tool | None) -> Reply:
+    log.error("call given up", extra={"tool": tool.name if tool else "unknown", "trace_id": call.trace_id})
+    advice = tool.late_hint if tool else None
     return failure(
         CpqError(
             Code.TIMEOUT,
             f"The call took longer than {seconds:g} seconds and was given up; nothing was changed.",
             trace_id=call.trace_id,
-            hint="Ask for less at once, or try again with the same idempotency_key.",
+            hint=advice or "Ask for less at once, or try again with the same idempotency_key.",
         )
     )
 

@@ -39,6 +39,7 @@ LAYERS = {
         "cpq.approvals.keeping",
         "cpq.documents.localising",
         "cpq.events.signing",
+        "cpq.web.rules",
         "mcp_facade.intake",
     ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping", "cpq.background"),
@@ -55,6 +56,7 @@ LAYERS = {
         "cpq.documents",
         "cpq.insight",
         "cpq.figures",
+        "cpq.web",
     ),
     6: ("cpq.cli", "cpq.console", "mcp_facade"),
     # The one place that knows two edges: it puts the console's pages into the HTTP server.
@@ -78,6 +80,9 @@ SIDEWAYS = {
     ("cpq.search.index", "cpq.search.scoring"),
     ("cpq.search.index", "cpq.search.vectors"),
     ("cpq.search.index", "cpq.search.wording"),
+    ("cpq.web.rules", "cpq.search.passages"),
+    ("cpq.web.rules", "cpq.search.wording"),
+    ("cpq.web", "cpq.search"),
     ("cpq.app", "cpq.audit"),
     ("cpq.app", "cpq.access"),
     ("cpq.health", "cpq.app"),
@@ -95,6 +100,7 @@ SIDEWAYS = {
     ("cpq.corpora", "cpq.search"),
     ("cpq.corpora", "cpq.equipment"),
     ("cpq.corpora", "cpq.past_quotes"),
+    ("cpq.corpora", "cpq.web"),
     ("cpq.past_quotes", "cpq.catalog"),
     ("cpq.past_quotes", "cpq.quotes"),
     ("cpq.quotes", "cpq.catalog"),
@@ -112,9 +118,11 @@ OWNERS = {
     "random": {"cpq.effects"},
     "secrets": {"cpq.effects"},
     "alembic": {"cpq.migrating"},
-    "http": {"cpq.events.sending"},
+    "http": {"cpq.events.sending", "cpq.web.fetching"},
     "httpx2": {"cpq.console.oidc"},
     "jwt": {"cpq.console.oidc"},
+    "selectolax": {"cpq.web.rules.converting"},
+    "pypdfium2": {"cpq.web.pdf"},
 }
 """Packages that one file may import, so that they can be replaced there."""
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "events": ("cpq.cli.events:events_", "See what webhooks were told, and tell it again."),
     "approvals": ("cpq.cli.approving:approvals_", "See what waits for approval, and decide it."),
     "console": ("cpq.cli.console:console", "Let people in to the console, where they decide."),
+    "web": ("cpq.cli.webbing:web", "Read web pages into the index, see what is there, and take pages away."),
     "token": ("cpq.cli.tokens:token", "Decide who may call, and as what."),
     "audit": ("cpq.cli.auditing:audit_", "Read the record of all calls, and prove it."),
     "doctor": ("cpq.cli.doctor:doctor", "Say what is installed, what is missing, and what to do."),

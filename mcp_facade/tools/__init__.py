@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, deals, equipment, insight, past_quotes, quotes
+from mcp_facade.tools import approvals, deals, equipment, insight, past_quotes, quotes, web
 
 ALL_TOOLS: tuple[Tool, ...] = (
     *quotes.TOOLS,
@@ -12,6 +12,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *insight.TOOLS,
     *equipment.TOOLS,
     *past_quotes.TOOLS,
+    *web.TOOLS,
 )
 
 

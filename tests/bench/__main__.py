@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, console, crowd, documents, policies, pricing, quotes, search, simulating, stdio, writers
+from tests.bench import catalog, console, crowd, documents, policies, pricing, quotes, search, simulating, stdio, web, writers
 
 TARGETS = {
     "import s": "≤ 120 for a million",
@@ -43,6 +43,8 @@ TARGETS = {
     "second request, CPU ms": "≤ 5",
     "with a filter: p50 ms": "≤ 30",
     "MB over the base, model included": "≤ 400",
+    "conversion MB/s": "≥ 5",
+    "pages p50 ms": "≤ 150",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -88,6 +90,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
         f"A changed policy on {options.stored:,} stored quotes", simulating.measure(home, options.stored)
     ),
     "documents": lambda home, _options: report("PDFs, by the processor's time", documents.measure(home)),
+    "web": lambda home, _options: report(f"{web.PAGES} web pages", web.measure(home)),
     "stdio": lambda home, _options: report("Calls over stdio, alternating", stdio.measure(sample(home))),
     "writers": lambda home, _options: report(
         "Eight processes writing to one SQLite file", writers.measure(sample(home))

@@ -120,12 +120,12 @@ def test_vectors_are_made_once_and_forgotten_with_their_texts(ready: Path, run: 
     run("import", "quotes", "--history", "past.csv")
     first = json.loads(run("search", "index", "--json").out)
     made = {row["corpus"]: (row["passages"], row["made"], row["forgotten"]) for row in first["corpora"]}
-    assert made == {"equipment": (0, 0, 0), "past_lines": (3, 3, 0), "past_quotes": (2, 2, 0)}
+    assert made == {"equipment": (0, 0, 0), "past_lines": (3, 3, 0), "past_quotes": (2, 2, 0), "web": (0, 0, 0)}
     Path("past.csv").write_text(CSV.replace("Nougat mixer", "Better mixer"), encoding="utf-8")
     run("import", "quotes", "--history", "past.csv")
     again = json.loads(run("search", "index", "--json").out)
     made = {row["corpus"]: (row["passages"], row["made"], row["forgotten"]) for row in again["corpora"]}
-    assert made == {"equipment": (0, 0, 0), "past_lines": (3, 1, 1), "past_quotes": (2, 1, 1)}
+    assert made == {"equipment": (0, 0, 0), "past_lines": (3, 1, 1), "past_quotes": (2, 1, 1), "web": (0, 0, 0)}
 
 
 def test_without_the_model_search_goes_by_words_and_says_so(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):

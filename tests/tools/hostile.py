@@ -24,6 +24,9 @@ KNOWN: dict[str, list[Any]] = {
     "ramp": [[], [], [], [{"months": 12, "uplift_pct": 3}]],
     "starts_at": [None, "2026-11-16T09:00:00Z"],
     "until": ["2026-12-01T18:00:00Z"],
+    "url": ["http://10.0.0.1/", ["http://127.0.0.1:1/x", "http://[::1]/"]],
+    "source_url": ["https://vendor.example/", "http://127.0.0.1/x?y=1"],
+    "source_urls": [["https://vendor.example/", "http://10.0.0.1:8080/"]],
 }
 """What arguments of these names are in a valid call, so that it finds something."""
 

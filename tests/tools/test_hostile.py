@@ -166,7 +166,10 @@ def lasting(value: Any) -> Any:
     return [lasting(part) for part in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("tool", [tool for tool in ALL_TOOLS if not tool.writes], ids=lambda tool: tool.name)
+HERE = [tool for tool in ALL_TOOLS if not tool.writes and not tool.is_open_world]
+
+
+@pytest.mark.parametrize("tool", HERE, ids=lambda tool: tool.name)
 def test_what_the_schema_allows_is_understood(sqlite_unlimited: Tools, tool: Tool):
     maker = Maker(tool.input_schema, SEED)
     codes = {sqlite_unlimited.reply(tool.name, maker.valid_arguments()).code for _ in range(200)}

@@ -1,0 +1,239 @@
+"""Gets pages politely and keeps them: robots.txt, a pause between requests, only what changed, one page at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from cpq.app import App, Call
+from cpq.db import Tx
+from cpq.errors import Code, CpqError
+from cpq.search import storing as search_storing
+from cpq.web import storing
+from cpq.web.fetching import Fetched, Fetcher, FetchError, Known
+from cpq.web.reading import decoded, read_page
+from cpq.web.rules import robots
+from cpq.web.rules.addresses import Address, read_address, read_allowed
+from cpq.web.rules.chunking import CHUNKS_MAX, passages_of
+from cpq.web.storing import StoredPage
+
+log = logging.getLogger("cpq.web")
+
+ROBOTS_HOURS = 24
+ORIGINS_MAX = 10_000
+SLICE_SECONDS = 0.1
+CRAWL_DEPTH_MAX = 10
+
+Outcome = Literal["indexed", "updated", "unchanged", "fresh", "failed"]
+
+
+@dataclass(frozen=True)
+class Got:
+    """What became of one address. `page` is what is kept now; a failed one may still have an older state."""
+
+    url: str
+    outcome: Outcome
+    page: StoredPage | None
+    reason: str | None = None
+    is_refused: bool = False
+
+    @property
+    def was_fetched(self) -> bool:
+        return self.outcome in ("indexed", "updated")
+
+
+class Web:
+    """One for the life of the process: what sites allow, when each may be asked again, and the way out."""
+
+    def __init__(self, app: App) -> None:
+        settings = app.settings
+        self._effects = app.effects
+        self._pause = settings.web_pause_seconds
+        self._lock = threading.Lock()
+        self._next_turn: dict[str, float] = {}
+        self._robots: dict[str, tuple[float, robots.Robots]] = {}
+        self.fresh_for = timedelta(hours=settings.web_fresh_hours)
+        self.fetcher = Fetcher(
+            app.effects,
+            allowed_hosts=read_allowed(settings.web_allowed_hosts),
+            bytes_max=settings.web_page_bytes_max,
+        )
+
+    def fetch(self, address: Address, known: Known, call: Call) -> Fetched:
+        """A page, if its site lets us have it, when it is our turn."""
+
+        def before_each(step: Address) -> None:
+            rules = self._rules_of(step, call)
+            if not rules.allows(step.target):
+                raise FetchError("its site's robots.txt does not allow it", is_refused=True)
+            self._wait_for_turn(step, rules.delay_seconds, call)
+
+        return self.fetcher.fetch(address, known=known, may_go_on=lambda: _is_wanted(call), before_each=before_each)
+
+    def _rules_of(self, address: Address, call: Call) -> robots.Robots:
+        """What robots.txt says. As RFC 9309 asks, a missing one allows all, one that cannot be had allows nothing."""
+        with self._lock:
+            until, rules = self._robots.get(address.origin, (0.0, robots.NOTHING))
+        if self._effects.monotonic() < until:
+            return rules
+        place = Address(address.scheme, address.host, address.port, "/robots.txt")
+        try:
+            got = self.fetcher.fetch(
+                place,
+                may_go_on=lambda: _is_wanted(call),
+                before_each=lambda step: self._wait_for_turn(step, 0.0, call),
+                bytes_max=robots.ROBOTS_BYTES_MAX,
+            )
+            rules = robots.read_robots(decoded(got.body, got.content_type, is_html=False))
+        except FetchError as error:
+            if error.is_refused:
+                raise
+            is_missing = error.status is not None and 400 <= error.status < 500
+            if not is_missing:
+                raise FetchError(f"its robots.txt cannot be had: {error.reason}") from None
+            rules = robots.EVERYTHING
+        with self._lock:
+            if len(self._robots) >= ORIGINS_MAX:
+                self._robots.clear()
+            self._robots[address.origin] = (self._effects.monotonic() + ROBOTS_HOURS * 3600, rules)
+        return rules
+
+    def _wait_for_turn(self, address: Address, delay_seconds: float, call: Call) -> None:
+        """Take the next free turn of a site and wait for it, unless nobody waits for us any more."""
+        pause = max(self._pause, delay_seconds)
+        with self._lock:
+            now = self._effects.monotonic()
+            turn = max(now, self._next_turn.get(address.origin, now))
+            if len(self._next_turn) >= ORIGINS_MAX:
+                self._next_turn.clear()
+            self._next_turn[address.origin] = turn + pause
+        while (left := turn - self._effects.monotonic()) > 0:
+            call.check()
+            self._effects.sleep(min(SLICE_SECONDS, left))
+
+
+def web_of(app: App) -> Web:
+    """The one of this process; made when it is first needed."""
+    found: Web = app.kept.get(Web) or app.kept.setdefault(Web, Web(app))
+    return found
+
+
+def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = True) -> Got:
+    """Have a page indexed, fetching it only where needed. Never fails for what the other side does.
+
+    With `is_fresh_enough` a page that was checked lately is taken as it is; otherwise the site is asked whether it
+    has changed.
+    """
+    web = web_of(app)
+    known = _look(app, call, address.url)
+    if known is not None and is_fresh_enough and app.effects.now() < known.checked_at + web.fresh_for:
+        return Got(address.url, "fresh", known)
+    try:
+        # What we know is about the page itself; an address that redirects is asked without it.
+        fetched = web.fetch(address, known.known if known and known.url == address.url else Known(), call)
+        call.check()
+        return _keep(app, call, address, fetched)
+    except FetchError as error:
+        call.check()  # A page that was given up because the caller left has not failed.
+        log.info("page failed", extra={"url": address.url, "reason": error.reason})
+        kept = known and _note_failure(app, call, known, error.reason)
+        return Got(address.url, "failed", kept, error.reason, error.is_refused)
+
+
+def crawl(
+    app: App,
+    call: Call,
+    addresses: Sequence[Address],
+    *,
+    depth: int,
+    pages_max: int,
+    on_start: Callable[[str, int], None] = lambda _url, _number: None,
+) -> Iterator[Got]:
+    """Get pages and what they link to on the same sites, nearest first, and ask of each whether it has changed."""
+    sites = {address.host for address in addresses}
+    waiting = deque((address, 0) for address in dict.fromkeys(addresses))
+    met = {address.url for address in addresses}
+    done: set[str] = set()
+    while waiting and len(done) < pages_max:
+        address, level = waiting.popleft()
+        call.check()
+        on_start(address.url, len(done) + 1)
+        got = get_page(app, call, address, is_fresh_enough=False)
+        done.add(address.url)
+        if got.page is not None:
+            met.add(got.page.url)
+            if level < depth:
+                for link in got.page.links:
+                    target = read_address(link.url)
+                    if target.host in sites and link.url not in met:
+                        met.add(link.url)
+                        waiting.append((target, level + 1))
+        yield got
+
+
+def embed(
+    app: App, call: Call, *, limit: int | None = None, progress: Callable[[int, int], None] = lambda _d, _t: None
+) -> int:
+    """Reckon the vectors that passages still lack, as far as `limit`."""
+    corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, storing.SOURCE)})["corpus"]
+    return search_storing.embed(app, call, corpus, limit=limit, progress=progress)
+
+
+def require_page(got: Got, field: str) -> StoredPage:
+    """The page, or the failure for the caller when there is none at all."""
+    if got.page is not None:
+        return got.page
+    code = Code.VALIDATION_ERROR if got.is_refused else Code.UNAVAILABLE
+    hint = "Ask for another page." if got.is_refused else "Check the address, try again later, or ask for another page."
+    if got.is_refused and "private" in str(got.reason):
+        hint += " The operator can allow a private host with CPQ_WEB_ALLOWED_HOSTS."
+    raise CpqError(code, f"The page was not read: {got.reason}.", field=field, hint=hint)
+
+
+def _keep(app: App, call: Call, asked: Address, fetched: Fetched) -> Got:
+    before = _look(app, call, fetched.address.url)
+    content_hash = hashlib.sha256(fetched.body).hexdigest()
+    if before is not None and (fetched.is_unchanged or before.content_hash == content_hash):
+        page = app.upkeep(call, lambda tx: _confirm(tx, asked.url, before, fetched.known))
+        return Got(asked.url, "unchanged", page)
+    if fetched.is_unchanged:
+        raise FetchError("it says that it has not changed, but it was never read")
+    read, kind = read_page(fetched)
+    if read.warning:
+        log.warning("page read in part", extra={"url": fetched.address.url, "reason": read.warning})
+    passages = passages_of(read)
+    if len(passages) == CHUNKS_MAX:
+        log.warning("page cut", extra={"url": fetched.address.url, "passages": CHUNKS_MAX})
+
+    def work(tx: Tx) -> StoredPage:
+        kept = storing.keep(
+            tx, fetched.address, read, passages, kind=kind, known=fetched.known, content_hash=content_hash
+        )
+        storing.lead(tx, asked.url, kept)
+        return kept
+
+    return Got(asked.url, "updated" if before else "indexed", app.upkeep(call, work))
+
+
+def _confirm(tx: Tx, asked_url: str, page: StoredPage, known: Known) -> StoredPage:
+    storing.lead(tx, asked_url, page)
+    return storing.confirm(tx, page, known)
+
+
+def _note_failure(app: App, call: Call, page: StoredPage, reason: str) -> StoredPage:
+    return app.upkeep(call, lambda tx: storing.note_failure(tx, page, reason))
+
+
+def _look(app: App, call: Call, url: str) -> StoredPage | None:
+    found: StoredPage | None = app.look(call, lambda tx: {"page": storing.find_page(tx, url)})["page"]
+    return found
+
+
+def _is_wanted(call: Call) -> bool:
+    return not call.is_cancelled

@@ -1,0 +1,177 @@
+"""PURE. Web addresses: one spelling for each, which of them may be fetched, and which machines are never asked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import quote, urljoin, urlsplit
+
+from cpq.errors import CpqError, bad_field
+
+URL_LENGTH_MAX = 2000
+HOST_LENGTH_MAX = 253
+PORTS = {"http": 80, "https": 443}
+
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_PATH_SAFE = "/:@!$&'*+,;=~-._"
+_QUERY_SAFE = "/?:@!$'*+,;=&~-._"
+_NAT64 = IPv6Network("64:ff9b::/96")
+_COMPATIBLE = IPv6Network("::/96")
+_TRACKING = re.compile(r"utm_[a-z]+|gclid|fbclid|mc_[ce]id")
+_STRAY = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_BREAKS = re.compile(r"[\t\r\n]")
+_NEVER = re.compile(r"[\x00-\x20\x7f\\]")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A web address in its one spelling: lower-case ASCII host, no default port, no user, no fragment."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    """Path and query, as they stand in the request."""
+
+    @property
+    def url(self) -> str:
+        return self.origin + self.target
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        """The host as the Host header and the address bar write it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+
+def read_address(text: str, field: str = "/url") -> Address:
+    """The address that a text names; VALIDATION_ERROR names the field and what is allowed."""
+    stripped = text.strip()
+    if len(stripped) > URL_LENGTH_MAX:
+        raise bad_field(field, f"The address is longer than {URL_LENGTH_MAX} characters.", maximum=URL_LENGTH_MAX)
+    if _NEVER.search(stripped):
+        raise _unreadable(field)
+    try:
+        parts = urlsplit(stripped)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _unreadable(field) from None
+    scheme = parts.scheme.lower()
+    if scheme not in PORTS:
+        raise bad_field(field, "Only http and https addresses are fetched.", allowed=[f"{name}://…" for name in PORTS])
+    if "@" in parts.netloc:
+        raise bad_field(field, "The address holds a user name; pages behind a login are not fetched.")
+    if port == 0:
+        raise _unreadable(field)
+    query = _query(parts.query)
+    target = _written(parts.path or "/", _PATH_SAFE) + (f"?{query}" if query else "")
+    return Address(scheme, _host(host, field), port or PORTS[scheme], target)
+
+
+def joined(base: Address, reference: str) -> Address | None:
+    """Where a link on a page leads to; None when that is nowhere we would go."""
+    try:
+        return read_address(urljoin(base.url, _BREAKS.sub("", reference).strip().replace(" ", "%20")))
+    except (CpqError, ValueError):
+        return None
+
+
+def is_public(address: str) -> bool:
+    """True when a resolved address is a machine of the public internet, however the address is dressed up."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return all(_is_global(each) for each in (found, *_inner(found)))
+
+
+def read_allowed(text: str) -> frozenset[str]:
+    """The hosts of a comma list, each with or without `:port`, in the spelling of `Address`."""
+    found = set()
+    for part in filter(None, map(str.strip, text.split(","))):
+        address = read_address(f"http://{part}/", "CPQ_WEB_ALLOWED_HOSTS")
+        found.add(f"{address.host}:{address.port}" if re.search(r":\d+$", part) else address.host)
+    return frozenset(found)
+
+
+def is_allowed(address: Address, allowed: frozenset[str]) -> bool:
+    """True when the operator named this host, so that it may be private and on any port."""
+    return address.host in allowed or f"{address.host}:{address.port}" in allowed
+
+
+def is_port_usual(address: Address) -> bool:
+    """Web servers are on 80, 443 or a high port; below 1024 other services listen, which a request could misuse."""
+    return address.port in PORTS.values() or address.port >= 1024
+
+
+def _inner(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address stands for: mapped, compatible, 6to4, Teredo, NAT64."""
+    if isinstance(address, IPv4Address):
+        return []
+    inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _COMPATIBLE or address in _NAT64:
+        inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return [each for each in inner if each is not None]
+
+
+def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address) and (address.ipv4_mapped or address in _NAT64):
+        return True  # What is inside decides.
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def _host(host: str, field: str) -> str:
+    if ":" in host:
+        try:
+            address = IPv6Address(host)
+        except ValueError:
+            raise _unreadable(field) from None
+        if address.scope_id is None:
+            return str(address)
+        raise _unreadable(field)  # It names an interface of this machine.
+    try:
+        name = host.encode("idna").decode() if not host.isascii() else host
+    except UnicodeError:
+        raise _unreadable(field) from None
+    name = name.lower().removesuffix(".")
+    if not name or len(name) > HOST_LENGTH_MAX or not all(map(_LABEL.fullmatch, name.split("."))):
+        raise _unreadable(field)
+    return name
+
+
+def _written(text: str, safe: str) -> str:
+    """Percent-encoded where it was not before; dots are resolved as a browser does, also written `%2e`."""
+    encoded = quote(_STRAY.sub("%25", text), safe=safe + "%")
+    encoded = encoded.replace("%2e", ".").replace("%2E", ".")
+    if "/." not in encoded:
+        return encoded
+    kept: list[str] = []
+    parts = encoded.split("/")
+    for part in parts[1:]:
+        if part == "..":
+            kept = kept[:-1]
+        elif part != ".":
+            kept.append(part)
+    end = "/" if parts[-1] in (".", "..") and kept else ""
+    return "/" + "/".join(kept) + end
+
+
+def _query(text: str) -> str:
+    """Without what only counts visitors; otherwise one page would be kept under many addresses."""
+    kept = [part for part in text.split("&") if not _TRACKING.fullmatch(part.partition("=")[0].lower())]
+    return quote(_STRAY.sub("%25", "&".join(kept)), safe=_QUERY_SAFE + "%")
+
+
+def _unreadable(field: str) -> CpqError:
+    return bad_field(
+        field, "This is not a web address that can be read.", hint="Write it out, such as https://example.com/page."
+    )

@@ -1,0 +1,450 @@
+"""PURE. An HTML page as Markdown blocks: tables, listings, formulas, definitions, warnings, pictures and links kept."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
+
+from cpq.web.rules.addresses import Address, joined
+from cpq.web.rules.maths import latex
+from cpq.web.rules.pages import (
+    ALT_LENGTH_MAX,
+    BLOCKS_MAX,
+    CAPTION_LENGTH_MAX,
+    IMAGES_MAX,
+    LINKS_MAX,
+    TITLE_LENGTH_MAX,
+    Block,
+    BlockKind,
+    Image,
+    Link,
+    Page,
+    line,
+    names,
+    seen,
+    tidy,
+)
+from cpq.web.rules.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
+from cpq.web.rules.taming import is_tame, stripped, title_of, visible
+
+DEPTH_MAX = 150
+"""Of the walk; what lies deeper is taken as plain text."""
+
+LINK_TEXT_MAX = 200
+MAIN_CHARACTERS_MIN = 200
+NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept."
+
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?|brush:)[-\s]?([A-Za-z0-9+#.]{1,20})(?=[\s;]|$)")
+_NO_LANGUAGE = frozenset({"default", "none", "text", "plain", "notranslate", "highlight"})
+_ADMONITION = re.compile(
+    r"(?:^|[\s-])(note|info|tip|hint|seealso|important|warning|caution|danger|attention|error)(?=[\s-]|$)"
+)
+_ADMONITION_BOX = re.compile(r"(?:^|[\s-])(?:admonition|alert|callout|markdown-alert|notice|message)(?=[\s-]|$)")
+_SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
+_BACKTICKS = re.compile(r"`{3,}")
+_PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
+_SPAN = re.compile(r"[0-9]{1,4}")
+
+_ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
+"""What documentation puts behind a heading, to link to it."""
+
+_BREAK = "\x00"
+"""Stands for `<br>` while a paragraph is gathered; no page can hold it, its own are gone by then."""
+
+
+def convert(html: str, base: Address) -> Page:
+    """Read a page. Never fails: one that is built to hurt the parser comes back as its bare text, with a warning."""
+    title = line(entities.unescape(title_of(html)), TITLE_LENGTH_MAX)
+    shown = visible(html)
+    if not is_tame(shown):
+        text = entities.unescape(stripped(shown))
+        paragraphs = (" ".join(part.split()) for part in seen(text).split("\n\n"))
+        blocks = tuple(Block("text", part) for part in paragraphs if part)
+        return Page(title, blocks[:BLOCKS_MAX], warning=NOT_TAME)
+    tree = LexborHTMLParser(shown)
+    root = tree.body or tree.root
+    if root is None:
+        return Page(title, ())
+    walker = _Walker(_base_of(tree, base))
+    walker.read(root)
+    if not title:
+        title = next((block.text for block in walker.blocks if block.kind == "heading"), "")[:TITLE_LENGTH_MAX]
+    return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()))
+
+
+def _base_of(tree: Any, base: Address) -> Address:
+    found = tree.css_first("base[href]")
+    return (found and joined(base, found.attributes.get("href") or "")) or base
+
+
+class _Walker:
+    """Walks the tree once and writes blocks. Inline text gathers in `_said` until a block ends."""
+
+    def __init__(self, base: Address) -> None:
+        self.blocks: list[Block] = []
+        self.images: list[Image] = []
+        self.links: dict[str, Link] = {}
+        self._base = base
+        self._said: list[str] = []
+        self._depth = 0
+        self._caption = ""
+        self._joined: dict[str, str | None] = {}
+
+    def read(self, root: Any) -> None:
+        """The main part where the page names one, else all of it; menus give links only, either way."""
+        mains = root.css("main") or root.css("[role=main]") or root.css("article")
+        main = mains[0] if len(mains) == 1 and _is_most_of(mains[0], root) else root
+        self._children(main)
+        self._end_paragraph()
+        if main is not root:
+            self._note_links(root)
+
+    def _children(self, node: Any) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            self._said.append(seen(node.text(deep=True, separator=" ")))
+        else:
+            for child in node.iter(include_text=True):
+                tag = child.tag
+                if tag == "-text":
+                    self._said.append(child.text_content or "")
+                elif tag in _INLINE:
+                    self._children(child)
+                else:
+                    handle = _HANDLERS.get(tag)
+                    if handle is not None:
+                        handle(self, child)
+                    else:
+                        self._children(child)
+        self._depth -= 1
+
+    def _paragraph(self, node: Any) -> None:
+        self._end_paragraph()
+        self._children(node)
+        self._end_paragraph()
+
+    def _box(self, node: Any) -> None:
+        """A division, which may be an admonition, a menu, or something that is not shown."""
+        attributes = node.attributes
+        if attributes:
+            classes = attributes.get("class") or ""
+            if attributes.get("role") in _MENU_ROLES or attributes.get("aria-hidden") == "true":
+                self._note_links(node)
+                return
+            if "hidden" in attributes or "display:none" in (attributes.get("style") or "").replace(" ", ""):
+                return
+            if classes and (kind := _admonition(node.tag, classes.lower())):
+                self._admonition(node, kind)
+                return
+        self._paragraph(node)
+
+    def _menu(self, node: Any) -> None:
+        """A menu, or an aside: its links are kept, its text is not about the page. An aside may be an admonition."""
+        kind = _admonition("div", (node.attributes.get("class") or "").lower()) if node.tag == "aside" else None
+        if kind:
+            self._admonition(node, kind)
+        else:
+            self._note_links(node)
+
+    def _header(self, node: Any) -> None:
+        """The header of a page is a menu; that of a section is its heading."""
+        if node.css_first("h1, h2"):
+            self._paragraph(node)
+        else:
+            self._note_links(node)
+
+    def _heading(self, node: Any) -> None:
+        self._end_paragraph()
+        parts = [part for part in self._inside(node) if part]
+        text = line(" ".join(parts), TITLE_LENGTH_MAX)
+        if text:
+            self._add("heading", text, int(node.tag[1]))
+
+    def _break(self, node: Any) -> None:
+        self._said.append(_BREAK)
+
+    def _rule(self, node: Any) -> None:
+        self._end_paragraph()
+
+    def _skip(self, node: Any) -> None:
+        """Nothing of it is shown."""
+
+    def _link(self, node: Any) -> None:
+        before = len(self._said)
+        self._children(node)
+        href = node.attributes.get("href")
+        if href and href[0] == "#" and "".join(self._said[before:]).strip() in _ANCHOR_MARKS:
+            del self._said[before:]
+        elif href:
+            self._note_link(href, "".join(self._said[before:]), is_navigation=False)
+
+    def _code(self, node: Any) -> None:
+        text = " ".join(node.text(deep=True).split())
+        mark = "``" if "`" in text else "`"
+        if text:
+            self._said.append(f"{mark}{text}{mark}")
+
+    def _listing(self, node: Any) -> None:
+        self._end_paragraph()
+        text = seen(node.text(deep=True)).strip("\n").rstrip()
+        if text:
+            longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+            fence = "`" * (longest + 1)
+            self._add("code", f"{fence}{_language(node)}\n{text}\n{fence}")
+
+    def _math(self, node: Any) -> None:
+        written = seen(latex(node))
+        if written.startswith("$$"):
+            self._end_paragraph()
+            self._add("text", written)
+        else:
+            self._said.append(written)
+
+    def _list(self, node: Any) -> None:
+        self._end_paragraph()
+        start = _SPAN.match(node.attributes.get("start") or "")
+        number = int(start[0]) if start else 1
+        written: list[str] = []
+        for child in node.iter(include_text=True):
+            parts = self._items(child)
+            if child.tag in ("ul", "ol"):
+                written += ["  " + text for part in parts for text in part.split("\n")]
+                continue
+            if not parts:
+                continue
+            mark = f"{number}. " if node.tag == "ol" else "- "
+            number += 1
+            indent = " " * len(mark)
+            lines = "\n".join(parts).split("\n")
+            written.append(mark + lines[0])
+            written += [indent + text for text in lines[1:]]
+        if written:
+            self._add("text", "\n".join(written))
+
+    def _items(self, child: Any) -> list[str]:
+        """A child of a list or of definitions, which may be bare text or a list without an item around it."""
+        if child.tag == "-text":
+            return [text] if (text := tidy(child.text_content or "")) else []
+        return self._collected(lambda: self._list(child)) if child.tag in ("ul", "ol") else self._inside(child)
+
+    def _definitions(self, node: Any) -> None:
+        self._end_paragraph()
+        terms: list[str] = []
+        for child in _definition_parts(node):
+            parts = self._items(child)
+            if child.tag == "dt":
+                terms.append(" ".join(" ".join(parts).split()))
+            elif parts:
+                said = "\n".join(parts)
+                self._add("text", f"**{', '.join(terms)}**: {said}" if terms else said)
+                terms = []
+        if terms:
+            self._add("text", f"**{', '.join(terms)}**")
+
+    def _admonition(self, node: Any, kind: str) -> None:
+        self._end_paragraph()
+        said = "\n".join(self._inside(node))
+        title, _, rest = said.partition("\n")
+        if title.lower().rstrip(":!. ") == kind:
+            said = rest
+        mark = "⚠️" if kind in _SEVERE else "ℹ️"
+        if said:
+            self._add("text", f"{mark} {kind.upper()}: {said}")
+
+    def _table(self, node: Any) -> None:
+        self._end_paragraph()
+        caption = node.css_first("caption")
+        listing = node.css_first("td.code pre, td.blob-code pre")
+        if listing is not None:
+            self._listing(listing)
+            return
+        is_nest = any(found.mem_id != node.mem_id for found in node.css("table"))
+        if is_nest or node.attributes.get("role") == "presentation":
+            self._children(node)
+            self._end_paragraph()
+            return
+        rows = [[self._cell(cell) for cell in cells] for cells in _rows_of(node)]
+        if rows and max(map(len, rows)) <= 1:  # One column is a layout, not a table.
+            for row in rows:
+                for cell in row:
+                    if cell.text:
+                        self._add("text", cell.text.replace(r"\|", "|"))
+            return
+        if caption is not None and (text := " ".join(self._inside(caption))):
+            self._add("text", text)
+        if written := pipe_table(rows):
+            self._add("table", written)
+
+    def _cell(self, node: Any) -> Cell:
+        attributes = node.attributes
+        text = " ".join(self._inside(node)).replace("\n", " ").replace("|", r"\|")
+        return Cell(text, _span(attributes.get("colspan")), _span(attributes.get("rowspan")), node.tag == "th")
+
+    def _figure(self, node: Any) -> None:
+        self._end_paragraph()
+        found = node.css_first("figcaption")
+        outer, self._caption = self._caption, _caption(found) if found else ""
+        self._children(node)
+        self._end_paragraph()
+        self._caption = outer
+
+    def _image(self, node: Any) -> None:
+        attributes = node.attributes
+        source = attributes.get("src") or attributes.get("data-src") or ""
+        url = self._resolved(source) if source and not source.startswith("data:") else None
+        if url and len(self.images) < IMAGES_MAX:
+            alt = line(attributes.get("alt") or "", ALT_LENGTH_MAX)
+            self.images.append(Image(url, alt, self._caption, len(self.blocks)))
+
+    def _inside(self, node: Any) -> list[str]:
+        """The blocks within a node as texts, kept out of the page's own for now."""
+        only = node.first_child
+        if only is None:
+            return []
+        if only.next is None and only.tag == "-text":  # Nearly every cell and item: worth a way of its own.
+            text = tidy(only.text_content or "")
+            return [text] if text else []
+        return self._collected(lambda: self._paragraph(node))
+
+    def _collected(self, work: Callable[[], object]) -> list[str]:
+        blocks, said = self.blocks, self._said
+        place = len(blocks)
+        images = len(self.images)
+        self.blocks, self._said = [], []
+        work()
+        collected = [block.text for block in self.blocks]
+        self.blocks, self._said = blocks, said
+        for number in range(images, len(self.images)):
+            found = self.images[number]
+            self.images[number] = Image(found.url, found.alt, found.caption, place)
+        return collected
+
+    def _end_paragraph(self) -> None:
+        if not self._said:
+            return
+        said = "".join(self._said)
+        self._said.clear()
+        text = "\n".join(filter(None, map(tidy, said.split(_BREAK)))) if _BREAK in said else tidy(said)
+        if text:
+            self._add("text", text)
+
+    def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
+        if len(self.blocks) < BLOCKS_MAX:
+            self.blocks.append(Block(kind, text, level))
+
+    def _note_links(self, node: Any) -> None:
+        for found in node.css("a[href]"):
+            self._note_link(found.attributes.get("href") or "", found.text(deep=True), is_navigation=True)
+
+    def _note_link(self, href: str, text: str, *, is_navigation: bool) -> None:
+        if len(self.links) >= LINKS_MAX or href.startswith(("#", "javascript:", "mailto:", "tel:", "data:")):
+            return
+        url = self._resolved(href)
+        if url is None:
+            return
+        said = line(text, LINK_TEXT_MAX)
+        known = self.links.get(url)
+        is_better = known is not None and (is_navigation, -len(said)) < (known.is_navigation, -len(known.text))
+        if known is None or is_better:
+            self.links[url] = Link(url, said, is_navigation)
+
+    def _resolved(self, reference: str) -> str | None:
+        if reference not in self._joined:
+            if _PLAIN_PATH.fullmatch(reference):  # Most links of most sites; the long way costs twenty times as much.
+                self._joined[reference] = self._base.origin + reference
+            else:
+                address = joined(self._base, reference)
+                self._joined[reference] = address.url if address else None
+        return self._joined[reference]
+
+
+def _is_most_of(main: Any, root: Any) -> bool:
+    """Some pages have a main part that a script fills later."""
+    size = len(main.text(deep=True))
+    return size >= MAIN_CHARACTERS_MIN or size * 4 >= len(root.text(deep=True))
+
+
+def _caption(node: Any) -> str:
+    return line(node.text(deep=True).rstrip("¶# \n"), CAPTION_LENGTH_MAX)
+
+
+def _definition_parts(node: Any) -> Iterator[Any]:
+    """Terms and definitions, also where each pair stands in a division of its own."""
+    for child in node.iter(include_text=True):
+        if child.tag == "div":
+            yield from child.iter(include_text=True)
+        else:
+            yield child
+
+
+def _rows_of(table: Any) -> Iterator[list[Any]]:
+    count = 0
+    for part in table.iter(include_text=False):
+        rows = [part] if part.tag == "tr" else part.iter(include_text=False) if part.tag in _ROW_GROUPS else ()
+        for row in rows:
+            if row.tag == "tr" and count < ROWS_MAX:
+                count += 1
+                cells = (cell for cell in row.iter(include_text=False) if cell.tag in ("td", "th"))
+                yield [cell for cell, _ in zip(cells, range(COLUMNS_MAX), strict=False)]
+
+
+def _span(value: str | None) -> int:
+    found = _SPAN.match(value) if value else None
+    return max(1, int(found[0])) if found else 1
+
+
+def _language(node: Any) -> str:
+    """From the class of the listing, of the code in it, or of the boxes around it."""
+    inner = node.css_first("code")
+    around = [node, node.parent, node.parent.parent if node.parent else None]
+    for each in ([inner] if inner is not None else []) + around:
+        if each is None or each.tag.startswith("-"):
+            continue
+        for word in _LANGUAGE.findall(each.attributes.get("class") or ""):
+            if word.lower() not in _NO_LANGUAGE:
+                return str(word).lower()
+    return ""
+
+
+def _admonition(tag: str, classes: str) -> str | None:
+    """Which kind of admonition a class names; a bare `note` counts when it is the only word or there is a box."""
+    found = _ADMONITION.search(classes)
+    if not found or (not _ADMONITION_BOX.search(classes) and classes.split() != [found[1]]):
+        return None
+    return found[1] if tag != "span" else None
+
+
+_INLINE = names("b strong em i span u s small big sub sup abbr cite q mark font time label bdi bdo ins del")
+_MENU_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar"})
+_ROW_GROUPS = frozenset({"thead", "tbody", "tfoot"})
+_PLAIN_BLOCKS = names(
+    "article main address fieldset details summary figcaption caption center li dd dt tr td th hgroup"
+)
+_UNSHOWN = names(
+    "script style noscript template iframe textarea select option button input head link meta object audio video canvas"
+    " map dialog -comment -doctype"
+)
+
+_HANDLERS: dict[str, Callable[[_Walker, Any], None]] = {
+    **dict.fromkeys(_PLAIN_BLOCKS, _Walker._paragraph),
+    **dict.fromkeys(("div", "section", "p", "blockquote", "form"), _Walker._box),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Walker._heading),
+    **dict.fromkeys(("nav", "footer", "aside", "menu"), _Walker._menu),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), _Walker._code),
+    **dict.fromkeys(("ul", "ol"), _Walker._list),
+    **dict.fromkeys(_UNSHOWN, _Walker._skip),
+    "header": _Walker._header,
+    "br": _Walker._break,
+    "hr": _Walker._rule,
+    "a": _Walker._link,
+    "pre": _Walker._listing,
+    "math": _Walker._math,
+    "dl": _Walker._definitions,
+    "table": _Walker._table,
+    "figure": _Walker._figure,
+    "img": _Walker._image,
+}
