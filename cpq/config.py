@@ -105,6 +105,9 @@ class Settings(BaseModel):
     templates_dir: Path | None = Field(None, title="CPQ_TEMPLATES_DIR", description="your own PDF templates")
     docs_dir: Path | None = Field(None, title="CPQ_DOCS_DIR", description="root of the docs toolset")
     chunks_dir: Path | None = Field(None, title="CPQ_CHUNKS_DIR", description="root of the context toolset")
+    search_score_min: float = Field(
+        0.0, ge=0, le=1, title="CPQ_SEARCH_SCORE_MIN", description="docs and context leave out hits below this score"
+    )
     toolsets: Annotated[str, AfterValidator(_toolsets)] = Field(
         "quotes", title="CPQ_TOOLSETS", description=f"comma list of: {', '.join(TOOLSETS)}; or `all`"
     )

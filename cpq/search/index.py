@@ -69,9 +69,13 @@ class Where:
     documents: Collection[str] | None = None
     is_asked: bool = True
     """False when nobody asked for these conditions, and hits that have nothing of the query are of no use."""
+    is_lenient: bool = False
+    """True when the best are wanted however little they have of the query."""
 
     @property
     def is_open(self) -> bool:
+        if self.is_lenient:
+            return False
         return not self.is_asked or not (self.numbers or self.all_tags or self.any_tags or self.documents is not None)
 
 

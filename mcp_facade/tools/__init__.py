@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, deals, equipment, quotes
+from mcp_facade.tools import approvals, context, deals, docs, equipment, quotes
 
-ALL_TOOLS: tuple[Tool, ...] = (*quotes.TOOLS, *deals.TOOLS, *approvals.TOOLS, *equipment.TOOLS)
+ALL_TOOLS: tuple[Tool, ...] = (
+    *quotes.TOOLS,
+    *deals.TOOLS,
+    *approvals.TOOLS,
+    *equipment.TOOLS,
+    *docs.TOOLS,
+    *context.TOOLS,
+)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:
