@@ -30,6 +30,7 @@ class Permission(StrEnum):
     WITHDRAW = "withdraw"
     DECIDE = "decide"
     SEE_MARGIN = "see_margin"
+    SEE_CUSTOMERS = "see_customers"
     ADMINISTER = "administer"
 
 
@@ -44,7 +45,15 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_SELL = frozenset({Permission.READ, Permission.QUOTE, Permission.REQUEST_APPROVAL, Permission.WITHDRAW})
+_SELL = frozenset(
+    {
+        Permission.READ,
+        Permission.QUOTE,
+        Permission.REQUEST_APPROVAL,
+        Permission.WITHDRAW,
+        Permission.SEE_CUSTOMERS,
+    }
+)
 _DECIDE = frozenset({Permission.READ, Permission.DECIDE, Permission.SEE_MARGIN})
 
 PERMISSIONS: dict[Role, frozenset[Permission]] = {
@@ -55,7 +64,7 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.VP_SALES: _SELL | _DECIDE,
     Role.FINANCE: _DECIDE,
     Role.LEGAL: frozenset({Permission.READ, Permission.DECIDE}),
-    Role.ADMIN: frozenset({Permission.READ, Permission.WITHDRAW, Permission.SEE_MARGIN, Permission.ADMINISTER}),
+    Role.ADMIN: frozenset(Permission) - {Permission.QUOTE, Permission.REQUEST_APPROVAL, Permission.DECIDE},
 }
 """The one table of rights; `cpq token roles` prints it."""
 

@@ -501,6 +501,40 @@ catalog_word = _table(
 The word index itself, `catalog_index`, differs between the databases; its migration and `catalog/finding.py` own it.
 """
 
+PAST_OUTCOMES = ("won", "lost", "open", "unknown")
+
+past_quote = _table(
+    "past_quote",
+    _text("id"),
+    _text("customer"),
+    _text("project"),
+    Column("quoted_on", Day, nullable=False),
+    _text("currency"),
+    _text("outcome"),
+    _text("salesperson", nullable=True),
+    _text("notes", nullable=True),
+    _text("content_hash"),
+    Column("imported_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    _one_of("outcome", *PAST_OUTCOMES),
+)
+"""A quote from before this system, or from another one: what was said and asked then, never a price of today."""
+
+past_line = _table(
+    "past_line",
+    _text("quote_id"),
+    _whole("number"),
+    _text("category"),
+    _text("description"),
+    _text("model", nullable=True),
+    _text("product_id", nullable=True),
+    _whole("quantity"),
+    Column("unit_price", Amount, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "number"),
+    _belongs_to("past_quote", "quote_id", cascade=True),
+    sa.CheckConstraint("quantity > 0", name="quantity_positive"),
+)
+
 search_corpus = _table(
     "search_corpus",
     _text("corpus"),

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 import cpq
-from cpq import catalog, migrating
+from cpq import catalog, migrating, past_quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.catalog.preparing import SourceRow
@@ -74,11 +74,23 @@ def fill_with_sample(settings: Settings) -> None:
     app = open_app(settings)
     for file, section in SAMPLE_FILES:
         import_file(app, SAMPLE / file, section)
+    import_history(app, SAMPLE / "past_quotes.csv")
     app.close()
 
 
 def import_file(app: App, path: Path, section: str) -> catalog.ImportReport:
     return import_rows(app, lambda: catalog.read_rows(path, section))
+
+
+def import_history(app: App, path: Path) -> catalog.ImportReport:
+    reports: list[catalog.ImportReport] = []
+
+    def work(tx: Tx) -> dict[str, Any]:
+        reports.append(past_quotes.import_history(tx, catalog.read_rows(path, "quotes")))
+        return {}
+
+    write(app, work)
+    return reports[-1]
 
 
 def import_dicts(app: App, section: str, *values: Mapping[str, Any]) -> catalog.ImportReport:

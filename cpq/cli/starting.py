@@ -21,12 +21,13 @@ SAMPLE_FILES = (
     ("price_books", "price_books.yaml", "price_books"),
     ("accounts", "accounts.yaml", "accounts"),
     ("prices", "prices.csv", "prices"),
+    ("history", "past_quotes.csv", "quotes"),
 )
 """What is imported, from which file, in this order: prices name products, books and accounts."""
 
 
 @click.command()
-@click.option("--sample", is_flag=True, help="Also load the demo catalogue, prices and accounts.")
+@click.option("--sample", is_flag=True, help="Also load the demo catalogue, prices, accounts and past quotes.")
 @pass_options
 def init(options: Options, sample: bool) -> None:
     """Create the database, or bring it to the newest schema. Safe to repeat.

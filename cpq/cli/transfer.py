@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 
 import click
 
-from cpq import catalog, quotes
+from cpq import catalog, past_quotes, quotes
 from cpq.app import Answer, App
 from cpq.catalog import exporting
 from cpq.cli import engine
@@ -83,10 +83,11 @@ def import_accounts(options: Options, file: Path) -> None:
 
 @import_.command("quotes")
 @_file_argument
+@click.option("--history", is_flag=True, help="Past quotes to learn from, as they were written; nothing is priced.")
 @json_option
 @pass_options
-def import_quotes(options: Options, file: Path) -> None:
-    """Load quotes as drafts, priced and checked like any other, of up to 10,000 lines each.
+def import_quotes(options: Options, file: Path, history: bool) -> None:
+    """Load quotes as drafts, priced and checked like any other, or past ones as history.
 
     A CSV has a row for each line, and the rows of a quote stand together: id (your own; it becomes the quote's),
     account_id, currency, term_months, start_date, end_date, deal_id, payment_terms, quote_notes; product_id,
@@ -94,11 +95,16 @@ def import_quotes(options: Options, file: Path) -> None:
     row only. In the other formats a quote may hold its lines in line_items. A draft that differs from the file is
     changed.
 
+    With --history the columns are id (the quote's number), customer, project, quoted_on, currency, outcome (won, lost,
+    open, unknown), salesperson, quote_notes; category, description, quantity, unit_price, model, product_id. They are
+    kept word for word for search_line_items and search_past_quotes, and are never taken for prices of today.
+
     \b
     Example:
       cpq import quotes quotes.csv
+      cpq import quotes --history archive.csv
     """
-    _import(options, "quotes", file, section="quotes")
+    _import(options, "history" if history else "quotes", file, section="quotes")
 
 
 @click.group()
@@ -144,8 +150,7 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
     with Meter(f"Importing {file.name}", app.effects) as meter:
 
         def work(tx: Tx) -> Answer:
-            take = quotes.import_quotes if kind == "quotes" else catalog.import_rows
-            report = take(tx, catalog.read_rows(file, section, meter))
+            report = _TAKERS.get(kind, catalog.import_rows)(tx, catalog.read_rows(file, section, meter))
             return {
                 "created": dict(report.created),
                 "updated": dict(report.updated),
@@ -155,6 +160,9 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
             }
 
         return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+
+
+_TAKERS = {"quotes": quotes.import_quotes, "history": past_quotes.import_history}
 
 
 def show_report(*reports: Answer) -> None:

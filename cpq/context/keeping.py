@@ -48,7 +48,7 @@ class ContextKeeper:
         self._quiet_at: float | None = None
 
     def load(self) -> None:
-        """The first time: read all files, skip malformed ones with a warning. CpqError when there is nothing to read."""
+        """The first time: read all files, skip malformed ones with a warning. CpqError when the folder is missing."""
         if self._is_loaded:
             return
         with self._lock:

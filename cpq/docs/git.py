@@ -31,7 +31,7 @@ def facts(folder: Path) -> GitFacts | None:
 
 
 def _ask(folder: Path, *arguments: str) -> str | None:
-    """What git answers; None when it does not. It takes no locks, asks nobody, and runs nothing the repository names."""
+    """What git answers; None when it does not. It takes no locks and runs nothing that the repository names."""
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     # A repository that another program works in must not pass for the folder's own.

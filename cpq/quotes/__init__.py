@@ -23,6 +23,7 @@ from cpq.quotes.replaying import Proof, replay
 from cpq.quotes.simulating import Simulation, count_quotes
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
+from cpq.search import changes
 from cpq.text import canonical_json
 from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved, amount
 
@@ -137,6 +138,7 @@ def cancel(
     storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=reason)
     sent = _sent_version(tx, quote_id)
     if sent is None:
+        changes.touch(tx, changes.PAST_QUOTES, [quote_id] if found.status == "sent" else [])
         storing.move(tx, found, status="cancelled")
         return viewing.moved(telling.tell(tx, EventName.QUOTE_CANCELLED, quote_id), "Quote cancelled.")
     earlier = storing.load(tx, quote_id, version=sent).version
@@ -160,6 +162,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
         storing.move_version(tx, quote_id, earlier, status="superseded", reason=reason)
     storing.move_version(tx, quote_id, found.root.version, status=status)
     storing.move(tx, found, status=status)
+    changes.touch(tx, changes.PAST_QUOTES, [quote_id])
     return viewing.moved(telling.tell(tx, EventName.QUOTE_SENT, quote_id), "Quote sent.")
 
 

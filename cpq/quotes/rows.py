@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -21,6 +21,8 @@ LINES_MAX = 10_000
 MONTHS_MAX = 1200
 RAMP_MAX = 60
 YEARS = (1900, 2200)
+
+AnyQuote = TypeVar("AnyQuote", bound=Row)
 
 
 def _usual(day: date) -> date:
@@ -109,6 +111,7 @@ class SourceQuote:
     """None when the lines stand inside the quote's own row."""
     problems: list[Problem] = field(default_factory=list)
     given_on: dict[str, int] = field(default_factory=dict)
+    of_quote: frozenset[str] = OF_QUOTE
 
     def place(self, index: int, inside: str) -> tuple[int, str]:
         """Where a problem of a line is: the line of the file, and the field as the file has it."""
@@ -121,7 +124,7 @@ class SourceQuote:
         items = self.values["line_items"]
         asked = {}
         for name, value in source.values.items():
-            if name not in OF_QUOTE:
+            if name not in self.of_quote:
                 asked[name] = value
                 continue
             known = "notes" if name == QUOTE_NOTES else name
@@ -139,8 +142,11 @@ class SourceQuote:
             items.append(asked)
 
 
-def quotes_of(rows: Iterable[SourceRow]) -> Iterator[SourceQuote]:
-    """The quotes of a file, each whole. Rows of one line belong together while they name the same quote."""
+def quotes_of(rows: Iterable[SourceRow], of_quote: frozenset[str] = OF_QUOTE) -> Iterator[SourceQuote]:
+    """The quotes of a file, each whole. Rows of one line belong together while they name the same quote.
+
+    `of_quote` are the columns that speak of the whole quote.
+    """
     current: SourceQuote | None = None
     for row in rows:
         is_whole, id_ = "line_items" in row.values, row.values.get("id")
@@ -150,7 +156,7 @@ def quotes_of(rows: Iterable[SourceRow]) -> Iterator[SourceQuote]:
         if is_whole:
             yield SourceQuote(row.line, dict(row.values))
             continue
-        current = current or SourceQuote(row.line, {"line_items": []}, lines=[])
+        current = current or SourceQuote(row.line, {"line_items": []}, lines=[], of_quote=of_quote)
         current.add(row)
     if current is not None:
         yield current
@@ -158,15 +164,22 @@ def quotes_of(rows: Iterable[SourceRow]) -> Iterator[SourceQuote]:
 
 def validate(source: SourceQuote) -> tuple[QuoteRow | None, list[Problem]]:
     """The quote, or every reason why it is none."""
+    return validate_as(QuoteRow, source, KNOWN)
+
+
+def validate_as(
+    shape: type[AnyQuote], source: SourceQuote, known: Iterable[str]
+) -> tuple[AnyQuote | None, list[Problem]]:
+    """The quote as a row of that shape, or every reason why it is none."""
     items = source.values.get("line_items")
     count = len(source.lines or ()) or (len(items) if isinstance(items, list) else 0)
     if count > LINES_MAX:
         reason = f"a quote has at most {LINES_MAX:,} lines, not {count:,}"
         return None, [*source.problems, Problem(source.line, "line_items", reason)]
     try:
-        row = QuoteRow.model_validate(source.values)
+        row = shape.model_validate(source.values)
     except ValidationError as error:
-        return None, [*source.problems, *(_located(problem, source) for problem in faults(error, source.line, KNOWN))]
+        return None, [*source.problems, *(_located(problem, source) for problem in faults(error, source.line, known))]
     return (None, source.problems) if source.problems else (row, [])
 
 

@@ -62,6 +62,10 @@ class Corpus:
             query, vector, scale=self.scale, limit=limit, where=where, best_per_document=best_per_document
         )
 
+    def tags(self) -> set[str]:
+        """Every tag that some passage has."""
+        return self._index.tags()
+
     def matching(self, where: Where) -> list[str]:
         """The ids of all passages that pass, in order, without ranking them."""
         return self._index.matching(where)

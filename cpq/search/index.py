@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpq.search.ranking import NEAR_WORDS_MAX, nearest_words
-from cpq.search.scoring import CLASH_SHARE, Scale, confidence, weight
+from cpq.search.scoring import CLASH_SHARE, TITLE_SHARE, Scale, confidence, weight
 from cpq.search.vectors import DIMENSIONS, Vector
 from cpq.search.wording import Clash, Reading, Slot, read_query, terms
 
@@ -27,7 +27,9 @@ SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that no rounding of a last bit decides an order."""
 
 _BLOCK = 1024
-_TAG = "\0"
+_TAG, _TITLE = "\0", "\1"
+"""Stand before terms that are tags, or words of the title; no word begins with them."""
+
 
 Number = float | Decimal
 Rows = NDArray[np.int64]
@@ -181,14 +183,19 @@ class Segment:
         whole = sum(weights)
         covered = np.zeros(len(self.ids), np.float64)
         for slot, share in zip(slots, weights, strict=True):
-            if len(slot.fillings) == 1:
-                covered[self.postings.rows(slot.fillings[0][0])] += share * slot.fillings[0][1]
-                continue
-            best = np.zeros(len(self.ids), np.float64)
-            for term, worth in reversed(slot.fillings):
-                best[self.postings.rows(term)] = worth
-            covered += share * best
+            for mark, part in (("", 1 - TITLE_SHARE), (_TITLE, TITLE_SHARE)):
+                self._add(covered, [(mark + term, share * part * worth) for term, worth in slot.fillings])
         return covered / whole if whole else covered
+
+    def _add(self, covered: NDArray[np.float64], fillings: Sequence[tuple[str, float]]) -> None:
+        """To every passage the worth of the best filling that it holds; they come best first."""
+        if len(fillings) == 1:
+            covered[self.postings.rows(fillings[0][0])] += fillings[0][1]
+            return
+        best = np.zeros(len(covered), np.float64)
+        for term, worth in reversed(fillings):
+            best[self.postings.rows(term)] = worth
+        covered += best
 
     def clashing(self, clashes: Sequence[Clash]) -> Mask:
         """Which passages have the opposite of what is asked for, and nothing of that itself."""
@@ -319,6 +326,11 @@ class Index:
         chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
         return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
 
+    def tags(self) -> set[str]:
+        """Every tag that some passage has."""
+        found = {term for segment, _ in self._parts for term in segment.postings.terms() if term.startswith(_TAG)}
+        return {term.removeprefix(_TAG) for term in found if self.count(term)}
+
     def matching(self, where: Where) -> list[str]:
         """The ids of all passages that pass, in order."""
         found = ((part, np.flatnonzero(part.eligible(alive, where))) for part, alive in self._parts)
@@ -446,6 +458,9 @@ class _Postings:
         np.cumsum(np.bincount(terms_, minlength=len(numbers)), out=starts[1:])
         return cls(numbers, starts, rows[np.argsort(terms_, kind="stable")])
 
+    def terms(self) -> Iterable[str]:
+        return self._numbers
+
     def rows(self, term: str) -> NDArray[Any]:
         number = self._numbers.get(term)
         return _NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
@@ -473,7 +488,8 @@ def _letters_of(word: str) -> int:
 
 
 def _terms_of(chunk: Chunk) -> set[str]:
-    return terms(f"{chunk.read}\n{chunk.words}").union(_TAG + tag for tag in chunk.tags)
+    marked = [_TAG + tag for tag in chunk.tags] + [_TITLE + term for term in terms(chunk.title)]
+    return terms(f"{chunk.read}\n{chunk.words}").union(marked)
 
 
 def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:

@@ -1,4 +1,4 @@
-"""PURE. Markdown by its headings: every heading is a section with its breadcrumb, and front matter is read with care."""
+"""PURE. Markdown by its headings: every heading is a section with its breadcrumb; front matter is read with care."""
 
 from __future__ import annotations
 

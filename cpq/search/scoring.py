@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 VECTOR_SHARE = 0.7
 """Of the blend with word coverage; anything from 0.5 to 0.8 ranks about as well."""
 
+TITLE_SHARE = 0.1
+"""Of the coverage, for words that stand in the title: what a thing is called counts more than what it mentions."""
+
 CLASH_SHARE = 0.5
 """What is left of the score of a passage that has the opposite of what was asked for: below every good hit."""
 
@@ -40,7 +43,7 @@ class Scale:
         return _mapped(coverage, self.words)
 
 
-ITEMS = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), nonsense_below=0.30)
+ITEMS = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), nonsense_below=0.40)
 """For short descriptions of things: products, quote lines."""
 
 PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60))

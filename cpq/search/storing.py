@@ -38,11 +38,15 @@ class Source(NamedTuple):
     """The passages of these documents; of all when None."""
     stream: str = ""
     """Under which name `touch` is called, when several corpora are made of the same tables."""
+    variant: str = ""
+    """Sets apart in memory what some callers may search and others may not; the vectors are the same."""
 
 
 def current(tx: Tx, source: Source) -> Corpus:
     """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read."""
-    corpus: Corpus = tx.kept.setdefault((tx.tenant_id, source.corpus), new_corpus(source.corpus, source.scale))
+    corpus: Corpus = tx.kept.setdefault(
+        (tx.tenant_id, source.corpus, source.variant), new_corpus(source.corpus, source.scale)
+    )
     newest = changes.generation(tx, source.stream or source.corpus)
     if corpus.generation is not None and corpus.generation >= newest:
         return corpus

@@ -16,7 +16,10 @@ QUERY_WORDS_MAX = 64
 QUERY_CHARACTERS_MAX = 4_000
 """Of a longer query the rest does not count; nobody is refused for pasting a whole mail."""
 
-EXACT, SYNONYM, CORRECTED, BARE_NUMBER = 1.0, 0.9, 0.8, 0.4
+MISSPELT_LENGTH_MIN = 5
+"""Shorter words are too often another word with a letter changed."""
+
+EXACT, SYNONYM, CORRECTED, BARE_NUMBER = 1.0, 0.9, 0.6, 0.4
 """How much of a word's weight a passage earns: for the word itself, another word for it, what was probably meant, and
 for a number that stands there without the unit or the model that was asked for."""
 
@@ -24,6 +27,7 @@ _LITTLE = """a an and any are as at be by can do does for from get has have how 
 please show that the their there these this to us want was we what when where which who why will with would you your
 find give looking"""
 STOP_WORDS = frozenset(_LITTLE.split())
+NEGATIONS = frozenset(("not", "never", "without"))
 
 _ENDINGS = (
     *("ations", "ation", "ments", "ment", "ings", "ing", "edly", "ers", "ors", "ions", "ied", "ies"),
@@ -37,7 +41,7 @@ def stem(word: str) -> str:
     word = word[:WORD_LENGTH_MAX]
     if not word.endswith(("ss", "us", "is")):
         for ending in _ENDINGS:
-            if word.endswith(ending) and len(word) - len(ending) >= 4:
+            if word.endswith(ending) and len(word) - len(ending) >= (3 if ending == "s" else 4):
                 word = word[: -len(ending)]
                 if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
                     word = word[:-1]
@@ -140,10 +144,17 @@ class Reading(NamedTuple):
 
 
 def terms(text: str) -> set[str]:
-    """Every term that a text can be found by: stems, numbers, and what belongs together as one term too."""
+    """Every term that a text can be found by: stems, numbers, and what belongs together as one term too.
+
+    What is denied is no term: `not an oilless machine` is not found by oilless.
+    """
     found: set[str] = set()
-    before, is_glued = "", ""
+    before, is_glued, is_negated = "", "", False
     for token, glue in _TOKEN.findall(_fold(text)):
+        if is_negated and token not in STOP_WORDS:
+            before, is_negated = "", False
+            continue
+        is_negated = is_negated or token in NEGATIONS
         term = _term(token)
         found.add(term)
         if before and (joined := _joined(before, term, is_glued=bool(is_glued))):
@@ -159,16 +170,15 @@ def read_query(text: str, count: Callable[[str], int], correct: Callable[[str], 
     """
     tokens = [token for token, _ in _TOKEN.findall(_fold(text[:QUERY_CHARACTERS_MAX]))][:QUERY_WORDS_MAX]
     written = [_term(token) for token in tokens]
-    kept = [place for place, token in enumerate(tokens) if token not in STOP_WORDS] or range(len(tokens))
     slots: dict[str, Slot] = {}
     corrections: dict[str, str] = {}
-    for place in kept:
+    for place in _said(tokens):
         if (term := written[place]) in slots:
             continue
         fillings = {other: weight for other, weight in _fillings(written, place) if count(other)}
         if term[0].isdigit() and term in fillings and EXACT in (fillings[other] for other in fillings if other != term):
             fillings[term] = BARE_NUMBER
-        if not fillings and may_be_misspelt(term):
+        if not fillings and len(term) >= MISSPELT_LENGTH_MIN and may_be_misspelt(term):
             fillings = dict.fromkeys(correct(term), CORRECTED)
             if fillings:
                 corrections[tokens[place]] = next(iter(fillings))
@@ -177,6 +187,19 @@ def read_query(text: str, count: Callable[[str], int], correct: Callable[[str], 
     asked = terms(text[:QUERY_CHARACTERS_MAX])
     clashes = [clash for clash in _CLASHES if asked & clash.asked and not asked & clash.excluded]
     return Reading(list(slots.values()), clashes, corrections)
+
+
+def _said(tokens: list[str]) -> list[int]:
+    """The places of the words that count: no little words, no denials, and not what is denied."""
+    kept, is_negated = [], False
+    for place, token in enumerate(tokens):
+        if token in NEGATIONS:
+            is_negated = True
+        elif token not in STOP_WORDS:
+            if not is_negated:
+                kept.append(place)
+            is_negated = False
+    return kept
 
 
 def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:

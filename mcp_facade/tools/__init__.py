@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, context, deals, docs, equipment, quotes
+from mcp_facade.tools import approvals, context, deals, docs, equipment, past_quotes, quotes
 
-ALL_TOOLS: tuple[Tool, ...] = (
-    *quotes.TOOLS,
-    *deals.TOOLS,
-    *approvals.TOOLS,
-    *equipment.TOOLS,
-    *docs.TOOLS,
-    *context.TOOLS,
-)
+_TOOLSETS = (quotes, deals, approvals, equipment, past_quotes, docs, context)
+
+ALL_TOOLS: tuple[Tool, ...] = tuple(tool for toolset in _TOOLSETS for tool in toolset.TOOLS)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:

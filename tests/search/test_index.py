@@ -22,6 +22,7 @@ chunks = st.lists(
         id=st.integers(0, 60).map(lambda n: f"c{n:02}"),
         document_id=st.integers(0, 15).map(lambda n: f"d{n}"),
         text=st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join),
+        title=st.sampled_from(["", *WORDS]),
         tags=st.frozensets(st.sampled_from(TAGS)),
         numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), st.integers(0, 9).map(float)),
     ),
@@ -85,6 +86,8 @@ def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> 
         if not passes(chunk, where):
             continue
         covered = sum(share for word, share in shares.items() if word in held[chunk.id]) / sum(shares.values())
+        in_title = sum(share for word, share in shares.items() if word in terms(chunk.title)) / sum(shares.values())
+        covered = 0.9 * covered + 0.1 * in_title
         other = vector_of(chunk.read)
         dot = int(vector.digits.astype(np.int64) @ other.digits.astype(np.int64))
         cosine = dot * float(np.float32(other.scale)) * vector.scale

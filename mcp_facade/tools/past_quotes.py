@@ -1,0 +1,61 @@
+"""The past_quotes toolset: the words and offers that were used before, with where they come from. Read-only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cpq import past_quotes
+from cpq.access import Permission
+from cpq.db import Tx
+from cpq.past_quotes.finding import LinesFound, PastQuoteDetail, QuotesFound
+from mcp_facade.arguments import Identifier, Question, TopK, clamped
+from mcp_facade.registry import tool
+
+TOP_K_DEFAULT = 5
+
+
+@tool(title="Search past line items", toolset="past_quotes", needs=Permission.READ)
+def search_line_items(
+    tx: Tx,
+    *,
+    query: Annotated[Question, Field(description="What the line describes: `100HP oilless food grade compressor`.")],
+    category: Annotated[
+        Identifier | None,
+        Field(description="Only lines of this category, in any case: `Rotary Screw Air Compressor`."),
+    ] = None,
+    top_k: TopK = TOP_K_DEFAULT,
+) -> LinesFound:
+    """Find proven descriptions at the level of single lines. Start here when you write a quote's text.
+
+    `description` is whole and verbatim, typing errors included: copy it unchanged and name its source quote above it.
+    `confidence` is `likely_good`, `analog` (alike, to be adapted) or `probable_miss`; when all are `probable_miss`,
+    nothing was found: say so in the draft instead of inventing text. A `past_price` is of its day, never of today.
+    """
+    return past_quotes.search_lines(tx, query, category=category, top_k=clamped(top_k))
+
+
+@tool(title="Search past quotes", toolset="past_quotes", needs=Permission.READ)
+def search_past_quotes(
+    tx: Tx,
+    *,
+    query: Annotated[Question, Field(description="The project as a whole: `turnkey air station for a dairy`.")],
+    top_k: TopK = TOP_K_DEFAULT,
+) -> QuotesFound:
+    """Find quotes for similar projects, to see what belongs together. Then read one with get_quote.
+
+    For the words of a single line use search_line_items. Customers' names are shown to those who sell.
+    """
+    return past_quotes.search(tx, query, top_k=clamped(top_k))
+
+
+@tool(title="Get a past quote", toolset="past_quotes", needs=Permission.READ, subject="quote_id")
+def get_quote(
+    tx: Tx, *, quote_id: Annotated[Identifier, Field(description="The `quote_id` of a hit.")]
+) -> PastQuoteDetail:
+    """Read one past quote with all its lines, word for word. Quotes being made now are read with quote_get."""
+    return past_quotes.get(tx, quote_id)
+
+
+TOOLS = (search_line_items, search_past_quotes, get_quote)
