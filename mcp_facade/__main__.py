@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from cpq import access, approvals, background, logs, quotes
+from cpq import access, approvals, background, context, docs, logs, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.background import Loop
@@ -41,8 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(settings: Settings, as_name: str | None = None) -> None:
     """Serve until the client hangs up (stdio) or the process is told to stop (HTTP)."""
     app = open_app(settings)
-    loops = _loops(app)
+    loops: list[Loop] = []
     try:
+        _require_roots(app)
+        loops += _loops(app)
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
         if settings.transport == "stdio":
@@ -83,7 +85,17 @@ def _loops(app: App) -> list[Loop]:
             quotes.sweep(app)
         return SWEEP_SECONDS
 
-    return [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
+    own = {"docs": docs.loops, "context": context.loops}
+    of_toolsets = [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
+    return [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else []), *of_toolsets]
+
+
+def _require_roots(app: App) -> None:
+    """A toolset that is asked for and has nothing to read is a mistake that is better told now."""
+    if "docs" in app.settings.enabled_toolsets:
+        docs.require(app.settings)
+    if "context" in app.settings.enabled_toolsets:
+        context.require(app)
 
 
 def _start(loops: Iterable[Loop]) -> None:

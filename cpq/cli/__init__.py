@@ -26,6 +26,8 @@ COMMANDS = {
     "policy": ("cpq.cli.policies:policy", "Check, test, show and compare policies; try a change on stored quotes."),
     "events": ("cpq.cli.events:events_", "See what webhooks were told, and tell it again."),
     "approvals": ("cpq.cli.approving:approvals_", "See what waits for approval, and decide it."),
+    "docs": ("cpq.cli.docs:docs_", "Index and search the Markdown pages that agents read."),
+    "context": ("cpq.cli.context:context_", "Make the chunks of code and documentation that agents search."),
     "token": ("cpq.cli.tokens:token", "Decide who may call, and as what."),
     "audit": ("cpq.cli.auditing:audit_", "Read the record of all calls, and prove it."),
     "doctor": ("cpq.cli.doctor:doctor", "Say what is installed, what is missing, and what to do."),

@@ -143,6 +143,7 @@ def searchable(pack: Packed, group: Sequence[ContextChunk]) -> Iterator[Chunk]:
             text=chunk.text,
             words=f"{' '.join(chunk.tags)} {chunk.source}",
             tags=[type_tag(chunk.chunk_type), *map(own_tag, chunk.tags)],
+            is_prose=True,
             payload=(pack, place),
         )
 

@@ -91,5 +91,6 @@ def chunks_of(page: Page) -> Iterator[Chunk]:
             title=part.section_path,
             text=text[part.start : part.end],
             words=words,
+            is_prose=True,
             payload=(page, number),
         )
