@@ -230,7 +230,7 @@ async def price_the_quote(demo: Demo) -> None:
 
 async def read_the_handbook(demo: Demo) -> None:
     demo.heading("Look up what the sales handbook says about it")
-    found = await demo.call("search_docs", query="who has to approve a discount of 10 %", top_k=3)
+    found = await demo.call("search_docs", query="which discount may I give myself, and who approves more", top_k=3)
     if not found["results"]:
         return
     rows = [

@@ -11,7 +11,7 @@ from cpq.effects import Effects
 from cpq.search import storing
 from cpq.search.corpus import Corpus
 
-FIRST_SECONDS_MAX = 2.0
+FIRST_SECONDS_MAX = 5.0
 """How long after the start calls wait for the first vectors; a small corpus has them by then."""
 
 

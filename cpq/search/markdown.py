@@ -14,6 +14,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 JOINT = " > "
+HEADING_LENGTH_MAX = 200
 FRONT_MATTER_LINES_MAX = 200
 FRONT_MATTER_VALUES_MAX = 500
 """Of all values together: a few lines of YAML can stand for billions."""
@@ -77,7 +78,7 @@ def _sections(before: str, lines: list[str], name: str) -> Iterator[Section]:
     if top.strip():
         yield Section(_unique(name, name, seen)[1], name, 0, top.strip("\r\n"))
     above: list[tuple[int, str]] = []
-    for (start, level, heading), end in zip(found, [*starts[1:], len(lines)], strict=True):
+    for (start, level, heading), end in zip(found, [*starts[1:], len(lines)], strict=False):
         while above and above[-1][0] >= level:
             above.pop()
         crumbs = [crumb for _, crumb in above]
@@ -92,7 +93,10 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
     tokens = _BLOCKS.parse(text)
     for opening, inside in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
-            yield opening.map[0], int(opening.tag[1:]), " ".join(inside.content.split())
+            words = " ".join(inside.content.split())
+            # A stray line of dashes makes a heading of the whole paragraph above it.
+            if len(words) <= HEADING_LENGTH_MAX:
+                yield opening.map[0], int(opening.tag[1:]), words
 
 
 def _unique(crumb: str, path: str, seen: dict[str, int]) -> tuple[str, str]:
