@@ -117,6 +117,6 @@ class DocsKeeper:
 
     def _note(self, problems: Mapping[str, str]) -> None:
         for path in problems.keys() - self.state.problems.keys():
-            log.warning("a page cannot be used as it is", extra={"page": path, "problem": problems[path]})
+            log.info("a page cannot be used as it is", extra={"page": path, "problem": problems[path]})
         if problems != self.state.problems:
             self.state = replace(self.state, problems=dict(problems))

@@ -22,6 +22,11 @@ KNOWN: dict[str, list[Any]] = {
     "end_date": [None, None, None, "2027-01-31"],
     "ramp": [[], [], [], [{"months": 12, "uplift_pct": 3}]],
     "starts_at": [None, "2026-11-16T09:00:00Z"],
+    "file_path": ["terms/payment.md", "./terms/warranty.md"],
+    "heading_path": ["Payment terms > Standard", "Warranty and returns > Returns"],
+    "file_filter": [None, "terms/*", "**/*.md"],
+    "prefix": [None, "terms"],
+    "tags": [[], ["terms"], ["documentation", "policy"]],
     "until": ["2026-12-01T18:00:00Z"],
 }
 """What arguments of these names are in a valid call, so that it finds something."""

@@ -1,4 +1,4 @@
-"""What happens to the docs when files are deleted, broken, unreadable or elsewhere: they go on, and say what is wrong."""
+"""What happens to the docs when files are deleted, broken, unreadable or elsewhere: they go on, and say why."""
 
 import os
 import shutil
@@ -164,7 +164,9 @@ def test_a_file_that_is_too_large_is_reported(tools: Tools, root: Path):
     assert problems(tools) == {"page.md": "is larger than 4 MB; the last good state is used"}
 
 
-@pytest.mark.parametrize("name", ["blank and more.md", "quote'\".md", "new\nline.md", "größe.md", "e\u0301.md", "%s.md"])
+@pytest.mark.parametrize(
+    "name", ["blank and more.md", "quote'\".md", "new\nline.md", "größe.md", "e\u0301.md", "%s.md"]
+)
 def test_any_file_name_can_be_asked_for(tools: Tools, root: Path, name: str):
     (root / name).write_text("# Strange\n\nwallaby\n")
     assert name in listed(tools)
