@@ -79,6 +79,8 @@ SIDEWAYS = {
     ("cpq.docs.pages", "cpq.search.markdown"),
     ("cpq.docs.pages", "cpq.search.passages"),
     ("cpq.context.chunks", "cpq.search.index"),
+    ("cpq.context.chunks", "cpq.search.markdown"),
+    ("cpq.context.chunks", "cpq.search.vectors"),
     ("cpq.docs", "cpq.search"),
     ("cpq.context", "cpq.search"),
     ("cpq.app", "cpq.audit"),

@@ -16,7 +16,7 @@ from cpq import context
 from cpq.app import App, open_app
 from cpq.config import read_settings
 from cpq.context import keeping, making
-from cpq.context.chunks import CHUNK_TYPES, tags_of
+from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
 from cpq.errors import CpqError
 from cpq.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
@@ -260,7 +260,7 @@ def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, 
 
 def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, clock: StillEffects, monkeypatch):
     is_reading, go_on = threading.Event(), threading.Event()
-    real = keeping.read_file
+    real = read_file
 
     def slow(content: bytes) -> Any:
         is_reading.set()
@@ -429,7 +429,12 @@ async def test_e3_25_the_tool_only_reads_and_stands_beside_others(tools: Tools):
 def test_e3_26_queries_and_passages_are_embedded_each_in_their_way(tools: Tools, monkeypatch):
     asked: list[str] = []
     real = Embedder.query
-    monkeypatch.setattr(Embedder, "query", lambda self, text: asked.append(text) or real(self, text))
+
+    def noted(self: Embedder, text: str) -> Any:
+        asked.append(text)
+        return real(self, text)
+
+    monkeypatch.setattr(Embedder, "query", noted)
     context.index(tools.app)
     assert asked == []
     tools("cortex_search", query="how does authentication work")

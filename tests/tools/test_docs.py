@@ -13,7 +13,9 @@ from cpq import __version__, docs
 from cpq.app import App, open_app
 from cpq.config import Settings
 from cpq.docs import keeping
+from cpq.docs.pages import page_of
 from cpq.errors import CpqError
+from cpq.search import folders
 from tests.make import Tools
 
 FIXTURES = Path(__file__).parent.parent / "search" / "docs"
@@ -384,8 +386,13 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
     monkeypatch.setattr(keeping, "SETTLED_SECONDS", -1)
     tools("list_pages")
     read: list[str] = []
-    real = keeping.folders.read_text
-    monkeypatch.setattr(keeping.folders, "read_text", lambda root, path: read.append(path) or real(root, path))
+    real = folders.read_text
+
+    def noted(root: Path, path: str) -> tuple[str, str | None]:
+        read.append(path)
+        return real(root, path)
+
+    monkeypatch.setattr(folders, "read_text", noted)
     tools("list_pages")
     assert read == []
     (root / "known-result.md").write_text("# Changed\n")
@@ -396,7 +403,7 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
 def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(tools: Tools, root: Path, monkeypatch):
     tools("list_pages")
     is_reading, go_on = threading.Event(), threading.Event()
-    real = keeping.page_of
+    real = page_of
 
     def slow(*arguments):
         is_reading.set()
@@ -456,10 +463,10 @@ def test_r05_results_say_that_they_are_data(indexed: Tools):
 def test_vectors_outlive_the_process_and_only_new_texts_are_reckoned(sqlite_app: App, tmp_path: Path):
     root = shutil.copytree(FIXTURES / "search-relevance", tmp_path / "docs")
     settings = sqlite_app.settings.model_copy(update={"docs_dir": root})
-    for expected in ("hybrid", "hybrid"):
+    reckoned: list[int] = []
+    for _ in range(2):
         app = open_app(settings)
-        counted: list[int] = []
-        docs.index(app, lambda _done, total, counted=counted: counted.append(total))
-        assert Tools(app)("search_docs", query="backup")["mode"] == expected
+        docs.index(app, lambda _done, total: reckoned.append(total))
+        assert Tools(app)("search_docs", query="backup")["mode"] == "hybrid"
         app.close()
-    assert counted == [0]
+    assert reckoned == [9, 9, 0]
