@@ -22,6 +22,7 @@ from cpq.db import (
     WRITE_DEADLINE_SECONDS,
     AnyRow,
     Database,
+    JsonText,
     Statement,
     Tx,
     is_missing_table,
@@ -35,7 +36,7 @@ from cpq.errors import Code, CpqError
 from cpq.metrics import RETRIES
 from cpq.policy.keeping import PolicyKeeper
 from cpq.schema import SCHEMA_VERSION, idempotency
-from cpq.text import canonical_json, digest, to_wire
+from cpq.text import canonical_json, digest, plain_json, to_wire
 
 log = logging.getLogger("cpq.app")
 
@@ -341,7 +342,7 @@ class _Claim:
         self._values = {
             "created_at": tx.now,
             "expires_at": tx.now + timedelta(days=days),
-            "request_hashes": self._hashes,
+            "request_hashes": JsonText(plain_json(self._hashes)),
             "answer": None,
             "trace_id": trace_id,
         }
@@ -363,7 +364,9 @@ class _Claim:
         return known
 
     def keep(self, answer: Answer) -> None:
-        _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=answer)
+        # In its wire form it holds no decimals; a float may be spelled in another way and is still the same number.
+        written = JsonText(plain_json(answer))
+        _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
 
     def _reused(self, before: Mapping[str, str]) -> CpqError:
         names = before.keys() | self._hashes.keys()

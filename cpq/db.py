@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,7 +114,9 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return value if value is None or isinstance(value, JsonText) else canonical_json(value)
+        if isinstance(value, JsonText):
+            return str(value)  # SQLite's driver takes a detour for any other kind of text.
+        return value if value is None else canonical_json(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         if value == "{}":
@@ -207,6 +210,8 @@ class Database:
     def close(self) -> None:
         self._reader.dispose()
         self._writer.dispose()
+        if self._gate is not None:
+            self._gate.close()
 
 
 class Statement:
@@ -526,9 +531,10 @@ class _WriterGate:
     """
 
     def __init__(self, path: Path, effects: Effects) -> None:
-        self._next_path, self._writer_path = path.with_suffix(".next"), path
+        self._paths = (path.with_suffix(".next"), path)
         self._effects = effects
         self._threads = threading.Lock()
+        self._open: tuple[int, tuple[int, int]] | None = None
 
     @contextmanager
     def held(self, deadline: float) -> Iterator[None]:
@@ -536,14 +542,33 @@ class _WriterGate:
         if not self._threads.acquire(timeout=max(0.0, deadline - started)):
             raise _busy()
         try:
-            with self._writer_path.open("ab") as writer:
-                with self._next_path.open("ab") as coming:
-                    self._lock(coming.fileno(), deadline, pause_max=0.002)
-                    self._lock(writer.fileno(), deadline, pause_max=0.0002)
+            coming, writer = self._descriptors()
+            self._lock(coming, deadline, pause_max=0.002)
+            try:
+                self._lock(writer, deadline, pause_max=0.0002)
+            finally:
+                fcntl.flock(coming, fcntl.LOCK_UN)
+            try:
                 WRITE_WAIT_SECONDS.observe(self._effects.monotonic() - started)
-                yield  # Closing a file releases its lock.
+                yield
+            finally:
+                fcntl.flock(writer, fcntl.LOCK_UN)
         finally:
             self._threads.release()
+
+    def close(self) -> None:
+        with self._threads:
+            known, self._open = self._open, None
+            for descriptor in known[1] if known else ():
+                os.close(descriptor)
+
+    def _descriptors(self) -> tuple[int, int]:
+        """Opened once for each process: a child that used its parent's would hold the parent's locks."""
+        process = os.getpid()
+        if self._open is None or self._open[0] != process:
+            coming, writer = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for path in self._paths)
+            self._open = process, (coming, writer)
+        return self._open[1]
 
     def _lock(self, descriptor: int, deadline: float, *, pause_max: float) -> None:
         pause = pause_max / 8

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
+import threading
 import time
 from datetime import UTC, datetime
+from itertools import islice
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: no letter that reads like another."""
@@ -32,11 +35,37 @@ class Effects:
     def new_id(self, prefix: str) -> str:
         """`prefix` and 20 characters: milliseconds first, so that ids sort by age, then 55 random bits."""
         milliseconds = int(self.now().timestamp() * 1000)
-        return prefix + _base32((milliseconds << 55) | secrets.randbits(55), 20)
+        return prefix + _base32((milliseconds << 55) | _CHANCE.bits(55), 20)
 
     def new_secret(self) -> str:
         """256 random bits for a bearer token."""
         return secrets.token_urlsafe(32)
+
+
+class _Chance:
+    """The system's random bits, fetched for many ids at once: asking for them takes longer than all else of an id."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """In a child process, which would otherwise make the ids of its parent."""
+        self._bytes = iter(b"")
+        self._lock = threading.Lock()
+
+    def bits(self, count: int) -> int:
+        length = (count + 7) // 8
+        with self._lock:
+            taken = bytes(islice(self._bytes, length))
+            if len(taken) < length:
+                self._bytes = iter(secrets.token_bytes(4096))
+                taken = bytes(islice(self._bytes, length))
+        return int.from_bytes(taken) >> (8 * length - count)
+
+
+_CHANCE = _Chance()
+if hasattr(os, "register_at_fork"):  # Where there is no fork there is no child.
+    os.register_at_fork(after_in_child=_CHANCE.forget)
 
 
 def _base32(number: int, length: int) -> str:

@@ -222,12 +222,14 @@ def _problem(tx: Tx, model: str, found: Sequence[str]) -> CpqError:
         return CpqError(
             Code.CONFLICT, f"{len(found)} products are called {model!r}.", allowed=sorted(found), hint="Use an id."
         )
-    near = storing.current(tx, SOURCE).search(model, limit=3, where=Where(all_tags=[_ACTIVE], is_asked=False))
+    corpus = storing.current(tx, SOURCE)
+    codes = nearest(f"code={compact(model)}", (tag for tag in corpus.tags() if tag.startswith("code=")))
+    near = dict.fromkeys(id_ for code in codes for id_ in corpus.matching(Where(all_tags=[code])))
     return CpqError(
         Code.NOT_FOUND,
         f"There is no equipment {model!r}.",
         field="/model",
-        nearest=[hit.id for hit in near.hits] or None,
+        nearest=list(near) or None,
         next_call=next_call("search_equipment", query=model[:QUERY_LENGTH_MAX]),
     )
 

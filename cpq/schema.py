@@ -188,6 +188,13 @@ price = _table(
     Index(None, "tenant_id", "product_id", "currency"),
 )
 
+catalog_revision = _table(
+    "catalog_revision",
+    _text("revision"),
+    PrimaryKeyConstraint("tenant_id"),
+)
+"""Another one after every import that changed something: what was read under a revision holds while it stands."""
+
 QUOTE_STATUSES = ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled")
 
 quote = _table(

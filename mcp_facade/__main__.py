@@ -15,9 +15,11 @@ from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.background import Loop
 from cpq.config import Settings, read_settings
+from cpq.corpora import sources_of
 from cpq.errors import CpqError
 from cpq.events import delivering
 from cpq.memory import spare_the_collector
+from cpq.search import storing
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
@@ -77,7 +79,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
 
 
 def _loops(app: App) -> list[Loop]:
-    """What this process does besides answering: it writes down what time has ended, and delivers events to webhooks."""
+    """What this process does besides answering: it writes down what time has ended, delivers events, makes vectors."""
 
     def sweep() -> float:
         approvals.sweep_if_due(app)
@@ -85,9 +87,11 @@ def _loops(app: App) -> list[Loop]:
             quotes.sweep(app)
         return SWEEP_SECONDS
 
+    loops = [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
+    if sources := sources_of(app.settings.enabled_toolsets):
+        loops.append(Loop("vectors", lambda: storing.embed_round(app, sources)))
     own = {"docs": docs.loops, "context": context.loops}
-    of_toolsets = [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
-    return [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else []), *of_toolsets]
+    return loops + [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
 
 
 def _require_roots(app: App) -> None:

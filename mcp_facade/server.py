@@ -39,7 +39,7 @@ from cpq import __version__
 from cpq.access import LOCAL_AGENT, Principal
 from cpq.app import App, Call
 from cpq.errors import Code, CpqError
-from mcp_facade import prompts
+from mcp_facade import house, prompts
 from mcp_facade.envelope import Reply, failure
 from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 from mcp_facade.registry import Registry, Tool
@@ -52,6 +52,9 @@ RUNNING_MAX = 48
 
 ENDING_SECONDS_MAX = 30.0
 """How long a server whose client has hung up goes on with what it was asked."""
+
+
+_MARKDOWN = "text/markdown"
 
 
 class Facade(MCPServer[None]):
@@ -77,6 +80,8 @@ class Facade(MCPServer[None]):
             self._add_product_resource()
         if any(name in self.registry.tools for name, _ in prompts.STEPS):
             self._add_prompt()
+        if "search_line_items" in self.registry.tools:
+            self._add_house_template()
 
     async def list_tools(self) -> list[types.Tool]:
         return [_describe(tool) for tool in self.registry.tools.values()] + await super().list_tools()
@@ -159,6 +164,38 @@ class Facade(MCPServer[None]):
         @self.prompt(prompts.PROMPT_NAME, title=prompts.PROMPT_TITLE, description=prompts.PROMPT_DESCRIPTION)
         def recommended_order(wish: str = "") -> str:
             return prompts.recommended_order(self.registry.tools, wish)
+
+    def _add_house_template(self) -> None:
+        settings = self.app.settings
+
+        @self.prompt(house.PROMPT_NAME, title=house.PROMPT_TITLE, description=house.PROMPT_DESCRIPTION)
+        def draft_quote(wish: str = "") -> str:
+            return house.draft_prompt(settings, wish)
+
+        @self.resource("template://house/quote", name="house_template", title="House template", mime_type=_MARKDOWN)
+        def house_template() -> str:
+            """The skeleton of a quote, part by part."""
+            return house.read(settings, house.QUOTE)
+
+        @self.resource(
+            "template://house/conventions", name="draft_conventions", title="Draft conventions", mime_type=_MARKDOWN
+        )
+        def draft_conventions() -> str:
+            """How a draft is written: attribution, review blocks, verbatim text, no invented prices."""
+            return house.read(settings, house.CONVENTIONS)
+
+        @self.resource(
+            "template://house/characteristics/{category}",
+            name="characteristics",
+            title="Characteristics of a category",
+            mime_type=_MARKDOWN,
+        )
+        def characteristics(category: str) -> str:
+            """The block of characteristics that a line of this category gets in a quote."""
+            try:
+                return house.read_characteristics(settings, category)
+            except CpqError as error:
+                raise ResourceNotFoundError(error.message) from error
 
     def _add_product_resource(self) -> None:
         @self.resource("product://{product_id}", name="product", title="Product", mime_type="application/json")

@@ -44,18 +44,51 @@ BEHAVIOURS = {
     "Q-34": "approval_pending: order, count, bound total",
     "Q-35": "quote_pdf: a real file, the same bytes",
     "Q-36": "quote_pdf: stamped while it may not go out",
+    "R-01": "retrieval: filter first, then rank; nothing that passes is lost",
+    "R-02": "retrieval: failures are the envelope, an empty result is a success",
+    "R-03": "retrieval: order is score, then a stable key; the same question, the same bytes",
+    "R-04": "retrieval: local vectors; without the model words decide, and the answer says so",
+    "R-05": "retrieval: text is marked as data and returned whole; vectors stay inside",
+    "R-06": "retrieval: numbers clamp, blank queries fail",
+    "R-07": "retrieval: reads never wait for a re-index; what is corrupt keeps its last good state",
+    "R-08": "retrieval: paths cannot leave their root",
+    "C2.01": "equipment, past_quotes: read-only toolsets that stand alone",
+    "C2.02": "search_equipment: minimum and maximum of each number",
+    "C2.03": "get_product: an unknown model is an error",
+    "C2.04": "get_specs: one row for each model",
+    "C2.05": "search_past_quotes: quotes for similar projects",
+    "C2.06": "get_quote: a past quote with its lines",
+    "C2.07": "search_line_items: the line, its score, its source",
+    "C2.08": "filters come first, for any filter and any k",
+    "C2.09": "without a filter everything is ranked",
+    "C2.10": "unknown lubrication never passes for a match",
+    "C2.11": "search_line_items: the category filter",
+    "C2.12": "confidence bands with fixed bounds",
+    "C2.13": "all probable_miss reads as a failed retrieval",
+    "C2.14": "a block of characteristics for each category",
+    "C2.15": "the house template, part by part",
+    "C2.16": "the draft conventions",
+    "C2.17": "no match is an empty result",
+    "C2.18": "fewer rows than asked for are not padded",
+    "C2.19": "concurrent searches",
+    "C2.20": "an unusable model is a clear error",
+    "C2.21": "long descriptions are returned whole",
+    "C2.22": "a small corpus never answers with nothing although it has data",
+    "C2.23": "golden: 100HP oilless food grade",
+    "C2.24": "golden: the complete spec of the QMB30",
+    "C2.25": "golden: nonsense finds nothing",
 }
 
 BEHAVIOURS |= {
-    "D3.1": "search_docs: passages, score, metadata, total_chunks, query_ms",
-    "D3.2": "search_docs: a blank query is refused",
-    "D3.3": "search_docs: top_k is clamped to 1 to 20",
-    "D3.4": "search_docs: filters come first; one that matches nothing finds nothing",
-    "D3.5": "search_docs: no threshold unless one is set",
-    "D3.6": "search_docs: order is score, then path",
-    "D3.7": "search_docs: patterns, and malformed ones do no harm",
-    "D3.8": "search_docs: a very long query works",
-    "D3.9": "an empty folder is no error",
+    "D3.01": "search_docs: passages, score, metadata, total_chunks, query_ms",
+    "D3.02": "search_docs: a blank query is refused",
+    "D3.03": "search_docs: top_k is clamped to 1 to 20",
+    "D3.04": "search_docs: filters come first; one that matches nothing finds nothing",
+    "D3.05": "search_docs: no threshold unless one is set",
+    "D3.06": "search_docs: order is score, then path",
+    "D3.07": "search_docs: patterns, and malformed ones do no harm",
+    "D3.08": "search_docs: a very long query works",
+    "D3.09": "an empty folder is no error",
     "D3.10": "Markdown comes as it is written",
     "D3.11": "get_page: all sections in order",
     "D3.12": "get_page: the title is the first h1, else the file name",
@@ -78,15 +111,15 @@ BEHAVIOURS |= {
     "D3.29": "calls during a re-index see the old state and do not wait",
     "D3.30": "every error names the next step",
     "D3.31": "people's questions find their section",
-    "E3.1": "cortex_search: request and response",
-    "E3.2": "cortex_search: vectors never leave the server",
-    "E3.3": "cortex_search: chunk types are alternatives",
-    "E3.4": "cortex_search: tags must all be there",
-    "E3.5": "where tags come from",
-    "E3.6": "cortex_search: order by score, the same every time",
-    "E3.7": "cortex_search: filters come first",
-    "E3.8": "cosine similarity over 384 dimensions",
-    "E3.9": "a least score, 0 unless set",
+    "E3.01": "cortex_search: request and response",
+    "E3.02": "cortex_search: vectors never leave the server",
+    "E3.03": "cortex_search: chunk types are alternatives",
+    "E3.04": "cortex_search: tags must all be there",
+    "E3.05": "where tags come from",
+    "E3.06": "cortex_search: order by score, the same every time",
+    "E3.07": "cortex_search: filters come first",
+    "E3.08": "cosine similarity over 384 dimensions",
+    "E3.09": "a least score, 0 unless set",
     "E3.10": "files written or new are noticed",
     "E3.11": "half a second of quiet, then one reload",
     "E3.12": "a reload is seen whole or not at all",
@@ -106,7 +139,9 @@ BEHAVIOURS |= {
     "E3.26": "queries and passages are embedded each in their way",
 }
 
-_NUMBER = re.compile(r"^test_(?:q(\d\d[a-z]?)|([de]3)_(\d\d))_")
+_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3."}
+_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_|d3_|e3_)\d\d[a-z]?_)+)")
+_NUMBER = re.compile(r"(q|r|c2_|d3_|e3_)(\d\d[a-z]?)_")
 
 
 def proofs() -> dict[str, list[str]]:
@@ -114,9 +149,10 @@ def proofs() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {number: [] for number in BEHAVIOURS}
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (match := _NUMBER.match(node.name)):
-                number = f"Q-{match[1]}" if match[1] else f"{match[2].upper()}.{int(match[3])}"
-                found.setdefault(number, []).append(f"{path.relative_to(TESTS)}::{node.name}")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (match := _NUMBERS.match(node.name)):
+                for kind, number in _NUMBER.findall(match[1]):
+                    name = f"{path.relative_to(TESTS)}::{node.name}"
+                    found.setdefault(f"{_KINDS[kind]}{number}", []).append(name)
     return found
 
 

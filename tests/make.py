@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from cpq import catalog, migrating, past_quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command, open_app
 from cpq.catalog.preparing import SourceRow
-from cpq.config import Settings
+from cpq.config import Settings, read_settings
 from cpq.db import Tx
 from cpq.effects import Effects
 from cpq.schema import metadata
@@ -70,12 +70,18 @@ def copy_of(cluster: postgres.Cluster, template: str) -> str:
 
 
 def fill_with_sample(settings: Settings) -> None:
+    """Written before the day on which the tests' clock stands, whatever the day is on which they run."""
     migrating.upgrade(settings)
-    app = open_app(settings)
+    app = open_app(settings, StillEffects(datetime(2026, 1, 1, tzinfo=UTC), step=timedelta(milliseconds=1)))
     for file, section in SAMPLE_FILES:
         import_file(app, SAMPLE / file, section)
     import_history(app, SAMPLE / "past_quotes.csv")
     app.close()
+
+
+def opened(home: Path) -> App:
+    """The engine on the SQLite file in a folder."""
+    return open_app(read_settings({}, home=home))
 
 
 def import_file(app: App, path: Path, section: str) -> catalog.ImportReport:

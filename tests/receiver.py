@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -53,6 +54,7 @@ class Receiver:
     met_itself: list[str] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     port: int = 0
+    tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         self._here: list[str] = []
@@ -61,7 +63,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hook?source=cpq"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/hook?source=cpq"
 
     def __enter__(self) -> Self:
         self.come_back()
@@ -75,6 +77,11 @@ class Receiver:
         """Listen, on the same port as before if there was one."""
         self._server = _Server(("127.0.0.1", self.port), _handler(self))
         self.port = self._server.server_address[1]
+        if self.tls:
+            # The handshake is the handler's, so that a caller who hangs up in it does not stop the server.
+            self._server.socket = self.tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def go_away(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpq.approvals.asking import preview, request
 from cpq.approvals.deciding import Decision, decide, withdraw
-from cpq.approvals.people import delegate
+from cpq.approvals.people import delegate, end_delegation
 from cpq.approvals.sweeping import sweep, sweep_if_due
 from cpq.approvals.viewing import get, history, pending, status
 
@@ -12,6 +12,7 @@ __all__ = [
     "Decision",
     "decide",
     "delegate",
+    "end_delegation",
     "get",
     "history",
     "pending",

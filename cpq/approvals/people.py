@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -89,17 +91,47 @@ def delegate(
         "created_at": tx.now,
     }
     tx.connection.execute(sa.insert(delegation).values(tenant_id=tx.tenant_id, **row))
+    message = f"{to} may decide as {role} until then, but nothing that either of you has made."
+    return _told(row, "created", message)
+
+
+def end_delegation(tx: Tx, role: str, *, to: str, account_id: str | None, quote_id: str | None) -> DelegationView:
+    """Take a lent role back before its time. What was decided with it stays, and so do the ties it made."""
+    own = tx.caller.removeprefix(HUMAN)
+    scope = {name: id_ for name, id_ in (("account_id", account_id), ("quote_id", quote_id)) if id_ is not None}
+    lent = (
+        (delegation.c.tenant_id == tx.tenant_id)
+        & (delegation.c.role == role)
+        & (delegation.c.from_name == own)
+        & (delegation.c.to_name == to)
+        & (delegation.c.ends_at > tx.now)
+        & sa.and_(sa.true(), *(delegation.c[name] == id_ for name, id_ in scope.items()))
+    )
+    found = tx.connection.execute(sa.select(delegation).where(lent).order_by(delegation.c.ends_at.desc())).all()
+    if not found:
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"You have not lent {role} to {to}, or it has ended.",
+            field="/to",
+            hint="To lend it, say `until` when.",
+        )
+    tx.connection.execute(sa.delete(delegation).where(lent, delegation.c.starts_at >= tx.now))
+    tx.connection.execute(sa.update(delegation).where(lent).values(ends_at=tx.now))
+    return _told({**found[0]._mapping, "ends_at": tx.now}, "ended", f"{to} can no longer decide as {role} for you.")
+
+
+def _told(row: Mapping[str, Any], outcome: str, message: str) -> DelegationView:
     return {
-        "delegation_id": str(row["id"]),
-        "role": role,
-        "from_principal": tx.caller,
-        "to_principal": f"{HUMAN}{to}",
-        "starts_at": starts_at,
-        "ends_at": ends_at,
-        "account_id": account_id,
-        "quote_id": quote_id,
-        "outcome": "created",
-        "message": f"{to} may decide as {role} until then, but nothing that either of you has made.",
+        "delegation_id": row["id"],
+        "role": row["role"],
+        "from_principal": f"{HUMAN}{row['from_name']}",
+        "to_principal": f"{HUMAN}{row['to_name']}",
+        "starts_at": row["starts_at"],
+        "ends_at": row["ends_at"],
+        "account_id": row["account_id"],
+        "quote_id": row["quote_id"],
+        "outcome": outcome,
+        "message": message,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -12,11 +12,14 @@ import sqlalchemy as sa
 from cpq.db import Statement, Tx, among, listed
 from cpq.money import to_micro
 from cpq.pricing.request import Component, PriceRow, Product, Tier
-from cpq.schema import account, price, price_book, product, product_relation
+from cpq.schema import account, catalog_revision, price, price_book, product, product_relation
 from cpq.text import read_json
 
-KNOWN_MAX = 20_000
-"""How many products, and how many prices, are kept at hand."""
+KNOWN_MAX = 50_000
+"""How many accounts, and products for each of them, are kept at hand."""
+
+SHELVES_MAX = 8
+"""Revisions of catalogues that are kept at hand, over all tenants."""
 
 
 class AccountFacts(NamedTuple):
@@ -58,6 +61,8 @@ class ProductFacts(NamedTuple):
     bundle: Mapping[str, Any] | None
     content_hash: str
     relations: tuple[Relation, ...]
+    parts: tuple[str, ...]
+    """The products that a bundle is made of."""
     rows: tuple[PriceRow, ...]
 
     @property
@@ -70,26 +75,33 @@ class ProductFacts(NamedTuple):
         return Product(self.rows, parts, to_micro(Decimal((self.bundle or {}).get("discount_percent", 0))))
 
 
-def account_facts(tx: Tx, account_id: str) -> AccountFacts | None:
-    """The account with its price books in the order they are looked into: its own, its region's, the default one."""
-    rows = _ACCOUNT.rows(tx.connection, tenant=tx.tenant_id, id=account_id)
-    if not rows:
-        return None
-    *known, own, regional, default = rows[0]
-    books = dict.fromkeys(book for book in (own, regional, default) if book is not None)
-    return AccountFacts._make((*known, tuple(books)))
+class Facts(NamedTuple):
+    """What a quote is made from: its buyer, if there is one of that name, and its products with their parts."""
+
+    buyer: AccountFacts | None
+    products: dict[str, ProductFacts]
 
 
-def product_facts(
-    tx: Tx, product_ids: Collection[str], *, currency: str, buyer: AccountFacts | None
-) -> dict[str, ProductFacts]:
-    """The products that exist, and the components of bundles among them, each with its candidate prices for a buyer."""
-    found = _products(tx, product_ids)
-    parts = {r.product_id for product in found.values() for r in product.relations if r.kind == "component"}
-    if missing := parts.difference(found):
-        found |= _products(tx, missing)
-    prices = _prices(tx, list(found), currency, buyer) if buyer else {}
-    return {id_: product._replace(rows=tuple(prices.get(id_, ()))) for id_, product in found.items()}
+def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = None, currency: str = "") -> Facts:
+    """The account, and the products that exist with the components of bundles among them and their candidate prices.
+
+    Price books are in the order they are looked into: the account's own, its region's, the default one. Without an
+    account there are no prices. All of it is of one revision of the catalogue.
+    """
+    while True:
+        revision = _revision(tx)
+        known = _shelf(tx.tenant_id, revision)
+        buyer = known.accounts.get(account_id) if account_id else None
+        offers = known.offers.get((account_id, currency), {})
+        found, missing = _with_parts(product_ids, offers)
+        if not missing and (buyer or not account_id):
+            return Facts(buyer, found)
+        buyer = buyer or (_read_account(tx, account_id) if account_id else None)
+        found = _read_offers(tx, product_ids, offers, currency, buyer)
+        # Each statement may see what others committed meanwhile; what is kept, and quoted, is of one revision.
+        if _revision(tx) == revision:
+            known.keep(buyer, account_id, currency, found)
+            return Facts(buyer, found)
 
 
 def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
@@ -133,7 +145,11 @@ _ACCOUNT = Statement(
     ).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
 )
 
-_PRODUCT_HASHES = Statement(lambda dialect: sa.select(product.c.content_hash).where(_among_mine(dialect, product.c.id)))
+_REVISION = Statement(
+    lambda _dialect: sa.select(catalog_revision.c.revision).where(
+        catalog_revision.c.tenant_id == sa.bindparam("tenant")
+    )
+)
 
 _PRODUCTS = Statement(
     lambda dialect: sa.select(
@@ -169,7 +185,7 @@ def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
     """The candidate prices of products. Without the hint SQLite walks the whole table."""
     is_theirs = price.c.account_id == sa.bindparam("account")
     return (
-        sa.select(price.c.content_hash, *columns)
+        sa.select(*columns)
         .with_hint(price, "INDEXED BY ix_price_tenant_id_product_id_currency", "sqlite")
         .where(
             _among_mine(dialect, price.c.product_id),
@@ -178,8 +194,6 @@ def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
         )
     )
 
-
-_PRICE_HASHES = Statement(_of_price)
 
 # Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
 _PRICES = Statement(
@@ -213,56 +227,110 @@ _CURRENCIES = Statement(
 )
 
 
-class _Known(dict[str, Any]):
-    """What was read before, by the hash of its content: as long as the hash is the same, so is the content."""
+class _Shelf:
+    """What was read of one revision of a tenant's catalogue, by each process for itself."""
 
-    def all_of(self, hashes: Iterable[str]) -> list[Any] | None:
-        """Everything under these hashes, or None when something was never read."""
-        try:
-            return [self[hash_] for hash_ in hashes]
-        except KeyError:
-            return None
+    def __init__(self) -> None:
+        self.accounts: dict[str | None, AccountFacts] = {}
+        self.offers: dict[tuple[str | None, str], dict[str, ProductFacts]] = {}
+        self._count = 0
 
-    def keep(self, found: Mapping[str, Any]) -> None:
-        if len(self) + len(found) > KNOWN_MAX:
-            self.clear()
-        self.update(found)
+    def keep(
+        self, buyer: AccountFacts | None, account_id: str | None, currency: str, found: Mapping[str, ProductFacts]
+    ) -> None:
+        if account_id and buyer is None:
+            return  # Nobody of that name yet: the products were read without prices.
+        self._count += len(found) + 1
+        if self._count > KNOWN_MAX:
+            self.accounts, self.offers, self._count = {}, {}, len(found)
+        if buyer is not None:
+            self.accounts[account_id] = buyer
+        self.offers.setdefault((account_id, currency), {}).update(found)
 
 
-_KNOWN_PRODUCTS = _Known()
-_KNOWN_PRICES = _Known()
+_SHELVES: dict[tuple[str, str], _Shelf] = {}
 
 
-def _products(tx: Tx, ids: Collection[str]) -> dict[str, ProductFacts]:
-    """The products without their prices. Their relationships are part of the content that is hashed."""
+def _shelf(tenant_id: str, revision: str) -> _Shelf:
+    """The one of this revision; where nothing was ever imported, an empty one that is not kept."""
+    shelf = _SHELVES.get((tenant_id, revision))
+    if shelf is None:
+        shelf = _Shelf()
+        if revision:
+            while len(_SHELVES) >= SHELVES_MAX:
+                _SHELVES.pop(next(iter(_SHELVES)), None)
+            _SHELVES[tenant_id, revision] = shelf
+    return shelf
+
+
+def _revision(tx: Tx) -> str:
+    rows = _REVISION.rows(tx.connection, tenant=tx.tenant_id)
+    return str(rows[0][0]) if rows else ""
+
+
+def _with_parts(ids: Collection[str], offers: Mapping[str, ProductFacts]) -> tuple[dict[str, ProductFacts], list[str]]:
+    """The products with the components of bundles among them, at any depth; and which of them are not there."""
+    found: dict[str, ProductFacts] = {}
+    missing: list[str] = []
+    waiting = list(ids)
+    for id_ in waiting:  # It grows meanwhile.
+        product = offers.get(id_)
+        if product is None:
+            missing.append(id_)
+        elif id_ not in found:
+            found[id_] = product
+            waiting += product.parts
+    return found, missing
+
+
+def _read_offers(
+    tx: Tx, ids: Collection[str], offers: Mapping[str, ProductFacts], currency: str, buyer: AccountFacts | None
+) -> dict[str, ProductFacts]:
+    """Those that are not at hand are read, bundles level by level; what does not exist is left out."""
+    read = dict(offers)
+    absent: set[str] = set()
+    while True:
+        found, missing = _with_parts(ids, read)
+        wanted = set(missing) - absent
+        if not wanted:
+            return found
+        prices = _prices(tx, wanted, currency, buyer) if buyer else {}
+        read |= {
+            product.id: product._replace(rows=tuple(prices.get(product.id, ()))) for product in _products(tx, wanted)
+        }
+        absent |= wanted.difference(read)
+
+
+def _read_account(tx: Tx, account_id: str) -> AccountFacts | None:
+    rows = _ACCOUNT.rows(tx.connection, tenant=tx.tenant_id, id=account_id)
+    if not rows:
+        return None
+    *known, own, regional, default = rows[0]
+    books = dict.fromkeys(book for book in (own, regional, default) if book is not None)
+    return AccountFacts._make((*known, tuple(books)))
+
+
+def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
+    """The products without their prices."""
     mine = _mine(tx, ids)
-    hashes = {row[0] for row in _PRODUCT_HASHES.rows(tx.connection, **mine)}
-    known = _KNOWN_PRODUCTS.all_of(hashes)
-    while known is None:
-        relations: dict[str, list[Relation]] = {}
-        for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
-            relations.setdefault(product_id, []).append(Relation._make(relation))
-        rows = _PRODUCTS.rows(tx.connection, **mine)
-        found = [ProductFacts._make((*row, tuple(relations.get(row[0], ())), ())) for row in rows]
-        # Each statement may see what others committed meanwhile; relationships belong to the hashes around them.
-        before, hashes = hashes, {product.content_hash for product in found}
-        if before == hashes:
-            _KNOWN_PRODUCTS.keep({product.content_hash: product for product in found})
-            known = found
-    return {product.id: product for product in known}
+    relations: dict[str, list[Relation]] = {}
+    for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
+        relations.setdefault(product_id, []).append(Relation._make(relation))
+    found = []
+    for row in _PRODUCTS.rows(tx.connection, **mine):
+        related = tuple(relations.get(row[0], ()))
+        parts = tuple(relation.product_id for relation in related if relation.kind == "component")
+        found.append(ProductFacts._make((*row, related, parts, ())))
+    return found
 
 
 def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
     asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
     asked["books"] = listed(tx.connection, buyer.price_books)
-    known = _KNOWN_PRICES.all_of(row[0] for row in _PRICE_HASHES.rows(tx.connection, **asked))
-    if known is None:
-        rows = {hash_: _price(*values) for hash_, *values in _PRICES.rows(tx.connection, **asked)}
-        _KNOWN_PRICES.keep(rows)
-        known = list(rows.values())
-    known.sort(key=itemgetter(1))  # By id, as bytes, on every database.
+    read = [_price(*values) for values in _PRICES.rows(tx.connection, **asked)]
+    read.sort(key=itemgetter(1))  # By id, as bytes, on every database.
     found: dict[str, list[PriceRow]] = {}
-    for product_id, _, row in known:
+    for product_id, _, row in read:
         found.setdefault(product_id, []).append(row)
     return found
 

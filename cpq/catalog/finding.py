@@ -22,7 +22,9 @@ from cpq.search.ranking import (
     nearest_words,
     scope_code,
     shortened,
+    words,
 )
+from cpq.search.wording import other_words
 
 DICTIONARY_WORDS_MAX = 200_000
 """How many words one import may add to the dictionary for typing errors."""
@@ -43,7 +45,7 @@ def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit
     if not sets:
         return Hits([], 0)
     total = _count(tx, sets[-1])
-    if total < FEW_HITS and (near := _near_words(tx, query.words)):
+    if total < FEW_HITS and (near := _near_words(tx, query.words, other_words(words(text)))):
         sets += [Any((sets[-1], corrected)) for corrected in query.corrected_sets(near)]
         total = _count(tx, sets[-1])
     return Hits(_page(tx, sets, min(limit, total - offset), offset), total)
@@ -144,10 +146,11 @@ def _count(tx: Tx, expression: Expression) -> int:
     return tx.connection.scalar(_COUNT[tx.connection.dialect.name], parameters) or 0
 
 
-def _near_words(tx: Tx, typed: Sequence[str]) -> dict[str, list[str]]:
+def _near_words(tx: Tx, typed: Sequence[str], synonyms: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What may stand for each word: what it may be a typing error of, and the other words for the same thing."""
     spellings = {word: set(shortened(word)) for word in typed if may_be_misspelt(word)}
     if not spellings:
-        return {}
+        return synonyms
     query = sa.select(catalog_word.c.near, catalog_word.c.word).where(
         catalog_word.c.tenant_id == tx.tenant_id, catalog_word.c.near.in_(set().union(*spellings.values()))
     )
@@ -156,6 +159,7 @@ def _near_words(tx: Tx, typed: Sequence[str]) -> dict[str, list[str]]:
         word: nearest_words(word, (row.word for row in found if row.near in shorter))
         for word, shorter in spellings.items()
     }
+    near = {word: [*near.get(word, ()), *synonyms.get(word, ())] for word in typed}
     return {word: others for word, others in near.items() if others}
 
 

@@ -29,12 +29,13 @@ from cpq.catalog.preparing import (
     columns,
     dump,
     prepare_products,
+    require_none,
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
 from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
-from cpq.errors import Code, CpqError, nearest
-from cpq.schema import account, category, price, price_book, product, product_relation, product_spec
+from cpq.errors import nearest
+from cpq.schema import account, catalog_revision, category, price, price_book, product, product_relation, product_spec
 from cpq.search import changes
 
 BATCH = 5_000
@@ -106,20 +107,19 @@ class _Import(ExitStack):
     def finish(self) -> None:
         self._settle()
         self._check_relations()
-        if self._problems:
-            count = self._problem_count
-            first = f" (the first {PROBLEMS_MAX:,} are listed)" if count > PROBLEMS_MAX else ""
-            raise CpqError(
-                Code.VALIDATION_ERROR,
-                f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
-                problems=[
-                    {name: value for name, value in problem._asdict().items() if value is not None}
-                    for problem in sorted(self._problems, key=lambda problem: problem.line)
-                ],
-            )
+        require_none(self._problems, self._problem_count)
         finding.learn(self.tx, self._vocabulary)
         is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
         changes.touch(self.tx, changes.EQUIPMENT, [changes.EVERYTHING] if is_redefined else self._touched)
+        if self.report.created.total() or self.report.updated.total():
+            self._revise()
+
+    def _revise(self) -> None:
+        """Give the catalogue a new revision, so that nobody takes what they read before for what is there now."""
+        revision = {"revision": self.tx.new_id("rev-")}
+        mine = catalog_revision.c.tenant_id == self.tx.tenant_id
+        if self.tx.connection.execute(sa.update(catalog_revision).where(mine).values(revision)).rowcount == 0:
+            self.tx.connection.execute(sa.insert(catalog_revision).values(tenant_id=self.tx.tenant_id, **revision))
 
     def _prepare_products(self, batch: Sequence[SourceRow]) -> None:
         """A file of several batches is prepared by a second process, a little ahead of the database."""

@@ -23,7 +23,7 @@ from cpq.catalog.rows import (
     Row,
     SpecDefinition,
 )
-from cpq.errors import CpqError, nearest
+from cpq.errors import Code, CpqError, nearest
 from cpq.search.ranking import Indexed, may_be_misspelt, scope_code
 from cpq.text import canonical_json, read_json
 
@@ -126,6 +126,21 @@ def faults(error: ValidationError, line: int, known: Iterable[str]) -> list[Prob
         Problem(line, ".".join(map(str, fault["loc"])) or "row", _said(fault, known))
         for fault in error.errors(include_url=False, include_input=False)
     ]
+
+
+def require_none(problems: Sequence[Problem], count: int) -> None:
+    """Raise VALIDATION_ERROR with the problems of a file, in its order; `count` is how many there are in all."""
+    if not problems:
+        return
+    first = f" (the first {len(problems):,} are listed)" if count > len(problems) else ""
+    raise CpqError(
+        Code.VALIDATION_ERROR,
+        f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
+        problems=[
+            {name: value for name, value in problem._asdict().items() if value is not None}
+            for problem in sorted(problems, key=lambda problem: problem.line)
+        ],
+    )
 
 
 def columns(row: Row, **others: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": ("cpq.cli.starting:serve", "Serve MCP over stdio or HTTP."),
     "import": ("cpq.cli.transfer:import_", "Load products, prices, accounts or quotes from a file."),
     "export": ("cpq.cli.transfer:export", "Write the catalogue to a file."),
+    "search": ("cpq.cli.searching:search_", "Find equipment and past quotes by words and meaning."),
     "quote": ("cpq.cli.quoting:quote", "See quotes, and prove their prices."),
     "policy": ("cpq.cli.policies:policy", "Check, test, show and compare policies; try a change on stored quotes."),
     "events": ("cpq.cli.events:events_", "See what webhooks were told, and tell it again."),

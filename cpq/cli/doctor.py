@@ -27,6 +27,7 @@ from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
 from cpq.errors import CpqError
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
+from cpq.search.embedding import MODEL, is_installed
 
 APT_LINE = "apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
@@ -66,7 +67,7 @@ def doctor(options: Options) -> int:
     policies = _check_policies(settings)
     can_count = policies.state is not State.PROBLEM
     findings = [*_check_programs(), *_check_database(settings, can_count=can_count), policies]
-    findings += [*_check_libraries(), _check_disk(settings.home.absolute())]
+    findings += [_check_model(), *_check_libraries(), _check_disk(settings.home.absolute())]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
         show_json({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
@@ -132,6 +133,13 @@ def _check_libraries() -> Iterator[Finding]:
         yield Finding("PDF libraries", State.WARNING, said, APT_LINE)
     else:
         yield Finding("PDF libraries", State.OK, ", ".join((*PDF_LIBRARIES, FAST_PDF_LIBRARY)))
+
+
+def _check_model() -> Finding:
+    """Without it search goes by words, which is a choice and no fault."""
+    if is_installed():
+        return Finding("search", State.OK, f"by words and meaning ({MODEL})")
+    return Finding("search", State.OK, "by words; pip install 'quotewright[semantic]' adds meaning")
 
 
 def _loads(name: str) -> bool:

@@ -7,16 +7,18 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from cpq.catalog import ImportReport
-from cpq.catalog.preparing import Problem, SourceRow
+from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx, insert_many, mine_among
-from cpq.errors import Code, CpqError, nearest
+from cpq.errors import nearest
 from cpq.past_quotes.rows import KNOWN, OF_QUOTE, PastQuoteRow
 from cpq.quotes.rows import quotes_of, validate_as
 from cpq.schema import past_line, past_quote, quote
 from cpq.search import changes
 from cpq.text import fingerprint
 
-SECTION = "quotes"
+SECTION, KIND = "quotes", "past_quotes"
+"""What the file calls its rows, and what the report calls them."""
+
 BATCH = 1_000
 PROBLEMS_MAX = 10_000
 
@@ -27,7 +29,7 @@ def import_history(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
     Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
     """
     report = ImportReport()
-    report.unchanged[SECTION] = 0
+    report.unchanged[KIND] = 0
     problems: list[Problem] = []
     batch: dict[str, tuple[int, PastQuoteRow]] = {}
     seen: set[str] = set()
@@ -45,7 +47,7 @@ def import_history(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
             touched += _store(tx, batch, report, problems)
             batch = {}
     touched += _store(tx, batch, report, problems)
-    _require_none(problems)
+    require_none(problems[:PROBLEMS_MAX], len(problems))
     changes.touch(tx, changes.PAST_QUOTES, touched)
     return report
 
@@ -73,9 +75,9 @@ def _store(
     known = {row.id: row.content_hash for row in tx.connection.execute(mine)}
     changed = [id_ for id_, stored in known.items() if stored != hashes[id_]]
     fresh = [id_ for id_ in batch if id_ not in known]
-    report.created[SECTION] += len(fresh)
-    report.updated[SECTION] += len(changed)
-    report.unchanged[SECTION] += len(known) - len(changed)
+    report.created[KIND] += len(fresh)
+    report.updated[KIND] += len(changed)
+    report.unchanged[KIND] += len(known) - len(changed)
     if changed:
         for table, column in ((past_line, past_line.c.quote_id), (past_quote, past_quote.c.id)):
             tx.connection.execute(sa.delete(table).where(mine_among(tx, column, changed)))
@@ -93,18 +95,3 @@ def _quote_columns(tx: Tx, row: PastQuoteRow, content_hash: str) -> dict[str, ob
 def _line_columns(tx: Tx, row: PastQuoteRow) -> Iterable[dict[str, object]]:
     for number, line in enumerate(row.line_items, 1):
         yield {"tenant_id": tx.tenant_id, "quote_id": row.id, "number": number, **dict(line)}
-
-
-def _require_none(problems: list[Problem]) -> None:
-    if not problems:
-        return
-    count = len(problems)
-    first = f" (the first {PROBLEMS_MAX:,} are listed)" if count > PROBLEMS_MAX else ""
-    raise CpqError(
-        Code.VALIDATION_ERROR,
-        f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
-        problems=[
-            {name: value for name, value in problem._asdict().items() if value is not None}
-            for problem in sorted(problems, key=lambda problem: problem.line)[:PROBLEMS_MAX]
-        ],
-    )

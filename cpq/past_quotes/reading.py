@@ -47,14 +47,20 @@ class PastQuote:
 
     def unnamed(self, text: str) -> str:
         """The text without its customer's name, which must not be found or shown by accident."""
-        names = [self.customer, *(word for word in self.customer.split()[:1] if len(word) > 3 or word[0].isdigit())]
-        return re.sub("|".join(rf"\b{re.escape(name)}\b" for name in names), "[customer]", text)
+        first = self.customer.split()[0]
+        names = [rf"(?i:{re.escape(self.customer)})"]
+        names += [re.escape(first)] if len(first) > 3 or first[0].isdigit() else []  # As it is written, not `summit`.
+        return re.sub(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", "[customer]", text)
 
 
 def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    """The past quotes of these ids, or all of them."""
-    yield from _history(tx, ids)
-    yield from _stored(tx, ids)
+    """The past quotes of these ids, or all of them. No id is in both places."""
+    found = set()
+    for past in _history(tx, ids):
+        found.add(past.id)
+        yield past
+    if ids is None or found < set(ids):
+        yield from _stored(tx, ids)
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:

@@ -53,8 +53,9 @@ def price(request: Request) -> PricedQuote:
     bills = [_bill(prices, minor_unit, line) for line in request.lines]
     shares = _quote_discount(request, minor_unit, bills)
     taxes = TaxTable(_rates(request), request.tax_rounding, minor_unit)
-    lines = _finish(request, minor_unit, taxes, bills, shares)
-    return _add_up(request, minor_unit, bills, lines, taxes.groups())
+    totals = Totals()
+    lines = _finish(request, minor_unit, taxes, bills, shares, totals)
+    return _add_up(request, minor_unit, lines, totals, taxes.groups())
 
 
 def refusals(request: Request) -> list[CpqError]:
@@ -131,22 +132,46 @@ def _rates(request: Request) -> Mapping[str, int]:
     return request.tax_rates if request.tax_status == "taxable" else defaultdict(int)
 
 
+class Totals:
+    """What the lines come to; added up on the way, because a second walk through a long quote costs a tenth."""
+
+    __slots__ = ("cost", "customer", "has_unknown_cost", "list_amount", "listed", "net", "regular", "subtotal")
+
+    def __init__(self) -> None:
+        self.subtotal = self.net = self.list_amount = self.cost = 0
+        self.has_unknown_cost = False
+        self.regular = self.customer = self.listed = 0
+        """Unrounded, in parts of a millionth: rounding of amounts has no part in the quote's discount."""
+
+
 def _finish(
-    request: Request, minor_unit: MinorUnit, taxes: TaxTable, bills: Sequence[Part], shares: Sequence[int]
+    request: Request,
+    minor_unit: MinorUnit,
+    taxes: TaxTable,
+    bills: Sequence[Part],
+    shares: Sequence[int],
+    totals: Totals,
 ) -> tuple[PricedLine, ...]:
     """What the quote does to its lines: their shares of the discount, their taxes, their margins."""
     asked, is_document, rounded = request.requested_discount, request.tax_rounding == "document", minor_unit.round
     lines: list[PricedLine] = []
+    subtotal = nets = list_amount = costs = regular = customer = all_listed = 0
     for line, bill, share in zip(request.lines, bills, shares, strict=True):
         id_, product_id, quantity, line_discount, _, ramp, _ = line
         plan, listed, net = bill.plan, bill.regular, bill.customer - share
         numerator, denominator, cost = bill.numerator, bill.denominator, bill.cost
         # The exact regular price times this is what the line comes to, unrounded.
-        kept = (ONE_HUNDRED_PERCENT - line_discount) * (ONE_HUNDRED_PERCENT - asked)
+        kept = ONE_HUNDRED_PERCENT - line_discount
+        amount = numerator * FINE if denominator == 1 else numerator * FINE // denominator
+        regular += amount
+        customer += amount * kept
+        kept *= ONE_HUNDRED_PERCENT - asked
         discount = off_list = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
         if bill.listed != numerator or bill.listed_below != denominator:
             listed = rounded(bill.listed, bill.listed_below)
             off_list = _percent_off(bill.listed * denominator, numerator * bill.listed_below * kept)
+            amount = bill.listed * FINE // bill.listed_below
+        all_listed += amount
         if share:
             bill.steps += (new_tuple(Step, ("quote discount", net, "requested_discount_pct", asked, "")),)
         if plan.is_tax_included:
@@ -157,12 +182,20 @@ def _finish(
             taxes.add(plan.tax_category, net)
         if is_document and not plan.is_tax_included:
             _tax_unrounded(taxes, bill, numerator * kept, denominator * SQUARE)
-        if cost is not None:
+        if cost is None:
+            totals.has_unknown_cost = True
+        else:
             cost = rounded(cost, bill.cost_below)
+            costs += cost
+        subtotal += bill.regular
+        nets += net
+        list_amount += listed
         mean = mean_quantity(quantity, ramp) if ramp else None
         rest = (_margin(net, cost), plan.billing_period, plan.tax_category, bill.steps, mean)
         known = (id_, product_id, bill.quantity, listed, bill.regular, net, discount, off_list, cost, *rest)
         lines.append(new_tuple(PricedLine, known))
+    totals.subtotal, totals.net, totals.list_amount, totals.cost = subtotal, nets, list_amount, costs
+    totals.regular, totals.customer, totals.listed = regular, customer, all_listed
     return tuple(lines)
 
 
@@ -208,19 +241,18 @@ def _margin(net: int, cost: int | None) -> int | None:
 def _add_up(
     request: Request,
     minor_unit: MinorUnit,
-    bills: Sequence[Part],
     lines: tuple[PricedLine, ...],
+    totals: Totals,
     groups: tuple[TaxGroup, ...],
 ) -> PricedQuote:
-    subtotal = sum([line.regular for line in lines])
-    net = sum([line.net for line in lines])
+    subtotal, net = totals.subtotal, totals.net
     tax = sum([group.tax for group in groups])
-    costs = [line.cost for line in lines]
-    known_cost = sum(filter(None, costs))
-    cost = None if None in costs else known_cost
-    largest = max(subtotal + tax, sum([line.list_amount for line in lines]), known_cost)
+    cost = None if totals.has_unknown_cost else totals.cost
+    largest = max(subtotal + tax, totals.list_amount, totals.cost)
     if largest > min(AMOUNT_MAX, 10**DIGITS_MAX * minor_unit.size - minor_unit.size):
         raise _too_large()
+    # Against the regular prices, and against list.
+    kept = totals.customer * (ONE_HUNDRED_PERCENT - request.requested_discount)
     return PricedQuote(
         request.currency,
         lines,
@@ -230,24 +262,11 @@ def _add_up(
         net + tax,
         groups,
         request.tax_note if request.tax_status != "taxable" else None,
-        *_discounts(request, bills),
+        _rest(kept, totals.regular),
+        _rest(kept, totals.listed),
         cost,
         _margin(net, cost),
     )
-
-
-def _discounts(request: Request, bills: Sequence[Part]) -> tuple[int, int]:
-    """The quote's discount against the regular prices, and against list. Rounding of amounts has no part in them."""
-    regular = customer = listed = 0
-    for line, bill in zip(request.lines, bills, strict=True):
-        amount = bill.numerator * FINE
-        if bill.denominator != 1:
-            amount //= bill.denominator
-        regular += amount
-        customer += amount * (ONE_HUNDRED_PERCENT - line.discount)
-        listed += bill.listed * FINE // bill.listed_below
-    kept = customer * (ONE_HUNDRED_PERCENT - request.requested_discount)
-    return _rest(kept, regular), _rest(kept, listed)
 
 
 def _rest(kept: int, before: int) -> int:

@@ -263,10 +263,10 @@ def _evaluate(tx: Tx, found: Quote, requested_discount: int) -> PricedQuoteView:
 
 
 def _verdict(tx: Tx, draft: Draft, priced: list[pricing.PricedQuote]) -> Verdict:
-    buyer = facts.account_facts(tx, draft.account_id)
-    assert buyer is not None, "a quote's account is never deleted"
     ids = {line.product_id for line in draft.lines}
-    return decide(tx, draft, buyer, facts.product_facts(tx, ids, currency=draft.currency, buyer=buyer), priced)
+    buyer, products = facts.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    assert buyer is not None, "a quote's account is never deleted"
+    return decide(tx, draft, buyer, products, priced)
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:
@@ -336,7 +336,7 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
 def _require_complete(tx: Tx, found: Quote) -> None:
     draft = found.as_draft()
     ids = {line.product_id for line in draft.lines}
-    products = facts.product_facts(tx, ids, currency=draft.currency, buyer=None)
+    products = facts.gather(tx, ids).products
     for product in products.values():
         if not product.active:
             raise CpqError(

@@ -24,7 +24,7 @@ from cpq.pricing.request import Adjustment, Line, PriceRow, Request, Segment
 from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.pricing.waterfall import choose
 from cpq.quotes.life import end_of_day, local_day
-from cpq.text import canonical_json, digest
+from cpq.text import digest, plain_json
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20
@@ -123,9 +123,8 @@ class Composition:
 
 def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
     """Look everything up and price it; CpqError with every problem at once when it cannot be."""
-    buyer = facts.account_facts(tx, draft.account_id)
     product_ids = {line.product_id for line in draft.lines}
-    products = facts.product_facts(tx, product_ids, currency=draft.currency, buyer=buyer)
+    buyer, products = facts.gather(tx, product_ids, account_id=draft.account_id, currency=draft.currency)
     problems = [*_account_problems(draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
     choices: dict[int, Mapping[str, str]] = {}
     simple = {id_ for id_, product in products.items() if _is_simple(product)}
@@ -217,8 +216,8 @@ def _price(name: str, request: Request, draft: Draft, problems_max: int) -> Pric
         name,
         request,
         priced,
-        JsonText(canonical_json(pricing_request.dump(request))),
-        JsonText(canonical_json(pricing_result.dump(priced))),
+        JsonText(plain_json(pricing_request.dump(request))),
+        JsonText(plain_json(pricing_result.dump(priced))),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from cpq.catalog import ImportReport
-from cpq.catalog.preparing import Problem, SourceRow
+from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest
 from cpq.quotes import storing
@@ -73,18 +73,7 @@ class _Import:
                 self._refuse(_located(told, source))
 
     def finish(self) -> None:
-        if not self._problems:
-            return
-        count = self._problem_count
-        first = f" (the first {PROBLEMS_MAX:,} are listed)" if count > PROBLEMS_MAX else ""
-        raise CpqError(
-            Code.VALIDATION_ERROR,
-            f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
-            problems=[
-                {name: value for name, value in problem._asdict().items() if value is not None}
-                for problem in sorted(self._problems, key=lambda problem: problem.line)
-            ],
-        )
+        require_none(self._problems, self._problem_count)
 
     def _store(self, quote_id: str, draft: Draft) -> None:
         found = storing.find(self.tx, quote_id)

@@ -92,8 +92,7 @@ class Simulation:
             if len(self._products) > PRODUCTS_MAX:
                 self._products.clear()
                 unknown = list(product_ids)
-            # Without a buyer there are no prices to read.
-            self._products |= facts.product_facts(tx, unknown, currency="", buyer=None)
+            self._products |= facts.gather(tx, unknown).products
 
     def _facts(self, row: AnyRow, result: dict[str, Any], attributes: Mapping[int, Mapping[str, Any]]) -> QuoteFacts:
         inputs = QuoteInputs(

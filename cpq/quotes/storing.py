@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, Statement, Tx
+from cpq.db import AnyRow, JsonText, Statement, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment
@@ -17,7 +17,7 @@ from cpq.pricing.result import PricedQuote
 from cpq.quotes.composing import Composition, Draft, DraftLine
 from cpq.quotes.life import status_at
 from cpq.schema import account, quote, quote_line, quote_pricing, quote_version
-from cpq.text import canonical_json
+from cpq.text import canonical_json, plain_json
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "total": priced.total,
         "tax_note": priced.tax_note,
         "fingerprint": composed.fingerprint,
-        "hashes": composed.hashes,
+        "hashes": JsonText(plain_json(composed.hashes)),
         "valid_until": composed.valid_until,
         "expires_at": composed.expires_at,
     }

@@ -18,6 +18,5 @@ How to use it:
 
 import os
 
-# One thread for linear algebra: with more, numpy's waits for idle processors and takes eight times as long on a busy
-# machine. It reads this when it is loaded, so nothing may load it earlier.
+# One thread for linear algebra: more only wait for each other here (embedding.py). numpy reads it when it is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

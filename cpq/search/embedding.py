@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from cpq.errors import Code, CpqError
 from cpq.search.vectors import DIMENSIONS, Vector, quantised
@@ -88,6 +89,9 @@ class Embedder:
     def _load(self) -> tuple[_Network, Tokenizer]:
         with self._lock:
             if self._network is None or self._tokenizer is None:
+                # With more threads than one, numpy's linear algebra waits for idle processors, and takes eight times as
+                # long on a busy machine. The environment has said so already, unless numpy was loaded before us.
+                threadpool_limits(1, user_api="blas")
                 self._tokenizer = shipped_tokenizer()
                 self._network = _Network(_read_weights(self._path))
             return self._network, self._tokenizer

@@ -191,13 +191,14 @@ class Segment:
 
     def _add(self, covered: NDArray[np.float64], fillings: Sequence[tuple[str, float]]) -> None:
         """To every passage the worth of the best filling that it holds; they come best first."""
-        if len(fillings) == 1:
-            covered[self.postings.rows(fillings[0][0])] += fillings[0][1]
-            return
-        best = np.zeros(len(covered), np.float64)
-        for term, worth in reversed(fillings):
-            best[self.postings.rows(term)] = worth
-        covered += best
+        held = [(rows, worth) for term, worth in fillings if len(rows := self.postings.rows(term))]
+        if len(held) == 1:
+            covered[held[0][0]] += held[0][1]
+        elif held:
+            best = np.zeros(len(covered), np.float64)
+            for rows, worth in reversed(held):
+                best[rows] = worth
+            covered += best
 
     def clashing(self, clashes: Sequence[Clash]) -> Mask:
         """Which passages have the opposite of what is asked for, and nothing of that itself."""
@@ -253,9 +254,10 @@ class Index:
 
     def __init__(self, parts: Sequence[tuple[Segment, Mask]] = ()) -> None:
         self._parts = tuple(parts)
+        self._alive = [int(alive.sum()) for _, alive in self._parts]
 
     def __len__(self) -> int:
-        return sum(int(alive.sum()) for _, alive in self._parts)
+        return sum(self._alive)
 
     def documents(self) -> Iterator[str]:
         for segment, alive in self._parts:
@@ -340,7 +342,11 @@ class Index:
 
     def count(self, term: str) -> int:
         """How many passages hold a term."""
-        return sum(int(alive[segment.postings.rows(term)].sum()) for segment, alive in self._parts)
+        total = 0
+        for (segment, alive), living in zip(self._parts, self._alive, strict=True):
+            rows = segment.postings.rows(term)
+            total += len(rows) if living == len(alive) else int(alive[rows].sum())
+        return total
 
     def _near(self, word: str) -> list[str]:
         found = {near for segment, _ in self._parts for near in segment.postings.resembling(word)}

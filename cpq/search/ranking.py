@@ -114,15 +114,22 @@ class Query:
         return [self._open(kind) for kind in (code, Any((code, in_title)), title_start, anywhere)]
 
     def corrected_sets(self, near: dict[str, list[str]]) -> list[Expression]:
-        """Two wider sets: each word, or one that a small typing error could have made of it, in titles or anywhere."""
+        """Two wider sets: each word, or what may stand for it, in titles or anywhere.
+
+        That is what a small typing error could have made of it, or another word for the same; one of several words,
+        with a blank between, stands for it when all of them are there.
+        """
         return [self._open(self._corrected(fields, near)) for fields in ("n", "nt")]
 
     def _corrected(self, fields: str, near: dict[str, list[str]]) -> Expression:
         choices = []
         for word in self.words:
-            others = tuple(self._term(field, other) for other in near.get(word, ()) for field in fields)
+            others = (self._all_of(other.split(), fields) for other in near.get(word, ()))
             choices.append(Any((self._typed(word, fields), *others)))
         return All(tuple(choices))
+
+    def _all_of(self, others: list[str], fields: str) -> Expression:
+        return All(tuple(Any(tuple(self._term(field, other) for field in fields)) for other in others))
 
     def _typed(self, word: str, fields: str) -> Expression:
         """The word in any of the fields; the last one typed may be unfinished."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from cpq.access import ENGINE
 from cpq.app import App, Call
 from cpq.db import Tx, mine_among
 from cpq.schema import search_vector
@@ -22,6 +24,10 @@ from cpq.search.vectors import Vector, from_bytes
 
 BATCH = 32
 """Texts that are embedded and stored together; a killed process loses no more than this."""
+
+ROUND = 8
+BUSY_SECONDS, IDLE_SECONDS = 0.05, 5.0
+"""A server embeds in small bites with a breath in between, so that calls come first."""
 
 WAIT_SECONDS = 0.2
 """How long a search waits for another that is bringing the corpus up to date, before it takes the corpus as it is."""
@@ -96,6 +102,21 @@ def embed(
         done += len(made)
         progress(done, todo)
     return done
+
+
+def embed_round(app: App, sources: Sequence[Source]) -> float:
+    """A little of what waits for a vector in any corpus of this process; in how many seconds to come again.
+
+    The first round builds the corpora, so that no caller waits for it.
+    """
+    for source in sources:
+        app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(current(tx, source))})  # type: ignore[misc]
+    for key, corpus in list(app.kept.items()):
+        if isinstance(corpus, Corpus) and corpus.missing():
+            call = app.new_call(replace(ENGINE, tenant_id=key[0]))
+            if embed(app, call, corpus, limit=ROUND):
+                return BUSY_SECONDS
+    return IDLE_SECONDS
 
 
 def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from cpq.search.ranking import WORD_LENGTH_MAX, may_be_misspelt
+from cpq.search.ranking import WORD_LENGTH_MAX, may_be_misspelt, words
 
 QUERY_WORDS_MAX = 64
 QUERY_CHARACTERS_MAX = 4_000
@@ -192,6 +192,17 @@ def read_query(
     return Reading(list(slots.values()), clashes, corrections)
 
 
+def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
+    """For words as `ranking.words` reads them: what else may stand for each, several words with a blank between."""
+    found: dict[str, list[str]] = {}
+    for group in _PHRASES:
+        for phrase in group:
+            places = [place for place in range(len(typed)) if tuple(typed[place : place + len(phrase)]) == phrase]
+            for word in (word for _ in places for word in phrase):
+                found.setdefault(word, []).extend(" ".join(other) for other in group if other != phrase)
+    return {word: list(dict.fromkeys(others)) for word, others in found.items()}
+
+
 def _said(tokens: list[str], *, with_denied: bool) -> list[int]:
     """The places of the words that count: no little words, no denials, and not what is denied."""
     kept, is_negated = [], False
@@ -264,5 +275,6 @@ def _read_opposites(text: str) -> list[Clash]:
 
 
 _OTHERS = _read_synonyms(_SYNONYMS)
+_PHRASES = [[tuple(words(part)) for part in line.split("=")] for line in _SYNONYMS.strip().split("\n")]
 _CLASHES = _read_opposites(_OPPOSITES)
 _COMPOUNDS = frozenset(_OTHERS).union(*(clash.asked for clash in _CLASHES))

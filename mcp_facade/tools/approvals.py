@@ -60,12 +60,19 @@ def approval_delegate(
     *,
     role: Annotated[Word, Field(description="A role that you hold.")],
     to: Annotated[Word, Field(description="The name of another person who may decide.")],
-    until: Annotated[Moment, Field(description="When it ends, `2026-03-01T18:00:00Z`; at most a year.")],
+    until: Annotated[
+        Moment | None, Field(description="When it ends, `2026-03-01T18:00:00Z`; at most a year. Left out: it ends now.")
+    ] = None,
     starts_at: Annotated[Moment | None, Field(description="When it begins; now when left out.")] = None,
     account_id: Annotated[Identifier | None, Field(description="Only for quotes of this account.")] = None,
     quote_id: Annotated[Identifier | None, Field(description="Only for this quote.")] = None,
 ) -> DelegationView:
-    """Let another person decide in your role for a while. Neither of you can then decide what the other asked for."""
+    """Let another person decide in your role for a while. Neither of you can then decide what the other asked for.
+
+    Without `until` it takes back what you have lent to that person in that role.
+    """
+    if until is None:
+        return approvals.end_delegation(tx, role, to=to, account_id=account_id, quote_id=quote_id)
     return approvals.delegate(
         tx,
         role,

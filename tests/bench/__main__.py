@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, crowd, docs, policies, pricing, quotes, simulating, stdio, writers
+from tests.bench import catalog, crowd, docs, policies, pricing, quotes, search, simulating, stdio, writers
 
 TARGETS = {
     "1,000 chunks: search p50 ms": "≤ 15",
@@ -41,6 +41,8 @@ TARGETS = {
     "500 lines / floor": "≤ 3",
     "10 lines, full / empty": "≤ 1.5",
     "500 lines, full / empty": "≤ 1.5",
+    "with a filter: p50 ms": "≤ 30",
+    "MB over the base, model included": "≤ 400",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -54,6 +56,7 @@ def main() -> None:
     parser.add_argument("--stored", type=int, default=100_000, help="stored quotes that a changed policy is tried on")
     parser.add_argument("--chunks", type=int, default=100_000, help="size of the largest set of chunks")
     parser.add_argument("--seconds", type=int, default=60, help="how long the crowd writes")
+    parser.add_argument("--lines", type=int, default=100_000, help="past lines that are searched")
     parser.add_argument("--only", choices=list(PARTS), help="measure one part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
@@ -94,6 +97,9 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     ),
     "crowd": lambda home, options: report(
         f"{crowd.WRITERS} writers for {options.seconds} s", crowd.measure(home, options.seconds)
+    ),
+    "search": lambda home, options: report(
+        f"A question to {options.lines:,} past lines", search.measure(home, options.lines)
     ),
     "docs": lambda home, options: report("Docs and context, in CPU time", docs.measure(home, options.chunks)),
     "catalog": lambda home, options: report(

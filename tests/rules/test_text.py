@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.errors import Code
-from cpq.text import canonical_json, clean, clean_identifier, clean_line, fingerprint, read_json, to_wire
+from cpq.text import canonical_json, clean, clean_identifier, clean_line, fingerprint, plain_json, read_json, to_wire
 
 SAME_LETTER = "é", "e\N{COMBINING ACUTE ACCENT}"
 
@@ -236,3 +236,16 @@ def test_q07_values_go_out_as_json_knows_them(value: object, sent: str):
 def test_q07_a_moment_of_another_zone_goes_out_in_utc():
     moment = datetime(2026, 1, 31, 12, 0, tzinfo=timezone(timedelta(hours=2)))
     assert to_wire(moment) == "2026-01-31T10:00:00Z"
+
+
+plain_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=1000)
+@given(plain_values)
+def test_the_quick_way_to_write_spells_everything_the_same(value: Any):
+    assert plain_json(value) == canonical_json(value)

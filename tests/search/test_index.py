@@ -225,6 +225,18 @@ def test_c2_12_bands_have_fixed_bounds():
     assert labels == [LIKELY_GOOD, LIKELY_GOOD, ANALOG, ANALOG, PROBABLE_MISS, PROBABLE_MISS]
 
 
+def test_c2_09_without_a_filter_everything_is_ranked():
+    index = index_of([Chunk("a", "a", "oilless pump"), Chunk("b", "b", "pump"), Chunk("c", "c", "tank")])
+    found = search(index, "oilless pump", limit=5)
+    assert found.eligible == 3
+    assert [hit.id for hit in found.hits][:2] == ["a", "b"]
+
+
+def test_c2_22_a_corpus_of_one_is_found():
+    for text in ("oilless pump", "anything at all about pumps"):
+        assert [hit.id for hit in search(index_of([Chunk("a", "a", text)]), "pump", limit=5, scale=ITEMS).hits] == ["a"]
+
+
 def test_an_empty_index_answers():
     assert search(Index(), "pump", limit=5).hits == []
     assert search(Index().changed([], ["gone"], with_vectors=True), "pump", limit=5).eligible == 0

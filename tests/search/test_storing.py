@@ -143,7 +143,7 @@ def test_r07_a_search_does_not_wait_for_a_long_refresh(app: App):
     assert [hit.id for hit in corpus_of(app).search("marzipan", limit=3).hits] == ["prod_qmb30"]
 
 
-def test_many_threads_search_while_documents_change(sqlite_app: App):
+def test_c2_19_r07_many_threads_search_while_documents_change(sqlite_app: App):
     """C2.19, R-07: every answer is that of some whole state, old or new, and nobody fails."""
     corpus = Corpus("threads", ITEMS)
     corpus.change([Chunk(f"{n}", f"{n}", f"pump {n % 7} of batch 0") for n in range(300)])

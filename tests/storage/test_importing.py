@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from cpq.app import App
+from cpq.app import App, open_app
 from cpq.catalog.importing import BATCH
 from cpq.catalog.preparing import PRODUCT_COLUMNS, SourceRow
 from cpq.errors import CpqError
-from cpq.schema import product
+from cpq.schema import catalog_revision, product
 from tests import make
 from tests.make import Tools
 
@@ -219,3 +219,33 @@ def test_a_product_that_moves_to_another_category_is_found_there_and_not_where_i
     assert tools("catalog_search", category="old_place", **arguments)["items"] == []
     assert len(tools("catalog_search", category="new_place", **arguments)["items"]) == 1
     assert tools("catalog_search", query="wanderer")["items"] == []
+
+
+def test_the_catalogue_has_a_new_revision_after_every_import_that_changed_it(app: App):
+    def revision() -> str | None:
+        with app.database.reading() as connection:
+            return connection.scalar(sa.select(catalog_revision.c.revision))
+
+    before, row = revision(), make.product_row()
+    make.import_dicts(app, "products", row)
+    created = revision()
+    make.import_dicts(app, "products", row)
+    assert revision() == created != before
+    make.import_dicts(app, "products", {**row, "name": "Other"})
+    changed = revision()
+    refused(app, "products", {**row, "name": "Third", "product_type": "gadget"})
+    assert revision() == changed != created
+
+
+def test_a_new_price_is_quoted_from_the_next_call_on(app: App):
+    """Prices are kept at hand by each process; here another one imports them."""
+    tools, other = Tools(app), open_app(app.settings)
+    row = {"product_id": "prod_pro_v2", "price_book": "list", "currency": "USD", "billing_period": "yearly"}
+    asked = {"account_id": "acct_acme_001", "line_items": [{"product_id": "prod_pro_v2", "quantity": 1}]}
+    for unit_price in (11, 12):
+        make.import_dicts(other, "prices", {**row, "id": "price_now", "unit_price": unit_price, "priority": 9})
+        assert tools("quote_create", **asked)["line_items"][0]["unit_price"] == unit_price
+    place = {"segment": "smb", "region": "americas", "country": "US", "tax_zone": "US-OH"}
+    make.import_dicts(other, "accounts", {"id": "acct_new", "name": "New", **place})
+    assert tools("quote_create", **{**asked, "account_id": "acct_new"})["status"] == "draft"
+    other.close()

@@ -1,9 +1,11 @@
 """Many processes on one store: every writer gets its turn, nothing is lost, nothing is done twice."""
 
 import multiprocessing
+import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -95,3 +97,40 @@ def test_sqlite_is_durable_and_strict(sqlite_app: App):
     ]
     assert all(table["strict"] for table in ours)
     assert len(ours) > 10
+
+
+def test_a_forked_child_makes_ids_of_its_own_and_takes_its_own_turn(tmp_path: Path):
+    """Descriptors and fetched randomness are inherited by a child; used there they would be its parent's."""
+    said = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
+    )
+    parent, child, waited = said.stdout.split()
+    assert parent != child
+    assert waited == "busy"
+
+
+FORKED = """
+import os, sys, threading
+from pathlib import Path
+from cpq.config import read_settings
+from cpq.db import Database
+from cpq.effects import Effects
+from cpq.errors import CpqError
+
+effects = Effects()
+effects.new_id("")
+database = Database(read_settings({}, home=Path(sys.argv[1])), effects)
+with database.writing(effects.monotonic() + 5):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        database._gate._threads = threading.Lock()
+        try:
+            with database._gate.held(effects.monotonic() + 0.3):
+                said = "entered"
+        except CpqError:
+            said = "busy"
+        os.write(writing, f"{effects.new_id('')[-8:]} {said}".encode())
+        os._exit(0)
+    os.wait()
+    print(effects.new_id("")[-8:], os.read(reading, 100).decode())
+"""

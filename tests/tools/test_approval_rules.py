@@ -219,6 +219,37 @@ def test_a_lent_role_ends_with_the_token_of_the_lender(app: App, tools: Tools, d
     assert refused_decision(desk, answer)["code"] == "FORBIDDEN"
 
 
+def test_a_lent_role_can_be_taken_back_before_its_time(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+    desk = person(app, "desk", "deal_desk")
+    lent = {"role": "sales_manager", "to": "desk"}
+    begun = dana("approval_delegate", **lent, until="2026-11-17T00:00:00Z")
+    dana("approval_delegate", **lent, starts_at="2026-11-18T00:00:00Z", until="2026-11-19T00:00:00Z")
+    first, second = ask(tools, priced_quote(tools)), ask(tools, priced_quote(tools))
+    decide(desk, first)
+    clock.advance(minutes=1)
+    assert refused(dana, "approval_delegate", **lent, account_id="acct_acme_001")["code"] == "NOT_FOUND"
+    ended = dana("approval_delegate", **lent)
+    assert (ended["outcome"], ended["ends_at"]) == ("ended", "2026-11-16T09:01:00Z")
+    assert ended["from_principal"] == begun["from_principal"]
+    assert refused_decision(desk, second)["code"] == "FORBIDDEN"
+    assert tools("approval_status", quote_id=first["quote_id"])["current_status"] == "approved"
+    clock.advance(days=2)
+    assert refused_decision(desk, second)["code"] == "FORBIDDEN"
+    assert refused(dana, "approval_delegate", **lent)["details"]["hint"] == "To lend it, say `until` when."
+
+
+def test_taking_a_role_back_does_not_untie_those_who_shared_it(app: App, dana: Tools, clock: StillEffects):
+    """Otherwise two people could lend, let ask, take back, and decide for each other."""
+    desk = person(app, "desk", "deal_desk", "sales_manager")
+    lent = {"role": "sales_manager", "to": "desk"}
+    dana("approval_delegate", **lent, until="2026-11-17T00:00:00Z")
+    clock.advance(minutes=1)
+    answer = ask(dana, priced_quote(dana))
+    clock.advance(minutes=1)
+    dana("approval_delegate", **lent)
+    assert refused_decision(desk, answer)["code"] == "FORBIDDEN"
+
+
 @pytest.mark.parametrize("scope", ["account_id", "quote_id"])
 def test_a_role_can_be_lent_for_one_account_or_one_quote(app: App, tools: Tools, dana: Tools, scope: str):
     desk = person(app, "desk", "deal_desk")

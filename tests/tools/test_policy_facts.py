@@ -241,7 +241,7 @@ def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App
     seen: list[Any] = []
 
     def look(tx: Tx) -> dict[str, Any]:
-        found = facts.product_facts(tx, [kit["id"]], currency="USD", buyer=None)
+        found = facts.gather(tx, [kit["id"]]).products
         seen.append([relation.product_id for relation in found[kit["id"]].relations])
         return {}
 

@@ -1,0 +1,173 @@
+"""The equipment tools on both databases: exact filters, full rows, helpful refusals."""
+
+from decimal import Decimal
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpq.app import App
+from cpq.schema import product, product_spec
+from tests import make
+from tests.make import Tools
+
+
+def test_c2_24_the_complete_spec_of_a_model(tools: Tools):
+    found = tools("get_product", model="QMB30")
+    specs = {name: spec["value"] for name, spec in found["specs"].items()}
+    assert {name: specs[name] for name in ("hp", "rpm", "enclosure", "service_factor", "drive", "noise_dba")} == {
+        "hp": 30,
+        "rpm": 3600,
+        "enclosure": "ODP",
+        "service_factor": 1.15,
+        "drive": "belt",
+        "noise_dba": 81,
+    }
+    assert found["attributes"]["dimensions_in"] == "52x41x37"
+    assert found["specs"]["weight_lb"] == {"value": 1200, "unit": "lb"}
+    assert found["unknown_specs"] == ["capacity_gal"]
+    assert "prices" not in found
+
+
+@pytest.mark.parametrize("spelling", ["qmb30", "QMB-30", " qmb 30 ", "CMP-QMB30", "prod_qmb30"])
+def test_a_model_is_found_however_it_is_written(sqlite_tools: Tools, spelling: str):
+    assert sqlite_tools("get_product", model=spelling)["id"] == "prod_qmb30"
+
+
+def test_c2_03_an_unknown_model_is_an_error_that_names_the_nearest(tools: Tools):
+    error = tools.error("get_product", model="QMB31")
+    assert error["code"] == "NOT_FOUND"
+    assert "prod_qmb30" in error["details"]["nearest"]
+    assert error["details"]["next_call"] == {"tool": "search_equipment", "arguments": {"query": "QMB31"}}
+
+
+def test_c2_04_models_side_by_side_in_the_order_asked_for(tools: Tools):
+    rows = tools("get_specs", models=["RS30", "qmb30", "RS30"])["items"]
+    assert [row["model"] for row in rows] == ["RS30", "QMB30", "RS30"]
+    error = tools.error("get_specs", models=["RS30", "nothing", "none"])
+    assert error["code"] == "NOT_FOUND"
+    assert len(error["details"]["problems"]) == 2
+
+
+def test_c2_02_exactly_100_hp_is_equal_bounds(tools: Tools):
+    found = tools("search_equipment", query="oilless food grade", hp_min=100, hp_max=100, lubrication="oilless")
+    assert {hit["product"]["id"] for hit in found["results"]} == {"prod_bdl_food100", "prod_slx100"}
+    assert found["eligible"] == 2
+    for hit in found["results"]:
+        assert hit["product"]["specs"]["hp"]["value"] == 100
+        assert hit["confidence"] in ("likely_good", "analog", "probable_miss")
+        assert hit["provenance"]["product_id"] == hit["product"]["id"]
+        assert len(hit["snippet"]) <= 242
+
+
+def test_c2_10_unknown_lubrication_never_passes_for_a_match(tools: Tools, app: App):
+    row = make.product_row(name="Oilless wonder", category="compressors", specs={"hp": 77})
+    make.import_dicts(app, "products", row)
+    assert tools("search_equipment", query="oilless wonder")["results"][0]["product"]["id"] == row["id"]
+    found = tools("search_equipment", query="oilless wonder", lubrication="oilless", top_k=50)
+    assert row["id"] not in [hit["product"]["id"] for hit in found["results"]]
+
+
+def test_an_import_is_found_by_the_next_search(tools: Tools, app: App):
+    assert tools("search_equipment", query="marzipan")["results"] == []
+    row = make.product_row(name="Marzipan extruder", category="compressors", specs={"hp": 5})
+    make.import_dicts(app, "products", row)
+    assert tools("search_equipment", query="marzipan")["results"][0]["product"]["id"] == row["id"]
+    make.import_dicts(app, "products", {**row, "active": False})
+    assert tools("search_equipment", query="marzipan")["results"] == []
+    assert tools("get_product", model=row["sku"])["active"] is False
+
+
+def test_other_specs_filter_like_the_named_ones(tools: Tools):
+    quiet = [{"spec": "noise_dba", "max": 60}, {"spec": "voltage", "is": 230}]
+    hits = tools("search_equipment", query="compressor", specs=quiet, top_k=50)["results"]
+    assert hits
+    assert all(hit["product"]["specs"]["noise_dba"]["value"] <= 60 for hit in hits)
+    assert all(hit["product"]["specs"]["voltage"]["value"] == "230" for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"query": "  "}, "/query"),
+        ({"query": "x", "hp_min": 10, "hp_max": 5}, "/hp_min"),
+        ({"query": "x", "lubrication": "dry"}, "/lubrication"),
+        ({"query": "x", "specs": [{"spec": "colour", "is": "red"}]}, "/colour"),
+        ({"query": "x", "specs": [{"spec": "hp"}]}, "/specs/0"),
+        ({"query": "x", "hp_min": 1, "specs": [{"spec": "hp", "max": 3}]}, "/specs/0/spec"),
+        ({"query": "x", "cfm_min": "many"}, "/cfm_min"),
+    ],
+)
+def test_r06_what_cannot_be_meant_is_refused_by_name(sqlite_tools: Tools, arguments: dict, field: str):
+    error = sqlite_tools.error("search_equipment", **arguments)
+    assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", field)
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(0, 1), (-5, 1), ("3", 3), (10**6, 50)])
+def test_r06_top_k_is_clamped_and_never_refused(sqlite_tools: Tools, asked: object, kept: int):
+    assert len(sqlite_tools("search_equipment", query="compressor", top_k=asked)["results"]) == kept
+
+
+def test_r02_c2_17_no_match_is_an_empty_success(tools: Tools):
+    found = tools("search_equipment", query="compressor", hp_min=100_000)
+    assert (found["results"], found["eligible"]) == ([], 0)
+
+
+NAMES = ("hp", "cfm", "psi")
+limit = st.none() | st.decimals(0, 700, places=1)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_c2_08_filters_lose_nothing_that_the_tables_have(data: st.DataObject, sqlite_template, tmp_path_factory):
+    """Against the spec table itself, for random bounds, words and k."""
+    tools = _shared_tools(sqlite_template, tmp_path_factory)
+    bounds = {name: sorted_pair(data.draw(limit), data.draw(limit)) for name in NAMES if data.draw(st.booleans())}
+    word = data.draw(st.none() | st.sampled_from(["oilless", "oil-free", "oil-flooded"]))
+    top_k = data.draw(st.integers(1, 50))
+    arguments = {f"{name}_{side}": value for name, pair in bounds.items() for side, value in pair.items()}
+    found = tools("search_equipment", query="compressor", lubrication=word, top_k=top_k, **arguments)
+    expected = _meeting(tools.app, bounds, word)
+    ids = [hit["product"]["id"] for hit in found["results"]]
+    if arguments or word:
+        assert found["eligible"] == len(expected)
+        assert len(ids) == min(top_k, len(expected))
+    assert set(ids) <= expected
+    scores = [(-hit["score"], hit["product"]["id"]) for hit in found["results"]]
+    assert scores == sorted(scores)
+
+
+def sorted_pair(one: Decimal | None, other: Decimal | None) -> dict[str, Decimal]:
+    low, high = (one, other) if one is None or other is None or one <= other else (other, one)
+    return {side: value for side, value in (("min", low), ("max", high)) if value is not None}
+
+
+def _meeting(app: App, bounds: dict[str, dict[str, Decimal]], word: str | None) -> set[str]:
+    active = product.c.active == sa.literal(True, product.c.active.type)
+    spec = product_spec.alias()
+    query = sa.select(product.c.id).where(active, product.c.id.in_(sa.select(spec.c.product_id)))
+    for name, pair in bounds.items():
+        if pair:
+            spec = product_spec.alias()
+            meets = [spec.c.name == name, *([spec.c.number >= pair["min"]] if "min" in pair else [])]
+            meets += [spec.c.number <= pair["max"]] if "max" in pair else []
+            query = query.where(product.c.id.in_(sa.select(spec.c.product_id).where(*meets)))
+    if word:
+        spec = product_spec.alias()
+        meets = [spec.c.name == "lubrication", spec.c.word == word]
+        query = query.where(product.c.id.in_(sa.select(spec.c.product_id).where(*meets)))
+    with app.database.reading() as connection:
+        return set(connection.scalars(query))
+
+
+_TOOLS: list[Tools] = []
+
+
+def _shared_tools(template, factory) -> Tools:
+    """One store for all examples; nothing changes it."""
+    if not _TOOLS:
+        home = factory.mktemp("equipment")
+        (home / "quotewright.db").write_bytes(template.read_bytes())
+        _TOOLS.append(Tools(make.opened(home)))
+    return _TOOLS[0]
