@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cpq.errors import Code, CpqError, nearest
@@ -133,7 +134,12 @@ class Settings(BaseModel):
     policies_dir: Path | None = Field(None, title="CPQ_POLICIES_DIR", description="your own policies")
     templates_dir: Path | None = Field(None, title="CPQ_TEMPLATES_DIR", description="your own PDF templates")
     docs_dir: Path | None = Field(None, title="CPQ_DOCS_DIR", description="root of the docs toolset")
-    chunks_dir: Path | None = Field(None, title="CPQ_CHUNKS_DIR", description="root of the context toolset")
+    chunks_dir: Path | None = Field(
+        None, title="CPQ_CHUNKS_DIR", description="root of the context toolset; else `CORTEX_CHUNKS_DIR`"
+    )
+    search_score_min: float = Field(
+        0.0, ge=0, le=1, title="CPQ_SEARCH_SCORE_MIN", description="docs and context leave out hits below this score"
+    )
     toolsets: Annotated[str, AfterValidator(_toolsets)] = Field(
         "quotes", title="CPQ_TOOLSETS", description=f"comma list of: {', '.join(TOOLSETS)}; or `all`"
     )
@@ -231,7 +237,10 @@ class Settings(BaseModel):
     @property
     def enabled_toolsets(self) -> tuple[str, ...]:
         wanted = {part.strip() for part in self.toolsets.split(",")}
-        return TOOLSETS if "all" in wanted else tuple(name for name in TOOLSETS if name in wanted)
+        # `all` means all that have something to work with; one that is named is wanted in any case.
+        roots = {"docs": self.docs_dir, "context": self.chunks_dir}
+        everything = {name for name in TOOLSETS if roots.get(name, Path()) is not None} if "all" in wanted else set()
+        return tuple(name for name in TOOLSETS if name in wanted | everything)
 
     @property
     def webhook_list(self) -> tuple[Webhook, ...]:
@@ -272,6 +281,8 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
     variables = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
     by_title = {str(field.title): name for name, field in Settings.model_fields.items()}
     given: dict[str, Any] = {name: variables[title] for title, name in by_title.items() if variables.get(title)}
+    if "chunks_dir" not in given and (cortex := _cortex_chunks(variables, env_file.parent)):
+        given["chunks_dir"] = cortex
     given |= {name: value for name, value in flags.items() if value is not None}
     try:
         settings = Settings(**given)
@@ -298,6 +309,21 @@ def shipped(folder: str) -> Path:
     """A folder that comes with the product: beside the packages in a checkout, inside them in a wheel."""
     beside, inside = Path(__file__).parent.parent / folder, Path(__file__).parent / "_shipped" / folder
     return inside if inside.is_dir() else beside
+
+
+def _cortex_chunks(variables: Mapping[str, str], folder: Path) -> Path | None:
+    """Where the chunks are for users of Cortex: its variable, else its `.cortex/config.yml`."""
+    if named := variables.get("CORTEX_CHUNKS_DIR"):
+        return Path(named)
+    path = folder / ".cortex" / "config.yml"
+    if not path.is_file():
+        return None
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        chunks = found["server"]["chunks_dir"]
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
+        return None
+    return folder / chunks if isinstance(chunks, str) else None
 
 
 def _explain(error: ValidationError) -> CpqError:

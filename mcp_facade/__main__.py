@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from cpq import access, approvals, background, documents, logs, quotes
+from cpq import access, approvals, background, context, docs, documents, logs, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Call, Command, open_app
 from cpq.background import Loop
@@ -46,8 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(settings: Settings, as_name: str | None = None) -> None:
     """Serve until the client hangs up (stdio) or the process is told to stop (HTTP)."""
     app = open_app(settings)
-    loops = _loops(app)
+    loops: list[Loop] = []
     try:
+        _require_roots(app)
+        loops += _loops(app)
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
         if settings.transport == "stdio":
@@ -91,7 +93,16 @@ def _loops(app: App) -> list[Loop]:
     loops = [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
     if sources := sources_of(app.settings.enabled_toolsets):
         loops.append(Loop("vectors", lambda: storing.embed_round(app, sources)))
-    return loops
+    own = {"docs": docs.loops, "context": context.loops}
+    return loops + [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
+
+
+def _require_roots(app: App) -> None:
+    """A toolset that is asked for and has nothing to read is a mistake that is better told now."""
+    if "docs" in app.settings.enabled_toolsets:
+        docs.require(app.settings)
+    if "context" in app.settings.enabled_toolsets:
+        context.require(app)
 
 
 def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
@@ -48,6 +49,28 @@ def _said(value: object) -> object:
     if not text:
         raise ValueError("is blank")
     return text
+
+
+def said(otherwise: str) -> Callable[[object], object]:
+    """A reader of texts that are not blank, which names what is missing in its own words."""
+
+    def read(value: object) -> object:
+        if isinstance(value, str) and not value.strip():
+            raise ValueError(otherwise)
+        return _said(value)
+
+    return read
+
+
+def raw_text(value: object) -> object:
+    """Text that is compared with a file's, so it stays as it is, whatever its Unicode form; not blank."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        raise ValueError("is blank")
+    if "\0" in value or (not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value)):
+        raise ValueError("holds a character that is not text")
+    return value
 
 
 def _whole(value: object) -> object:

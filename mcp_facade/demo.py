@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -22,6 +23,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+import cpq
 from cpq import access
 from cpq.access import OPERATOR, Permission
 from cpq.app import Command, open_app
@@ -34,6 +36,7 @@ from mcp_facade.prompts import PROMPT_NAME
 PIPE_WIDTH = 10_000
 CALL_TIMEOUT_SECONDS = 60
 MANAGER = "demo-manager"
+HANDBOOK = Path(cpq.__file__).parent / "sample" / "handbook"
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 
 Body = dict[str, Any]
@@ -225,6 +228,22 @@ async def price_the_quote(demo: Demo) -> None:
     demo.say(f"approval required: {said[priced['approval_required']]}; stored: {said[priced['stored']]}")
 
 
+async def read_the_handbook(demo: Demo) -> None:
+    demo.heading("Look up what the sales handbook says about it")
+    found = await demo.call("search_docs", query="which discount may I give myself, and who approves more", top_k=3)
+    if not found["results"]:
+        return
+    rows = [
+        (hit["metadata"]["file_path"], hit["metadata"]["heading_path"], f"{hit['score']:.2f}")
+        for hit in found["results"]
+    ]
+    demo.table(("page", "section", "score#"), rows)
+    best = found["results"][0]["metadata"]
+    section = await demo.call("get_section", file_path=best["file_path"], heading_path=best["heading_path"])
+    for line in section["content"].splitlines()[:8]:
+        demo.say(line)
+
+
 async def ask_for_approval(demo: Demo) -> None:
     """With a key of its own, so that a second demo gets the same answer; a request that ran out is made again."""
     if "quote" not in demo.kept:
@@ -350,6 +369,7 @@ STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     create_a_quote,
     read_the_quote,
     price_the_quote,
+    read_the_handbook,
     ask_for_approval,
     see_what_waits,
     let_a_manager_decide,
@@ -372,12 +392,13 @@ async def _walk() -> None:
             demo.console.print(Text(demo.kept["pdf"]), soft_wrap=True)
 
 
-def _server(*arguments: str, toolsets: str = "quotes") -> StdioServerParameters:
+def _server(*arguments: str, toolsets: str = "quotes,docs") -> StdioServerParameters:
+    ours = {"MCP_LOG_LEVEL": "WARNING", "CPQ_DOCS_DIR": str(HANDBOOK)}
     # -P: a file in the current folder never takes the place of one of our modules.
     return StdioServerParameters(
         command=sys.executable,
         args=["-P", "-m", "mcp_facade", *arguments],
-        env={"MCP_LOG_LEVEL": "WARNING", **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": toolsets},
+        env={**ours, **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": toolsets},
     )
 
 

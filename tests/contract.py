@@ -50,7 +50,8 @@ BEHAVIOURS = {
     "R-04": "retrieval: local vectors; without the model words decide, and the answer says so",
     "R-05": "retrieval: text is marked as data and returned whole; vectors stay inside",
     "R-06": "retrieval: numbers clamp, blank queries fail",
-    "R-07": "retrieval: reads never wait for a re-index",
+    "R-07": "retrieval: reads never wait for a re-index; what is corrupt keeps its last good state",
+    "R-08": "retrieval: paths cannot leave their root",
     "C2.01": "equipment, past_quotes: read-only toolsets that stand alone",
     "C2.02": "search_equipment: minimum and maximum of each number",
     "C2.03": "get_product: an unknown model is an error",
@@ -78,9 +79,69 @@ BEHAVIOURS = {
     "C2.25": "golden: nonsense finds nothing",
 }
 
-_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2."}
-_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_)\d\d[a-z]?_)+)")
-_NUMBER = re.compile(r"(q|r|c2_)(\d\d[a-z]?)_")
+BEHAVIOURS |= {
+    "D3.01": "search_docs: passages, score, metadata, total_chunks, query_ms",
+    "D3.02": "search_docs: a blank query is refused",
+    "D3.03": "search_docs: top_k is clamped to 1 to 20",
+    "D3.04": "search_docs: filters come first; one that matches nothing finds nothing",
+    "D3.05": "search_docs: no threshold unless one is set",
+    "D3.06": "search_docs: order is score, then path",
+    "D3.07": "search_docs: patterns, and malformed ones do no harm",
+    "D3.08": "search_docs: a very long query works",
+    "D3.09": "an empty folder is no error",
+    "D3.10": "Markdown comes as it is written",
+    "D3.11": "get_page: all sections in order",
+    "D3.12": "get_page: the title is the first h1, else the file name",
+    "D3.13": "get_page: leading ./ and / do not matter",
+    "D3.14": "get_page: absolute paths inside the root only",
+    "D3.15": "get_page: an unknown page names the next step",
+    "D3.16": "get_page: fifty sections and more",
+    "D3.17": "get_section: the whole breadcrumb; every heading can be fetched",
+    "D3.18": "get_section: parts are put together",
+    "D3.19": "get_section: an unknown section names the next step",
+    "D3.20": "get_section: Unicode is compared as it is written",
+    "D3.21": "list_pages: outline, size, order",
+    "D3.22": "list_pages: a folder with and without its slash",
+    "D3.23": "list_pages: nothing to list",
+    "D3.24": "get_status: server, index, embedding",
+    "D3.25": "get_status: git facts, which never fail",
+    "D3.26": "get_status: true counts",
+    "D3.27": "a unique phrase is found first",
+    "D3.28": "every query tool sees what was just written",
+    "D3.29": "calls during a re-index see the old state and do not wait",
+    "D3.30": "every error names the next step",
+    "D3.31": "people's questions find their section",
+    "E3.01": "cortex_search: request and response",
+    "E3.02": "cortex_search: vectors never leave the server",
+    "E3.03": "cortex_search: chunk types are alternatives",
+    "E3.04": "cortex_search: tags must all be there",
+    "E3.05": "where tags come from",
+    "E3.06": "cortex_search: order by score, the same every time",
+    "E3.07": "cortex_search: filters come first",
+    "E3.08": "cosine similarity over 384 dimensions",
+    "E3.09": "a least score, 0 unless set",
+    "E3.10": "files written or new are noticed",
+    "E3.11": "half a second of quiet, then one reload",
+    "E3.12": "a reload is seen whole or not at all",
+    "E3.13": "searches go on during a reload",
+    "E3.14": "corrupt or missing files keep the old state",
+    "E3.15": "a missing folder fails at the start",
+    "E3.16": "a malformed file is skipped at the start",
+    "E3.17": "a model that cannot be used fails at the start",
+    "E3.18": "vectors of another size fail at the start",
+    "E3.19": "a blank query is refused",
+    "E3.20": "the limit is clamped",
+    "E3.21": "a late embedding is a TIMEOUT",
+    "E3.22": "a failed search is an INTERNAL_ERROR",
+    "E3.23": "the folder is found as Cortex finds it",
+    "E3.24": "signals end the server and its watchers",
+    "E3.25": "the tool only reads and stands beside others",
+    "E3.26": "queries and passages are embedded each in their way",
+}
+
+_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3."}
+_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_|d3_|e3_)\d\d[a-z]?_)+)")
+_NUMBER = re.compile(r"(q|r|c2_|d3_|e3_)(\d\d[a-z]?)_")
 
 
 def proofs() -> dict[str, list[str]]:

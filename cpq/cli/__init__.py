@@ -29,6 +29,8 @@ COMMANDS = {
     "approvals": ("cpq.cli.approving:approvals_", "See what waits for approval, and decide it."),
     "console": ("cpq.cli.console:console", "Let people in to the console, where they decide."),
     "web": ("cpq.cli.webbing:web", "Read web pages into the index, see what is there, and take pages away."),
+    "docs": ("cpq.cli.docs:docs_", "Index and search the Markdown pages that agents read."),
+    "context": ("cpq.cli.context:context_", "Make the chunks of code and documentation that agents search."),
     "token": ("cpq.cli.tokens:token", "Decide who may call, and as what."),
     "audit": ("cpq.cli.auditing:audit_", "Read the record of all calls, and prove it."),
     "doctor": ("cpq.cli.doctor:doctor", "Say what is installed, what is missing, and what to do."),

@@ -50,6 +50,8 @@ class Chunk:
     """Searched by its words alone: codes, numbers and specs, which say little to the model."""
     tags: Collection[str] = ()
     numbers: Mapping[str, Number] = field(default_factory=dict)
+    is_prose: bool = False
+    """Whether it is found by what it denies, too; see `wording.terms`."""
     payload: Any = None
     """Comes back with the hit: provenance, or where the text is to be read."""
 
@@ -71,9 +73,13 @@ class Where:
     documents: Collection[str] | None = None
     is_asked: bool = True
     """False when nobody asked for these conditions, and hits that have nothing of the query are of no use."""
+    is_lenient: bool = False
+    """True when the best are wanted however little they have of the query."""
 
     @property
     def is_open(self) -> bool:
+        if self.is_lenient:
+            return False
         return not self.is_asked or not (self.numbers or self.all_tags or self.any_tags or self.documents is not None)
 
 
@@ -304,7 +310,7 @@ class Index:
     ) -> Found:
         """The best of everything that passes `where`; with `best_per_document` at most one passage of each."""
         total = len(self)
-        read = read_query(text, self.count, self._near)
+        read = read_query(text, self.count, self._near, with_denied=scale.is_prose)
         weights = [
             weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in read.slots
         ]
@@ -490,8 +496,10 @@ def _letters_of(word: str) -> int:
 
 
 def _terms_of(chunk: Chunk) -> set[str]:
-    marked = [_TAG + tag for tag in chunk.tags] + [_TITLE + term for term in terms(chunk.title)]
-    return terms(f"{chunk.read}\n{chunk.words}").union(marked)
+    marked = [_TAG + tag for tag in chunk.tags] + [
+        _TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose)
+    ]
+    return terms(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose).union(marked)
 
 
 def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:

@@ -35,6 +35,8 @@ class Scale:
     hybrid: tuple[float, float]
     words: tuple[float, float]
     nonsense_below: float = 0.0
+    is_prose: bool = False
+    """Whether a word that is denied counts as said."""
 
     def of_hybrid(self, similarity: Numbers, coverage: Numbers) -> Numbers:
         return _mapped(VECTOR_SHARE * np.maximum(similarity, 0) + (1 - VECTOR_SHARE) * coverage, self.hybrid)
@@ -46,7 +48,7 @@ class Scale:
 ITEMS = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), nonsense_below=0.40)
 """For short descriptions of things: products, quote lines."""
 
-PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60))
+PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), is_prose=True)
 """For pages and sections."""
 
 

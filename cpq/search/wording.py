@@ -143,10 +143,11 @@ class Reading(NamedTuple):
     """Words that nothing holds, and what they were taken for."""
 
 
-def terms(text: str) -> set[str]:
+def terms(text: str, *, with_denied: bool = False) -> set[str]:
     """Every term that a text can be found by: stems, numbers, and what belongs together as one term too.
 
-    What is denied is no term: `not an oilless machine` is not found by oilless.
+    What is denied is no term: `not an oilless machine` is not found by oilless. In prose it is one: who looks for
+    refunds wants to read that there are none.
     """
     found: set[str] = set()
     before, is_glued, is_negated = "", "", False
@@ -154,7 +155,7 @@ def terms(text: str) -> set[str]:
         if is_negated and token not in STOP_WORDS:
             before, is_negated = "", False
             continue
-        is_negated = is_negated or token in NEGATIONS
+        is_negated = not with_denied and (is_negated or token in NEGATIONS)
         term = _term(token)
         found.add(term)
         if before and (joined := _joined(before, term, is_glued=bool(is_glued))):
@@ -163,7 +164,9 @@ def terms(text: str) -> set[str]:
     return found
 
 
-def read_query(text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]]) -> Reading:
+def read_query(
+    text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]], *, with_denied: bool = False
+) -> Reading:
     """A query as slots, with what excludes what it asks for, and its words that were taken for others.
 
     `count` says how many passages hold a term, `correct` names known terms that resemble an unknown one.
@@ -172,7 +175,7 @@ def read_query(text: str, count: Callable[[str], int], correct: Callable[[str], 
     written = [_term(token) for token in tokens]
     slots: dict[str, Slot] = {}
     corrections: dict[str, str] = {}
-    for place in _said(tokens):
+    for place in _said(tokens, with_denied=with_denied):
         if (term := written[place]) in slots:
             continue
         fillings = {other: weight for other, weight in _fillings(written, place) if count(other)}
@@ -200,14 +203,14 @@ def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
     return {word: list(dict.fromkeys(others)) for word, others in found.items()}
 
 
-def _said(tokens: list[str]) -> list[int]:
+def _said(tokens: list[str], *, with_denied: bool) -> list[int]:
     """The places of the words that count: no little words, no denials, and not what is denied."""
     kept, is_negated = [], False
     for place, token in enumerate(tokens):
         if token in NEGATIONS:
             is_negated = True
         elif token not in STOP_WORDS:
-            if not is_negated:
+            if with_denied or not is_negated:
                 kept.append(place)
             is_negated = False
     return kept

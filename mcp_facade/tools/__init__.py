@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, deals, equipment, insight, past_quotes, quotes, web
+from mcp_facade.tools import approvals, context, deals, docs, equipment, insight, past_quotes, quotes, web
 
-ALL_TOOLS: tuple[Tool, ...] = (
-    *quotes.TOOLS,
-    *deals.TOOLS,
-    *approvals.TOOLS,
-    *insight.TOOLS,
-    *equipment.TOOLS,
-    *past_quotes.TOOLS,
-    *web.TOOLS,
-)
+_TOOLSETS = (quotes, deals, approvals, insight, equipment, past_quotes, docs, context, web)
+
+ALL_TOOLS: tuple[Tool, ...] = tuple(tool for toolset in _TOOLSETS for tool in toolset.TOOLS)
 
 
 def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:

@@ -102,3 +102,10 @@ def test_an_excerpt_is_short_and_on_one_line(text: str, query: str):
     shown = excerpt(text, terms(query))
     assert len(shown) <= 242
     assert "\n" not in shown
+
+
+def test_prose_is_found_by_what_it_denies():
+    said = terms("Freight is never refunded without a claim", with_denied=True)
+    assert {"refund", "claim"} <= said
+    read = read_query("no claim without refund", lambda _term: 1, lambda _word: [], with_denied=True)
+    assert {"claim", "refund"} <= {slot.word for slot in read.slots}

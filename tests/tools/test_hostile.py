@@ -1,11 +1,15 @@
 """Whatever a client sends to any tool, it gets a result or the envelope, and nothing else happens: Q-01, Q-02, Q-10."""
 
+import atexit
 import json
 import logging
 import random
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ from jsonschema import Draft202012Validator
 from cpq.access import Principal, Role
 from cpq.app import open_app
 from cpq.config import Settings, read_settings
+from cpq.context import making
 from cpq.errors import Code
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Tool
@@ -35,7 +40,7 @@ ONE_BY_ONE_MAX = 500
 ERROR_LENGTH_MAX = 10_000
 REFUSED_AGAIN_MAX = 300
 OUR_FAULTS = {Code.INTERNAL_ERROR, Code.UNAVAILABLE, Code.TIMEOUT, Code.RATE_LIMITED}
-VOLATILE = {"created_at", "updated_at"}
+VOLATILE = {"created_at", "updated_at", "query_ms", "uptime_seconds", "last_indexed", "db_path", "db_size_bytes"}
 
 each_tool = pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
 
@@ -59,9 +64,19 @@ def sqlite_unlimited(sqlite_template: Path, tmp_path: Path) -> Iterator[Tools]:
         yield tools
 
 
+@cache
+def roots() -> dict[str, Path]:
+    """Pages and chunks for the toolsets that read folders, outside any repository."""
+    folder = Path(tempfile.mkdtemp(prefix="cpq-hostile-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    docs = shutil.copytree(make.SAMPLE / "handbook" / "terms", folder / "docs" / "terms").parent
+    making.make(docs, folder / "chunks", datetime(2026, 11, 16, tzinfo=UTC))
+    return {"docs_dir": docs, "chunks_dir": folder / "chunks"}
+
+
 @contextmanager
 def opened(settings: Settings) -> Iterator[Tools]:
-    app = open_app(settings.model_copy(update={"rate_limit_per_minute": 0}))
+    app = open_app(settings.model_copy(update={"rate_limit_per_minute": 0, **roots()}))
     yield Tools(app)
     app.close()
 

@@ -1,0 +1,45 @@
+"""What git says of a folder, where there is a git and the folder is in a repository. It never fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from typing_extensions import TypedDict
+
+TIMEOUT_SECONDS = 3.0
+
+
+class GitFacts(TypedDict):
+    head_commit: str | None
+    origin_main: str | None
+    dirty: bool | None
+    """Whether something below the folder is not committed."""
+
+
+def facts(folder: Path) -> GitFacts | None:
+    """None when the folder is in no repository."""
+    if _ask(folder, "rev-parse", "--is-inside-work-tree") != "true":
+        return None
+    changes = _ask(folder, "status", "--porcelain", "--", ".")
+    return {
+        "head_commit": _ask(folder, "rev-parse", "--short", "--verify", "--quiet", "HEAD") or None,
+        "origin_main": _ask(folder, "rev-parse", "--short", "--verify", "--quiet", "origin/main") or None,
+        "dirty": None if changes is None else bool(changes),
+    }
+
+
+def _ask(folder: Path, *arguments: str) -> str | None:
+    """What git answers; None when it does not. It takes no locks and runs nothing that the repository names."""
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    # A repository that another program works in must not pass for the folder's own.
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        ran = subprocess.run(  # noqa: S603 - no shell, and only our own words
+            command, cwd=folder, env=ours | quiet, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return ran.stdout.decode("utf-8", "replace").strip() if ran.returncode == 0 else None

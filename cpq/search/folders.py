@@ -1,0 +1,142 @@
+"""Files under a root: what is there and what changed, never leaving the root, and their text however it is encoded."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+FILES_MAX = 100_000
+FILE_BYTES_MAX = 4 * 1024 * 1024
+DEPTH_MAX = 64
+
+
+class Stamp(NamedTuple):
+    """A file that was changed has another one."""
+
+    modified_ns: int
+    changed_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Stamp:
+        return cls(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+
+
+@dataclass
+class Listing:
+    """What a walk found, by path below the root, with `/` between the parts on every system."""
+
+    files: dict[str, Stamp] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    """Files and folders that are there and cannot be used, and why."""
+
+    def may_still_hold(self, path: str) -> bool:
+        """Whether a file that was not found stands in a folder that could not be read."""
+        return any(path.startswith(f"{folder}/") for folder in self.problems)
+
+
+class UnreadableError(Exception):
+    """Says why a file cannot be used; the words follow its name."""
+
+
+def scan(root: Path, suffixes: Collection[str], *, skipped: Collection[str] = ()) -> Listing:
+    """All files with one of the suffixes; nothing hidden, no folder of a skipped name, nothing outside the root.
+
+    OSError when the root itself cannot be read.
+    """
+    listing = Listing()
+    real_root = os.path.realpath(root)
+    waiting = [(real_root, "", 0)]
+    while waiting:
+        folder, prefix, depth = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name[0] == ".":
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        if name not in skipped and depth < DEPTH_MAX:
+                            waiting.append((entry.path, f"{prefix}{name}/", depth + 1))
+                    elif os.path.splitext(name)[1].lower() in suffixes:
+                        _note(listing, entry, f"{prefix}{name}", real_root)
+        except OSError as error:
+            if not prefix:
+                raise
+            listing.problems[_shown(prefix.rstrip("/"))] = f"cannot be opened: {error.strerror}"
+    return listing
+
+
+def _note(listing: Listing, entry: os.DirEntry[str], path: str, root: str) -> None:
+    """Enter one file. A link counts as the file it leads to, when that is below the root, too."""
+    try:
+        if entry.is_symlink():
+            target = os.path.realpath(entry.path)
+            if not target.startswith(f"{root}{os.sep}"):
+                listing.problems[_shown(path)] = "leads out of the folder"
+                return
+        found = entry.stat()
+    except OSError as error:
+        listing.problems[_shown(path)] = f"cannot be looked at: {error.strerror}"
+        return
+    if not stat.S_ISREG(found.st_mode):
+        listing.problems[_shown(path)] = "is not a file"
+    elif not _is_text(path):
+        listing.problems[_shown(path)] = "has a name that is not UTF-8"
+    elif len(listing.files) >= FILES_MAX:
+        listing.problems[_shown(path)] = f"is one of more than {FILES_MAX:,} files"
+    else:
+        listing.files[path] = Stamp.of(found)
+
+
+def read_text(root: Path, path: str, bytes_max: int = FILE_BYTES_MAX) -> tuple[str, str | None]:
+    """A file's text, and what was wrong with its encoding; UnreadableError when it has none."""
+    data = read_bytes(root, path, bytes_max)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode("utf-16"), None
+        except UnicodeDecodeError:
+            raise UnreadableError("is neither UTF-8 nor UTF-16 text") from None
+    if b"\0" in data:
+        raise UnreadableError("is not text")
+    try:
+        return data.decode("utf-8-sig"), None
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace"), "is not UTF-8; read as Windows-1252"
+
+
+def read_bytes(root: Path, path: str, bytes_max: int) -> bytes:
+    """What is in a file below the root. Never waits for a pipe, never follows a link that was put there meanwhile."""
+    real_root = os.path.realpath(root)
+    target = os.path.realpath(os.path.join(real_root, path))
+    if not target.startswith(f"{real_root}{os.sep}"):
+        raise UnreadableError("leads out of the folder")
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(target, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnreadableError("is not a file")
+            data = file.read(bytes_max + 1)
+    except OSError as error:
+        raise UnreadableError(f"cannot be opened: {error.strerror}") from None
+    if len(data) > bytes_max:
+        raise UnreadableError(f"is larger than {bytes_max // 1024**2} MB")
+    return data
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()

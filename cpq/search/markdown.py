@@ -1,0 +1,156 @@
+"""PURE. Markdown by its headings: every heading is a section with its breadcrumb; front matter is read with care."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import yaml
+from markdown_it import MarkdownIt
+
+JOINT = " > "
+HEADING_LENGTH_MAX = 200
+FRONT_MATTER_LINES_MAX = 200
+FRONT_MATTER_VALUES_MAX = 500
+"""Of all values together: a few lines of YAML can stand for billions."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_BLOCKS = MarkdownIt("commonmark").disable("inline")
+_YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and the text up to the next heading, as it is written."""
+
+    heading_path: str
+    """The headings above it and its own; no two sections of a page have the same."""
+    heading: str
+    level: int
+    """1 to 6; 0 for what stands before the first heading."""
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    sections: list[Section]
+    front_matter: dict[str, Scalar | list[Scalar]]
+    problem: str | None
+    """What is wrong with the front matter, which then stands among the text."""
+
+    @property
+    def title(self) -> str | None:
+        return next((section.heading for section in self.sections if section.level == 1), None)
+
+
+def read(text: str, name: str) -> Document:
+    """The sections of a page in order; `name` stands for the heading where there is none."""
+    lines = _LINE.findall(text)
+    front_matter, body_start, problem = _front_matter(lines)
+    # A front matter that cannot be read is text: nothing of a page is lost.
+    first = "".join(lines[:body_start]) if problem else ""
+    return Document(list(_sections(first, lines[body_start:], name)), front_matter, problem)
+
+
+def front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
+    """The values at the head of a text; none when there are none, or none that can be read."""
+    return _front_matter(_LINE.findall(text))[0] if text.startswith("---") else {}
+
+
+def listed(value: Scalar | list[Scalar]) -> list[str]:
+    """A value of the front matter as words: `a, b`, `a b` and a list say the same."""
+    parts = value if isinstance(value, list) else re.split(r"[,\s]+", str(value or ""))
+    return [str(part).strip() for part in parts if part is not None and str(part).strip()]
+
+
+def _sections(before: str, lines: list[str], name: str) -> Iterator[Section]:
+    found = list(_headings("".join(lines)))
+    seen: dict[str, int] = {}
+    starts = [start for start, _, _ in found]
+    top = before + "".join(lines[: starts[0] if starts else len(lines)])
+    if top.strip():
+        yield Section(_unique(name, name, seen)[1], name, 0, top.strip("\r\n"))
+    above: list[tuple[int, str]] = []
+    for (start, level, heading), end in zip(found, [*starts[1:], len(lines)], strict=False):
+        while above and above[-1][0] >= level:
+            above.pop()
+        crumbs = [crumb for _, crumb in above]
+        heading = heading or "(untitled)"
+        crumb, path = _unique(heading, JOINT.join([*crumbs, heading]), seen)
+        above.append((level, crumb))
+        yield Section(path, heading, level, "".join(lines[start:end]).rstrip())
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Line, level and words of every heading that is not inside a list or a quotation."""
+    tokens = _BLOCKS.parse(text)
+    for opening, inside in pairwise(tokens):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            words = " ".join(inside.content.split())
+            # A stray line of dashes makes a heading of the whole paragraph above it.
+            if len(words) <= HEADING_LENGTH_MAX:
+                yield opening.map[0], int(opening.tag[1:]), words
+
+
+def _unique(crumb: str, path: str, seen: dict[str, int]) -> tuple[str, str]:
+    """The second heading of the same name under the same headings is `name (2)`, and so on."""
+    if path not in seen:
+        seen[path] = 1
+        return crumb, path
+    while True:
+        seen[path] += 1
+        mark = f" ({seen[path]})"
+        if path + mark not in seen:
+            seen[path + mark] = 1
+            return crumb + mark, path + mark
+
+
+def _front_matter(lines: list[str]) -> tuple[dict[str, Scalar | list[Scalar]], int, str | None]:
+    """Its values, where the body begins, and what is wrong with it."""
+    if not lines or lines[0].rstrip() != "---":
+        return {}, 0, None
+    end = next((n for n, line in enumerate(lines[1:FRONT_MATTER_LINES_MAX], 1) if line.rstrip() in ("---", "...")), 0)
+    if not end:
+        return {}, 0, None
+    try:
+        found = yaml.load("".join(lines[1:end]), _YAML)  # noqa: S506 - a safe loader, in C where there is one
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 2}" if mark else ""
+        return {}, end + 1, f"the front matter is not YAML{where}"
+    if not isinstance(found, dict):
+        return {}, 0, None  # A paragraph between two lines.
+    return _plain_values(found), end + 1, None
+
+
+def _plain_values(found: dict[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
+    """Single values and lists of them; the rest is of no use to a search."""
+    values: dict[str, Scalar | list[Scalar]] = {}
+    left = FRONT_MATTER_VALUES_MAX
+    for name, value in found.items():
+        parts = value[: left + 1] if isinstance(value, list) else [value]
+        left -= len(parts)
+        if left < 0:
+            break
+        plain = [_scalar(part) for part in parts if isinstance(part, Scalar | date)]
+        if len(plain) == len(parts):
+            values[str(_scalar(name))] = plain if isinstance(value, list) else plain[0]
+    return values
+
+
+def _scalar(value: object) -> Scalar:
+    """As JSON can say it."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) < 2**53:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return str(value).encode("utf-8", "replace").decode()

@@ -1,0 +1,48 @@
+"""The context toolset: one search over chunks of code, documentation and data. Agents read the docstring."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cpq import context
+from cpq.access import Permission
+from cpq.context import ContextFound
+from cpq.db import Tx
+from mcp_facade.arguments import Listed, TopK, Word
+from mcp_facade.registry import tool
+from mcp_facade.tools.docs import Query
+
+FILTERS_MAX = 20
+
+ChunkType = Literal["documentation", "symbols", "definitions", "data"]
+
+
+@tool(title="Search the context", toolset="context", needs=Permission.READ)
+def cortex_search(
+    tx: Tx,
+    *,
+    query: Query,
+    limit: Annotated[
+        TopK, Field(description=f"How many chunks, 1 to {context.LIMIT_MAX}; what is outside is cut to that.")
+    ] = context.LIMIT_DEFAULT,
+    tags: Annotated[
+        list[Word],
+        Field(max_length=FILTERS_MAX, description="Only chunks with all of these: `python`, `code`, a folder, #topic."),
+        Listed,
+    ] = [],  # noqa: B006
+    chunk_types: Annotated[
+        list[ChunkType], Field(max_length=FILTERS_MAX, description="Only these types; all when left out."), Listed
+    ] = [],  # noqa: B006
+) -> ContextFound:
+    """Find relevant context in a project's code and documentation.
+
+    `documentation` are guides and decisions, `symbols` what a file defines, `definitions` signatures with comments,
+    `data` constants and settings. Filters come first: of all chunks that pass, the best come first, and `total` says
+    how many passed. `combined_score` (0 to 1) says how well a chunk answers; `metadata` where it comes from.
+    """
+    return context.search(tx, query, limit=limit, tags=tags, chunk_types=chunk_types)
+
+
+TOOLS = (cortex_search,)

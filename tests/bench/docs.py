@@ -1,0 +1,169 @@
+"""Docs and context: searches of up to 100,000 chunks beside a plain scan and a peer, and the price of staying fresh."""
+
+import json
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpq.context.keeping import ContextKeeper
+from cpq.docs.keeping import DocsKeeper
+from cpq.effects import Effects
+from cpq.search.embedding import installed_embedder
+from cpq.search.index import Where
+from cpq.search.vectors import DIMENSIONS, quantised
+from tests.bench.catalog import Words
+
+try:
+    import bm25s
+except ImportError:
+    bm25s = None
+
+SIZES = (1_000, 10_000, 100_000)
+QUERIES = 40
+FILES = 1_000
+WORDS_A_CHUNK = 60
+
+LENIENT = Where(is_lenient=True)
+
+
+def measure(home: Path, largest: int) -> dict[str, float]:
+    home.mkdir(parents=True)
+    figures: dict[str, float] = {}
+    for size in (size for size in SIZES if size <= largest):
+        # Each in a process of its own, so that its memory is its own.
+        command = [sys.executable, "-m", "tests.bench.docs", str(home / str(size)), str(size)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        figures |= json.loads(ran.stdout)
+    return figures | _staying_fresh(home / "pages")
+
+
+def _searches(home: Path, count: int) -> dict[str, float]:
+    """CPU time of a search, warm, its query embedded anew each time; and what the chunks take of memory."""
+    words = Words(7)
+    queries = [f"{words.common()} {words.any()} {words.any()} of number {n}" for n in range(2 * QUERIES)]
+    _write(home, count, words)
+    if (embedder := installed_embedder()) is not None:
+        embedder.query("warm")
+    base = _resident()
+    keeper = ContextKeeper(home, Effects())
+    started = time.process_time()
+    keeper.load()
+    loaded = time.process_time() - started
+    _fill(keeper)
+    name = f"{count:,} chunks: "
+    figures = {f"{name}load s": loaded, f"{name}memory MB": (_resident() - base) / 2**20}
+    for query in queries[:QUERIES]:
+        keeper.corpus.search(query, limit=15, where=LENIENT)
+    figures[f"{name}search p50 ms"] = _p50(
+        queries[QUERIES:], lambda query: keeper.corpus.search(query, limit=15, where=LENIENT)
+    )
+    tagged = Where(all_tags=["tag:rare"], is_lenient=True)
+    figures[f"{name}1 % by tag p50 ms"] = _p50(
+        [f"{query} again" for query in queries[QUERIES:]],
+        lambda query: keeper.corpus.search(query, limit=15, where=tagged),
+    )
+    texts = [made["text"] for path in sorted(home.glob("*.json")) for made in json.loads(path.read_text())]
+    figures[f"{name}plain scan p50 ms"] = _p50(queries[:10], lambda query: _scan(texts, query))
+    if bm25s is not None:
+        peer = bm25s.BM25()
+        peer.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
+        figures[f"{name}bm25s (words alone) p50 ms"] = _p50(queries[:10], lambda query: _ask(peer, query))
+    return figures
+
+
+def _write(home: Path, count: int, words: Words) -> None:
+    home.mkdir(parents=True)
+    for part in range(0, count, 10_000):
+        chunks = [_chunk(number, words) for number in range(part, min(part + 10_000, count))]
+        (home / f"part-{part:06}.json").write_text(json.dumps(chunks))
+
+
+def _chunk(number: int, words: Words) -> dict[str, Any]:
+    text = " ".join(words.any() if words.random.random() < 0.7 else words.common() for _ in range(WORDS_A_CHUNK))
+    metadata = {"file_path": f"docs/part{number // 200}/page{number // 20}.md"}
+    tags = ["rare"] if number % 100 == 0 else []
+    return {
+        "id": f"c{number:06}",
+        "title": f"{words.common()} {words.any()}",
+        "text": text,
+        "tags": tags,
+        "metadata": metadata,
+    }
+
+
+def _fill(keeper: ContextKeeper) -> None:
+    """With vectors of chance: what they say does not change what a search costs."""
+    chance = np.random.default_rng(7)
+    waiting = [name for name, _ in keeper.corpus.missing()]
+    for start in range(0, len(waiting), 1_000):
+        part = waiting[start : start + 1_000]
+        rows = chance.normal(size=(len(part), DIMENSIONS)).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        keeper.corpus.fill({name: quantised(row) for name, row in zip(part, rows, strict=True)})
+
+
+def _scan(texts: list[str], query: str) -> list[int]:
+    wanted = query.split()
+    counts = [sum(word in text for word in wanted) for text in texts]
+    return sorted(range(len(texts)), key=lambda place: -counts[place])[:15]
+
+
+def _ask(peer: Any, query: str) -> Any:
+    return peer.retrieve(bm25s.tokenize(query, show_progress=False), k=15, show_progress=False)
+
+
+def _staying_fresh(home: Path) -> dict[str, float]:
+    words = Words(11)
+    for number in range(FILES):
+        path = home / f"folder{number % 40}" / f"page{number}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sections = (f"## {words.any()} {n}\n\n{' '.join(words.any() for _ in range(80))}\n" for n in range(5))
+        path.write_text(f"# {words.common()} {number}\n\n" + "\n".join(sections))
+    time.sleep(0.2)  # Files that were just written are read once more.
+    keeper = DocsKeeper(home, Effects())
+    started = time.process_time()
+    keeper.refresh()
+    first = time.process_time() - started
+    keeper.refresh()
+    looks = _p50(list(range(60)), lambda _number: keeper.refresh())
+    changes: list[float] = []
+    for number in range(20):
+        page = home / f"folder{number}" / f"page{number}.md"
+        page.write_text(page.read_text() + f"\n## Added\n\nzyzzyva{number}\n")
+        started = time.process_time()
+        keeper.refresh()
+        found = keeper.corpus.search(f"zyzzyva{number}", limit=1, where=LENIENT)
+        changes.append((time.process_time() - started) * 1000)
+        assert found.hits[0].document_id == f"folder{number}/page{number}.md"
+    return {
+        f"{FILES:,} files: first index s": first,
+        f"{FILES:,} files: look without a change p50 ms": looks,
+        f"{FILES:,} files: one changed, until it is found p50 ms": statistics.median(changes),
+    }
+
+
+def _p50(values: list[Any], work: Callable[[Any], Any]) -> float:
+    times = []
+    for value in values:
+        started = time.process_time()
+        work(value)
+        times.append((time.process_time() - started) * 1000)
+    return statistics.median(times)
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    random.seed(7)
+    print(json.dumps(_searches(Path(sys.argv[1]), int(sys.argv[2]))))

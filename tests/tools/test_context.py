@@ -1,0 +1,493 @@
+"""The context toolset through its tool: contract E3."""
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from cpq import context
+from cpq.app import App, open_app
+from cpq.config import read_settings
+from cpq.context import keeping, making
+from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
+from cpq.errors import CpqError
+from cpq.search.embedding import Embedder, installed_embedder
+from mcp_facade.server import Facade
+from mcp_facade.tools import tools_of
+from tests.make import StillEffects, Tools
+
+FILES = dict(zip(CHUNK_TYPES, ("doc-chunks", "code-symbols", "code-definitions", "code-data"), strict=True))
+
+
+def chunk(id_: str, chunk_type: str = "documentation", text: str = "", **values: Any) -> dict[str, Any]:
+    made = {"id": id_, "chunk_type": chunk_type, "title": id_, "text": text or f"text of {id_}", "tags": []}
+    moment = "2025-10-16T12:35:00Z"
+    return {**made, "metadata": {}, "created_at": moment, "updated_at": moment, **values}
+
+
+def write(root: Path, name: str, *chunks: Any, **head: Any) -> None:
+    """As an indexer does; with a time of its own, so that two writes in one moment differ."""
+    path = root / f"{name}.json"
+    path.write_text(json.dumps({**head, "chunks": chunks} if head else list(chunks)))
+    write.clock += 1_000_000_000  # type: ignore[attr-defined]
+    os.utime(path, ns=(write.clock, write.clock))  # type: ignore[attr-defined]
+
+
+write.clock = 1_700_000_000_000_000_000  # type: ignore[attr-defined]
+
+AUTH = chunk(
+    "auth-design",
+    text="# Authentication\n\nTokens are hashed before they are stored. #auth #security",
+    metadata={"source": "markdown", "file_path": "docs/design/auth.md", "language": "markdown"},
+    tags=["architecture"],
+)
+HANDLER = chunk(
+    "code-symbols-internal-auth-handler-go",
+    "symbols",
+    text="Package: auth\n\nTypes:\n  - AuthHandler (struct) (lines 10-15)",
+    metadata={"source": "code", "file_path": "internal/auth/handler.go", "language": "go", "functions_count": 3},
+    embedding=[0.1] * 384,
+)
+LOGIN = chunk(
+    "code-definitions-login",
+    "definitions",
+    text="func Login(user string) error // authentication of a user",
+    metadata={"source": "code", "file_path": "internal/auth/login.go"},
+)
+LIMITS = chunk("data-limits", "data", text="MAX_LOGINS = 5  # authentication attempts", metadata={"file_path": "a.py"})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "chunks"
+    root.mkdir()
+    for made in (AUTH, HANDLER, LOGIN, LIMITS):
+        write(root, FILES[made["chunk_type"]], made)
+    return root
+
+
+@pytest.fixture
+def open_tools(sqlite_app: App, root: Path) -> Iterator[Callable[..., Tools]]:
+    opened: list[App] = []
+
+    def make(*effects: Any, **settings: Any) -> Tools:
+        opened.append(open_app(sqlite_app.settings.model_copy(update={"chunks_dir": root, **settings}), *effects))
+        return Tools(opened[-1])
+
+    yield make
+    for app in opened:
+        app.close()
+
+
+@pytest.fixture
+def tools(open_tools: Callable[..., Tools]) -> Tools:
+    return open_tools()
+
+
+@pytest.fixture
+def watched(open_tools: Callable[..., Tools], clock: StillEffects) -> Tools:
+    """On a clock that stands still; every call looks for changes, as a server does ten times a second."""
+    tools = open_tools(clock)
+    assert ids(tools) == sorted(["auth-design", "code-definitions-login", "data-limits", HANDLER["id"]])
+    return tools
+
+
+def ids(tools: Tools, query: str = "authentication", **filters: Any) -> list[str]:
+    return sorted(hit["chunk"]["id"] for hit in tools("cortex_search", query=query, **filters)["results"])
+
+
+def rest(tools: Tools, clock: StillEffects, seconds: float = 0.5) -> None:
+    """Look, let time pass, look again."""
+    ids(tools)
+    clock.advance(seconds=seconds)
+    ids(tools)
+
+
+def keeper(tools: Tools) -> keeping.ContextKeeper:
+    return tools.app.kept["context"].keeper
+
+
+def test_e3_01_the_answer_has_whole_chunks_with_their_scores(tools: Tools):
+    found = tools("cortex_search", query="auth handler struct")
+    assert set(found) == {"results", "total", "mode", "notice"}
+    best = found["results"][0]
+    assert set(best) == {"chunk", "combined_score"}
+    assert {name: best["chunk"][name] for name in ("id", "chunk_type", "title", "text", "metadata")} == {
+        name: HANDLER[name] for name in ("id", "chunk_type", "title", "text", "metadata")
+    }
+    assert best["chunk"]["created_at"] == "2025-10-16T12:35:00Z"
+    assert found["total"] == 4
+
+
+def test_e3_01_the_limit_has_a_default_of_fifteen(tools: Tools, root: Path):
+    write(root, "more", *(chunk(f"more-{number}") for number in range(30)))
+    app = open_app(tools.app.settings)
+    fresh = Tools(app)
+    assert len(fresh("cortex_search", query="more")["results"]) == 15
+    assert fresh("cortex_search", query="more")["total"] == 34
+    app.close()
+
+
+def test_e3_02_vectors_never_leave_the_server(tools: Tools):
+    assert "embedding" not in str(tools("cortex_search", query="auth handler", limit=100))
+
+
+def test_e3_03_types_are_alternatives_and_none_means_all(tools: Tools):
+    for kind, expected in zip(CHUNK_TYPES, (AUTH, HANDLER, LOGIN, LIMITS), strict=True):
+        assert ids(tools, chunk_types=[kind]) == [expected["id"]]
+    assert ids(tools, chunk_types=["symbols", "definitions"]) == sorted([HANDLER["id"], LOGIN["id"]])
+    assert len(ids(tools, chunk_types=[])) == 4
+    refused = tools.error("cortex_search", query="x", chunk_types=["code"])
+    assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "/chunk_types/0")
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (["go"], [LOGIN["id"], HANDLER["id"]]),
+        (["code", "go"], [LOGIN["id"], HANDLER["id"]]),
+        (["go", "definitions"], [LOGIN["id"]]),
+        (["documentation", "architecture"], [AUTH["id"]]),
+        (["architecture", "go"], []),
+        (["#Auth", "SECURITY"], [AUTH["id"]]),
+        (["docs", "design"], [AUTH["id"]]),
+        (["internal", "auth", "symbols"], [HANDLER["id"]]),
+        (["nothing"], []),
+    ],
+)
+def test_e3_04_tags_must_all_be_there(tools: Tools, tags: list[str], expected: list[str]):
+    assert ids(tools, tags=tags) == sorted(expected)
+
+
+def test_e3_05_tags_come_from_language_kind_path_front_matter_and_hashtags():
+    text = (
+        "---\ntags: [billing, Tax]\n---\n# Head\n\n#inline but `#code` and [link](#anchor), a#b, #1, #fff, #ff0000.\n"
+    )
+    found = tags_of("documentation", ["Given"], {"file_path": "docs/guides/tax.md"}, text)
+    assert set(found) == {"given", "documentation", "docs", "guides", "markdown", "billing", "tax", "inline"}
+    found = tags_of("definitions", [], {"file_path": "src/app.ts"}, "x = '#nohashtag'")
+    assert set(found) == {"definitions", "code", "src", "typescript"}
+
+
+def test_e3_06_order_is_by_score_and_always_the_same(tools: Tools):
+    answers = [tools("cortex_search", query="authentication user") for _ in range(3)]
+    scores = [hit["combined_score"] for hit in answers[0]["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_e3_07_filters_come_before_the_ranking(tools: Tools, root: Path):
+    """The one chunk that passes ranks far behind hundreds that do not."""
+    write(root, "many", *(chunk(f"n{number}", text="authentication handler login") for number in range(300)))
+    write(root, "one", chunk("z-last", "data", text="nothing alike", tags=["rare"]))
+    app = open_app(tools.app.settings)
+    found = Tools(app)("cortex_search", query="authentication handler login", limit=1, tags=["rare"])
+    app.close()
+    assert ([hit["chunk"]["id"] for hit in found["results"]], found["total"]) == (["z-last"], 1)
+
+
+def test_e3_08_similarity_is_the_cosine_of_384_dimensions(tools: Tools):
+    context.index(tools.app)
+    embedder = installed_embedder()
+    assert embedder is not None
+    corpus = keeper(tools).corpus
+    for hit in corpus.search("authentication", limit=10).hits:
+        made = hit.payload[0].chunk(hit.payload[1])
+        expected = embedder.unit("authentication") @ embedder.unit(f"{made['title']}\n{made['text']}")
+        assert len(embedder.unit("x")) == 384
+        assert hit.similarity == pytest.approx(expected, abs=0.02)
+        assert -1 <= (hit.similarity or 0) <= 1
+    assert tools("cortex_search", query="authentication")["mode"] == "hybrid"
+
+
+def test_e3_09_scores_below_the_least_are_left_out_when_one_is_set(open_tools: Callable[..., Tools]):
+    assert len(ids(open_tools(), "AuthHandler struct")) == 4
+    assert ids(open_tools(search_score_min=0.6), "AuthHandler struct") == [HANDLER["id"]]
+
+
+def test_e3_10_files_that_are_written_or_new_are_noticed(watched: Tools, root: Path, clock: StillEffects):
+    write(root, FILES["data"], chunk("data-changed", "data"))
+    write(root, "fresh", chunk("fresh"))
+    rest(watched, clock)
+    assert {"data-changed", "fresh"} <= set(ids(watched))
+    assert "data-limits" not in ids(watched)
+
+
+def test_e3_11_four_files_in_short_order_cause_one_reload(watched: Tools, root: Path, clock: StillEffects):
+    for number, name in enumerate(FILES.values()):
+        write(root, name, chunk(f"new-{number}", CHUNK_TYPES[number]))
+        ids(watched)
+        clock.advance(seconds=0.05 * (number + 1))
+        assert "new-0" not in ids(watched)
+    clock.advance(seconds=0.25)
+    assert "new-0" not in ids(watched)
+    clock.advance(seconds=0.2)
+    ids(watched)
+    assert ids(watched) == ["new-0", "new-1", "new-2", "new-3"]
+    assert keeper(watched).reloads == 1
+
+
+def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, clock: StillEffects):
+    """While one thread swaps generation after generation, searches only ever see one of them."""
+    generations: list[set[str]] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            hits = keeper(watched).corpus.search("generation", limit=100).hits
+            generations.append({hit.payload[0].chunk(hit.payload[1])["metadata"].get("g", "old") for hit in hits})
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for generation in range(8):
+        for kind, name in FILES.items():
+            made = (chunk(f"{kind}-{n}", kind, "generation", metadata={"g": generation}) for n in range(20))
+            write(root, name, *made)
+        rest(watched, clock)
+    stop.set()
+    reader.join()
+    assert generations
+    assert all(len(seen) <= 1 for seen in generations)
+    assert keeper(watched).reloads == 8
+
+
+def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, clock: StillEffects, monkeypatch):
+    is_reading, go_on = threading.Event(), threading.Event()
+    real = read_file
+
+    def slow(content: bytes) -> Any:
+        is_reading.set()
+        assert go_on.wait(30)
+        return real(content)
+
+    write(root, "fresh", chunk("fresh"))
+    ids(watched)
+    clock.advance(seconds=1)
+    monkeypatch.setattr(keeping, "read_file", slow)
+    reloading = threading.Thread(target=ids, args=(watched,))
+    reloading.start()
+    assert is_reading.wait(30)
+    assert "fresh" not in ids(watched)
+    go_on.set()
+    reloading.join()
+    assert "fresh" in ids(watched)
+
+
+@pytest.mark.parametrize(
+    "broken", [b"{", b"", b"[1]", b"{}", b'[{"id": 1}]', b"\xff\xfe", b'[{"id": "a", "embedding": [1]}]']
+)
+def test_e3_14_a_corrupt_file_keeps_the_old_state_and_the_next_good_one_repairs(
+    watched: Tools, root: Path, clock: StillEffects, broken: bytes, caplog: pytest.LogCaptureFixture
+):
+    before = ids(watched)
+    write(root, "fresh", chunk("fresh"))
+    (root / f"{FILES['data']}.json").write_bytes(broken)
+    rest(watched, clock)
+    assert ids(watched) == before
+    assert FILES["data"] in watched("cortex_search", query="x")["warning"]
+    assert "the last good state stays" in caplog.text
+    write(root, FILES["data"], chunk("repaired", "data"))
+    rest(watched, clock)
+    assert ids(watched) == sorted([*(set(before) - {"data-limits"}), "fresh", "repaired"])
+    assert "warning" not in watched("cortex_search", query="x")
+
+
+def test_e3_14_a_missing_file_keeps_the_old_state_until_others_are_written(
+    watched: Tools, root: Path, clock: StillEffects
+):
+    (root / f"{FILES['data']}.json").unlink()
+    rest(watched, clock)
+    assert "data-limits" in ids(watched)
+    write(root, "fresh", chunk("fresh"))
+    rest(watched, clock)
+    assert "fresh" in ids(watched)
+    assert "data-limits" not in ids(watched)
+
+
+def test_e3_14_a_folder_that_vanishes_and_returns_changes_nothing(
+    watched: Tools, root: Path, clock: StillEffects, tmp_path: Path
+):
+    before = ids(watched)
+    root.rename(tmp_path / "away")
+    rest(watched, clock)
+    assert ids(watched) == before
+    assert "cannot be opened" in watched("cortex_search", query="x")["warning"]
+    (tmp_path / "away").rename(root)
+    write(root, "fresh", chunk("fresh"))
+    rest(watched, clock)
+    assert ids(watched) == sorted([*before, "fresh"])
+    assert "warning" not in watched("cortex_search", query="x")
+
+
+def test_e3_15_a_missing_folder_fails_at_the_start(open_tools: Callable[..., Tools], tmp_path: Path):
+    tools = open_tools(chunks_dir=tmp_path / "nowhere")
+    with pytest.raises(CpqError, match="cannot be opened") as refused:
+        context.require(tools.app)
+    assert "cpq context index" in str(refused.value.details["hint"])
+    assert tools.error("cortex_search", query="x")["code"] == "UNAVAILABLE"
+    assert open_tools(chunks_dir=None).error("cortex_search", query="x")["code"] == "UNAVAILABLE"
+
+
+def test_e3_16_a_malformed_file_is_skipped_at_the_start_with_a_warning(
+    open_tools: Callable[..., Tools], root: Path, caplog: pytest.LogCaptureFixture
+):
+    (root / "broken.json").write_text("{")
+    (root / "nan.json").write_text('[{"id": "a", "metadata": {"x": NaN}}]')
+    (root / "notes.txt").write_text("not a chunk file")
+    (root / "out.json").symlink_to("/etc/passwd")
+    with caplog.at_level(logging.WARNING):
+        assert len(ids(open_tools())) == 4
+    assert caplog.text.count("a chunk file is skipped") == 2
+
+
+def test_e3_17_a_model_that_cannot_be_used_fails_at_the_start(tools: Tools, tmp_path: Path, monkeypatch):
+    (tmp_path / "model.onnx").write_bytes(b"not a model")
+    monkeypatch.setattr(context, "installed_embedder", lambda: Embedder(tmp_path / "model.onnx"))
+    with pytest.raises(CpqError, match="embedding model") as refused:
+        context.require(tools.app)
+    assert "pip install" in str(refused.value.details["hint"])
+
+
+def test_e3_17_without_the_model_words_decide_and_the_answer_says_so(open_tools: Callable[..., Tools], monkeypatch):
+    monkeypatch.setattr("cpq.search.corpus.installed_embedder", lambda: None)
+    found = open_tools()("cortex_search", query="AuthHandler struct")
+    assert (found["mode"], found["results"][0]["chunk"]["id"]) == ("lexical", HANDLER["id"])
+
+
+@pytest.mark.parametrize("head", [{}, {"metadata": {"dimensions": 768, "model": "other"}}])
+def test_e3_18_vectors_of_another_size_fail_at_the_start(tools: Tools, root: Path, head: dict):
+    size = 384 if head else 768
+    write(root, "other", chunk("other", embedding=[0.0] * size), **head)
+    with pytest.raises(CpqError, match=r"other\.json has vectors of 768 dimensions instead of 384"):
+        context.require(tools.app)
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\n"])
+def test_e3_19_a_blank_query_is_refused(tools: Tools, query: str):
+    error = tools.error("cortex_search", query=query)
+    assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/query")
+
+
+def test_e3_20_the_limit_is_clamped(open_tools: Callable[..., Tools], root: Path):
+    write(root, "many", *(chunk(f"n{number:03}") for number in range(150)))
+    tools = open_tools()
+    counts = [len(tools("cortex_search", query="text", limit=limit)["results"]) for limit in (-3, 0, 1, 100, 101, 5000)]
+    assert counts == [1, 1, 1, 100, 100, 100]
+
+
+@pytest.mark.anyio
+async def test_e3_21_an_embedding_that_takes_too_long_is_a_timeout(open_tools: Callable[..., Tools], monkeypatch):
+    tools = open_tools(tool_timeout_seconds=0.2)
+    context.index(tools.app)
+    go_on = threading.Event()
+    monkeypatch.setattr(Embedder, "query", lambda _self, _text: go_on.wait(30))
+    async with Client(Facade(tools.app, tools_of(("context",)))) as client:
+        answer = await client.call_tool("cortex_search", {"query": "x"})
+        assert answer.structured_content["error"]["code"] == "TIMEOUT"
+        go_on.set()
+        await anyio.sleep(0.05)
+
+
+def test_e3_22_a_search_that_fails_is_an_internal_error_without_its_cause(tools: Tools, monkeypatch):
+    ids(tools)
+    monkeypatch.setattr(keeper(tools).corpus, "search", None)
+    error = tools.error("cortex_search", query="x")
+    assert error["code"] == "INTERNAL_ERROR"
+    assert "NoneType" not in str(error)
+
+
+def test_e3_23_the_folder_is_found_as_cortex_finds_it(tmp_path: Path):
+    env_file = tmp_path / ".env"
+    assert read_settings({}, env_file).chunks_dir is None
+    (tmp_path / ".cortex").mkdir()
+    (tmp_path / ".cortex" / "config.yml").write_text("server:\n  chunks_dir: made/chunks\n")
+    assert read_settings({}, env_file).chunks_dir == tmp_path / "made/chunks"
+    assert read_settings({"CORTEX_CHUNKS_DIR": "/cortex"}, env_file).chunks_dir == Path("/cortex")
+    both = {"CORTEX_CHUNKS_DIR": "/cortex", "CPQ_CHUNKS_DIR": "/ours"}
+    assert read_settings(both, env_file).chunks_dir == Path("/ours")
+    (tmp_path / ".cortex" / "config.yml").write_text("server: [")
+    assert read_settings({}, env_file).chunks_dir is None
+
+
+@pytest.mark.anyio
+async def test_e3_25_the_tool_only_reads_and_stands_beside_others(tools: Tools):
+    async with Client(Facade(tools.app, tools_of(("quotes", "context")))) as client:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert {"cortex_search", "quote_create"} <= set(listed)
+    hints = listed["cortex_search"].annotations
+    assert hints
+    assert (hints.read_only_hint, hints.destructive_hint) == (True, False)
+
+
+def test_e3_26_queries_and_passages_are_embedded_each_in_their_way(tools: Tools, monkeypatch):
+    asked: list[str] = []
+    real = Embedder.query
+
+    def noted(self: Embedder, text: str) -> Any:
+        asked.append(text)
+        return real(self, text)
+
+    monkeypatch.setattr(Embedder, "query", noted)
+    context.index(tools.app)
+    assert asked == []
+    tools("cortex_search", query="how does authentication work")
+    assert asked == ["how does authentication work"]
+
+
+def test_files_made_here_load_here(open_tools: Callable[..., Tools], tmp_path: Path, clock: StillEffects):
+    source, made = tmp_path / "source", tmp_path / "made"
+    (source / "docs").mkdir(parents=True)
+    (source / "pkg").mkdir()
+    (source / "docs" / "guide.md").write_text(
+        "---\ntags: [guide]\n---\n# Guide\n\nHow to bake. #kitchen\n\n## Oven\n\nHot.\n"
+    )
+    (source / "pkg" / "oven.py").write_text(
+        '"""Ovens."""\n\nimport os\n\nHEAT_MAX = 250\n"""In degrees."""\n\n\nclass Oven:\n    """Bakes."""\n\n'
+        '    size: int = 3\n\n    def bake(self, minutes: int) -> str:\n        """Until it is done."""\n\n\n'
+        "@cache\nasync def preheat(\n    degrees: int,\n) -> None:\n    ...\n"
+    )
+    (source / "settings.yaml").write_text(
+        "oven:\n  heat: 200\n# about trays\ntray: wide\n" + "#" * 1300 + "\nlast: 1\n"
+    )
+    (source / "broken.py").write_text("def (")
+    (source / "big.json").write_text("{" * 3000)
+    report = making.make(source, made, clock.now())
+    assert set(report.skipped) == {"broken.py", "big.json"}
+    tools = open_tools(chunks_dir=made)
+    assert ids(tools, tags=["guide"]) == ["doc-docs-guide-md-1", "doc-docs-guide-md-2"]
+    assert ids(tools, tags=["kitchen"]) == ["doc-docs-guide-md-1"]
+    best = tools("cortex_search", query="bake minutes", chunk_types=["definitions"])["results"][0]["chunk"]
+    assert "def bake(self, minutes: int) -> str  # Until it is done." in best["text"]
+    assert best["metadata"]["start_line"] == 9
+    symbols = tools("cortex_search", query="oven", chunk_types=["symbols"])["results"][0]["chunk"]
+    assert "async def preheat(degrees: int) -> None" in symbols["text"]
+    assert (symbols["metadata"]["types_count"], symbols["metadata"]["functions_count"]) == (1, 1)
+    assert "HEAT_MAX = 250" in str(tools("cortex_search", query="HEAT_MAX degrees", chunk_types=["data"]))
+    keys = {hit["chunk"]["metadata"].get("key") for hit in tools("cortex_search", query="x", tags=["yaml"])["results"]}
+    assert keys == {"oven", "tray", "last"}
+
+
+def test_making_again_keeps_the_dates_of_what_did_not_change(tmp_path: Path, clock: StillEffects):
+    source, made = tmp_path / "source", tmp_path / "source" / "made"
+    source.mkdir()
+    (source / "a.md").write_text("# A\n\none\n\n# B\n\ntwo\n")
+    making.make(source, made, clock.now())
+    first = (made / "doc-chunks.json").read_bytes()
+    clock.advance(hours=1)
+    assert making.make(source, made, clock.now()).sources == 1
+    assert (made / "doc-chunks.json").read_bytes() == first
+    (source / "a.md").write_text("# A\n\none\n\n# B\n\nthree\n")
+    making.make(source, made, clock.now())
+    dates = [
+        (c["created_at"][11:13], c["updated_at"][11:13])
+        for c in json.loads((made / "doc-chunks.json").read_text())["chunks"]
+    ]
+    assert dates == [("09", "09"), ("09", "10")]
+    assert sorted(path.name for path in made.iterdir()) == sorted(f"{name}.json" for name in FILES.values())

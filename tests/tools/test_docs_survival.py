@@ -1,0 +1,239 @@
+"""What happens to the docs when files are deleted, broken, unreadable or elsewhere: they go on, and say why."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cpq.app import App, open_app
+from cpq.search import folders
+from tests.make import Tools
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "docs"
+    root.mkdir()
+    (root / "steady.md").write_text("# Steady\n\nThe quokka stays.\n")
+    (root / "page.md").write_text("# Page\n\nThe numbat was here.\n")
+    return root
+
+
+@pytest.fixture
+def tools(sqlite_app: App, root: Path) -> Iterator[Tools]:
+    app = open_app(sqlite_app.settings.model_copy(update={"docs_dir": root}))
+    tools = Tools(app)
+    assert listed(tools) == ["page.md", "steady.md"]
+    yield tools
+    assert "steady.md" in listed(tools) or not root.exists()
+    app.close()
+
+
+def listed(tools: Tools) -> list[str]:
+    return [page["file_path"] for page in tools("list_pages")["pages"]]
+
+
+def problems(tools: Tools) -> dict[str, str]:
+    return {each["file_path"]: each["problem"] for each in tools("get_status")["problems"]}
+
+
+def content(tools: Tools, path: str = "page.md") -> str:
+    return "\n".join(chunk["content"] for chunk in tools("get_page", file_path=path)["chunks"])
+
+
+def test_a_deleted_file_is_gone_from_every_tool(tools: Tools, root: Path):
+    (root / "page.md").unlink()
+    assert listed(tools) == ["steady.md"]
+    assert all(hit["metadata"]["file_path"] != "page.md" for hit in tools("search_docs", query="numbat")["results"])
+    assert problems(tools) == {}
+
+
+def test_a_renamed_file_is_found_under_its_new_name_only(tools: Tools, root: Path):
+    (root / "sub").mkdir()
+    (root / "page.md").rename(root / "sub" / "moved.md")
+    assert listed(tools) == ["steady.md", "sub/moved.md"]
+    assert tools("search_docs", query="numbat")["results"][0]["metadata"]["file_path"] == "sub/moved.md"
+
+
+def test_a_truncated_file_is_an_empty_page(tools: Tools, root: Path):
+    (root / "page.md").write_text("")
+    page = tools("get_page", file_path="page.md")
+    assert (page["title"], page["chunks"], page["total_chars"]) == ("page.md", [], 0)
+    assert tools("get_status")["index"]["total_chunks"] == 1
+    (root / "page.md").write_text("# Page\n\nback\n")
+    assert "back" in content(tools)
+
+
+def test_r07_an_unreadable_file_keeps_its_last_good_page_and_is_reported(tools: Tools, root: Path, monkeypatch):
+    real = os.open
+
+    def refuse(path, *arguments, **options):
+        if str(path).endswith("page.md"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments, **options)
+
+    (root / "page.md").write_text("# Page\n\nunseen\n")
+    monkeypatch.setattr(os, "open", refuse)  # The tests may run as somebody who may read everything.
+    assert "numbat" in content(tools)
+    assert problems(tools) == {"page.md": "cannot be opened: Permission denied; the last good state is used"}
+    monkeypatch.undo()
+    (root / "page.md").write_text("# Page\n\nseen again\n")
+    assert "seen again" in content(tools)
+    assert problems(tools) == {}
+
+
+def test_r07_a_file_that_becomes_binary_keeps_its_last_good_page(tools: Tools, root: Path):
+    (root / "page.md").write_bytes(b"\x89PNG\r\n\x00\x00\x01")
+    (root / "new.md").write_bytes(bytes(range(256)))
+    assert "numbat" in content(tools)
+    assert problems(tools) == {"page.md": "is not text; the last good state is used", "new.md": "is not text"}
+    assert listed(tools) == ["page.md", "steady.md"]
+
+
+def test_broken_encodings_are_read_as_well_as_they_can_be(tools: Tools, root: Path):
+    (root / "windows.md").write_bytes("# Gr\xf6\xdfe\n\n\x93quoted\x94 \x81\n".encode("latin-1"))
+    (root / "sixteen.md").write_bytes("# Größe\n\nsixteen\n".encode("utf-16"))
+    (root / "marked.md").write_bytes(b"\xef\xbb\xbf# Marked\n\nwith a BOM\n")
+    (root / "cut.md").write_bytes("# Cut\n\nGröß".encode()[:-1])
+    titles = {page["file_path"]: page["title"] for page in tools("list_pages")["pages"]}
+    assert (titles["windows.md"], titles["sixteen.md"], titles["marked.md"]) == ("Größe", "Größe", "Marked")
+    assert "“quoted”" in content(tools, "windows.md")
+    assert set(problems(tools)) == {"windows.md", "cut.md"}
+    assert problems(tools)["cut.md"] == "is not UTF-8; read as Windows-1252"
+
+
+def test_broken_front_matter_costs_nothing_but_itself(tools: Tools, root: Path):
+    (root / "page.md").write_text("---\ntags: [a, b\n---\n# Page\n\nThe body.\n")
+    assert "The body." in content(tools)
+    assert "tags: [a, b" in content(tools)
+    assert problems(tools) == {"page.md": "the front matter is not YAML in line 3"}
+
+
+def test_half_characters_do_not_reach_a_client(tools: Tools, root: Path):
+    (root / "page.md").write_bytes(b"\xff\xfe" + "# Page\n\nhalf ".encode("utf-16-le") + b"\x00\xd8" + b"x\x00")
+    (root / "escaped.md").write_text('---\nowner: "\\ud800"\n---\n# Escaped\n')
+    for path in ("page.md", "escaped.md"):
+        tools("get_page", file_path=path)
+        tools.reply("search_docs", {"query": "half"}).text.encode()
+
+
+def test_r08_links_do_not_lead_out_of_the_folder(tools: Tools, root: Path, tmp_path: Path):
+    (tmp_path / "secret.md").write_text("# Secret\n\nbilby\n")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.md").write_text("# Secret\n\nbilby\n")
+    (root / "out.md").symlink_to(tmp_path / "secret.md")
+    (root / "folder").symlink_to(tmp_path / "outside")
+    (root / "alias.md").symlink_to(root / "page.md")
+    (root / "gone.md").symlink_to(root / "nothing.md")
+    (root / "loop.md").symlink_to(root / "loop.md")
+    (root / "again").symlink_to(root)
+    assert listed(tools) == ["alias.md", "page.md", "steady.md"]
+    assert "bilby" not in str(tools("search_docs", query="bilby", top_k=20))
+    assert problems(tools)["out.md"] == "leads out of the folder"
+    assert {"gone.md", "loop.md"} <= set(problems(tools))
+    for path in ("out.md", "folder/secret.md", "../secret.md", "again/page.md"):
+        assert tools.error("get_page", file_path=path)["code"] == "NOT_FOUND"
+
+
+def test_r08_a_link_that_is_put_there_after_the_look_is_not_followed(root: Path, tmp_path: Path):
+    (tmp_path / "secret.md").write_text("bilby")
+    (root / "page.md").unlink()
+    (root / "page.md").symlink_to(tmp_path / "secret.md")
+    with pytest.raises(folders.UnreadableError, match="leads out"):
+        folders.read_text(root, "page.md")
+
+
+def test_what_is_not_a_file_is_passed_over_without_waiting(tools: Tools, root: Path):
+    os.mkfifo(root / "pipe.md")
+    (root / "folder.md").mkdir()
+    (root / "folder.md" / "inside.md").write_text("# Inside\n")
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "page.md").write_text("# Hidden\n")
+    (root / "notes.txt").write_text("# Text\n")
+    assert listed(tools) == ["folder.md/inside.md", "page.md", "steady.md"]
+    assert problems(tools) == {"pipe.md": "is not a file"}
+
+
+def test_a_file_that_is_too_large_is_reported(tools: Tools, root: Path):
+    with (root / "page.md").open("wb") as file:
+        file.truncate(folders.FILE_BYTES_MAX + 1)
+    assert "numbat" in content(tools)
+    assert problems(tools) == {"page.md": "is larger than 4 MB; the last good state is used"}
+
+
+@pytest.mark.parametrize(
+    "name", ["blank and more.md", "quote'\".md", "new\nline.md", "größe.md", "e\u0301.md", "%s.md"]
+)
+def test_any_file_name_can_be_asked_for(tools: Tools, root: Path, name: str):
+    (root / name).write_text("# Strange\n\nwallaby\n")
+    assert name in listed(tools)
+    assert tools("get_page", file_path=name)["title"] == "Strange"
+    assert tools("search_docs", query="wallaby", file_filter=name)["total_chunks"] == 1
+
+
+def test_a_name_that_is_no_text_is_reported(tools: Tools, root: Path):
+    try:
+        with open(os.fsencode(root) + b"/bad\xff.md", "wb") as file:
+            file.write(b"# Bad\n")
+    except OSError:
+        pytest.skip("the file system takes no such names")
+    assert listed(tools) == ["page.md", "steady.md"]
+    assert list(problems(tools).values()) == ["has a name that is not UTF-8"]
+
+
+def test_r07_a_folder_that_vanishes_and_returns_loses_nothing_meanwhile(tools: Tools, root: Path, tmp_path: Path):
+    root.rename(tmp_path / "away")
+    assert listed(tools) == ["page.md", "steady.md"]
+    assert "numbat" in content(tools)
+    assert list(problems(tools)) == [""]
+    assert "the last good state is used" in problems(tools)[""]
+    (tmp_path / "away" / "page.md").write_text("# Page\n\nback\n")
+    (tmp_path / "away").rename(root)
+    assert "back" in content(tools)
+    assert problems(tools) == {}
+
+
+def test_a_folder_that_is_replaced_by_a_file_is_no_catastrophe(tools: Tools, root: Path):
+    shutil.rmtree(root)
+    root.write_text("not a folder")
+    assert listed(tools) == ["page.md", "steady.md"]
+    root.unlink()
+    root.mkdir()
+    (root / "steady.md").write_text("# Steady\n")
+    assert listed(tools) == ["steady.md"]
+
+
+def test_r07_pages_of_a_folder_that_cannot_be_opened_stay(tools: Tools, root: Path, monkeypatch):
+    (root / "sub").mkdir()
+    (root / "sub" / "inner.md").write_text("# Inner\n\nwombat\n")
+    assert "sub/inner.md" in listed(tools)
+    real = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("/sub"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert "sub/inner.md" in listed(tools)
+    assert problems(tools) == {"sub": "cannot be opened: Permission denied"}
+    monkeypatch.undo()
+    shutil.rmtree(root / "sub")
+    assert listed(tools) == ["page.md", "steady.md"]
+
+
+def test_many_changes_at_once_come_out_right(tools: Tools, root: Path):
+    for number in range(120):
+        (root / f"many-{number}.md").write_text(f"# Many {number}\n\nnumber {number}\n")
+    assert len(listed(tools)) == 122
+    for number in range(0, 120, 2):
+        (root / f"many-{number}.md").unlink()
+    (root / "many-1.md").write_text("# Other\n")
+    assert len(listed(tools)) == 62
+    assert tools("get_page", file_path="many-1.md")["title"] == "Other"
+    subprocess.run(["find", str(root), "-name", "many-*", "-delete"], check=True)
+    assert listed(tools) == ["page.md", "steady.md"]
+    assert tools("get_status")["index"]["total_chunks"] == 2
