@@ -48,7 +48,16 @@ LAYERS = {
         "mcp_facade.intake",
     ),
     3: ("cpq.db", "cpq.schema", "cpq.migrating", "cpq.policy.loading", "cpq.policy.keeping", "cpq.background"),
-    4: ("cpq.app", "cpq.audit", "cpq.health", "cpq.access", "cpq.sessions", "cpq.views", "cpq.reviews", "cpq.search.changes"),
+    4: (
+        "cpq.app",
+        "cpq.audit",
+        "cpq.health",
+        "cpq.access",
+        "cpq.sessions",
+        "cpq.views",
+        "cpq.reviews",
+        "cpq.search.changes",
+    ),
     5: (
         "cpq.catalog",
         "cpq.search",

@@ -12,7 +12,21 @@ from rich.table import Table
 
 from cpq.config import read_settings
 from tests import make
-from tests.bench import catalog, console, crowd, docs, documents, policies, pricing, quotes, search, simulating, stdio, web, writers
+from tests.bench import (
+    catalog,
+    console,
+    crowd,
+    docs,
+    documents,
+    policies,
+    pricing,
+    quotes,
+    search,
+    simulating,
+    stdio,
+    web,
+    writers,
+)
 
 TARGETS = {
     "1,000 chunks: search p50 ms": "≤ 15",
