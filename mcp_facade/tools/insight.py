@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Annotated
 
 from pydantic import Field
@@ -34,9 +33,10 @@ def quote_verify_pdf(
     if (checksum := documents.read_checksum(document)) is not None:
         return documents.verify(tx, checksum=checksum)
     try:
-        return documents.verify(tx, content=base64.b64decode(document, validate=True))
-    except binascii.Error:
+        content = base64.b64decode(document, validate=True)
+    except ValueError:  # Letters beyond ASCII are one; what is merely no base64 is a kind of it.
         raise bad_field("/document", "This is neither base64 nor sha256: and 64 hexadecimal digits.") from None
+    return documents.verify(tx, content=content)
 
 
 TOOLS = (quote_verify_pdf,)

@@ -83,7 +83,7 @@ def test_a_draft_whose_price_changed_no_longer_counts(sqlite_tools: Tools):
     assert "price was changed" in found["message"]
 
 
-@pytest.mark.parametrize("document", ["not base64!", "sha256:12", "====", "ab c"])
+@pytest.mark.parametrize("document", ["not base64!", "sha256:12", "====", "ab c", "ÄÖÜß", "文書"])
 def test_what_is_neither_a_file_nor_a_checksum_is_refused(sqlite_tools: Tools, document: str):
     error = sqlite_tools.error("quote_verify_pdf", document=document)
     assert error["code"] == "VALIDATION_ERROR"
