@@ -23,6 +23,11 @@ KNOWN: dict[str, list[Any]] = {
     "ramp": [[], [], [], [{"months": 12, "uplift_pct": 3}]],
     "starts_at": [None, "2026-11-16T09:00:00Z"],
     "until": ["2026-12-01T18:00:00Z"],
+    "model": ["QMB30", "rs30", "none"],
+    "models": [["QMB30"], ["qmb30", "RS30"], ["none"]],
+    "specs": [[], [{"spec": "noise_dba", "max": 75}], [{"spec": "voltage", "is": "460"}]],
+    **{f"{name}_min": [None, 5] for name in ("hp", "cfm", "psi")},
+    **{f"{name}_max": [None, 300] for name in ("hp", "cfm", "psi")},
 }
 """What arguments of these names are in a valid call, so that it finds something."""
 
