@@ -32,6 +32,11 @@ KNOWN: dict[str, list[Any]] = {
     "url": ["http://10.0.0.1/", ["http://127.0.0.1:1/x", "http://[::1]/"]],
     "source_url": ["https://vendor.example/", "http://127.0.0.1/x?y=1"],
     "source_urls": [["https://vendor.example/", "http://10.0.0.1:8080/"]],
+    "model": ["QMB30", "rs30", "none"],
+    "models": [["QMB30"], ["qmb30", "RS30"], ["none"]],
+    "specs": [[], [{"spec": "noise_dba", "max": 75}], [{"spec": "voltage", "is": "460"}]],
+    **{f"{name}_min": [None, 5] for name in ("hp", "cfm", "psi")},
+    **{f"{name}_max": [None, 300] for name in ("hp", "cfm", "psi")},
 }
 """What arguments of these names are in a valid call, so that it finds something."""
 
