@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cpq.docs.pages import Page, chunks_of, page_of
 from cpq.effects import Effects
+from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Stamp, UnreadableError
@@ -84,6 +85,8 @@ class DocsKeeper:
         self._note(problems)
         if is_first or self.revision != before:
             self.state = replace(self.state, indexed_at=self._effects.now())
+        if len(changed) >= BATCH_PAGES:
+            give_back()
 
     def _change(self, paths: list[str], gone: list[str], stamps: Mapping[str, Stamp], problems: dict[str, str]) -> None:
         """Read these files and take over what is new in them; `problems` is brought up to date."""
