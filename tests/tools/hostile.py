@@ -28,6 +28,11 @@ KNOWN: dict[str, list[Any]] = {
     "prefix": [None, "terms"],
     "tags": [[], ["terms"], ["documentation", "policy"]],
     "until": ["2026-12-01T18:00:00Z"],
+    "model": ["QMB30", "rs30", "none"],
+    "models": [["QMB30"], ["qmb30", "RS30"], ["none"]],
+    "specs": [[], [{"spec": "noise_dba", "max": 75}], [{"spec": "voltage", "is": "460"}]],
+    **{f"{name}_min": [None, 5] for name in ("hp", "cfm", "psi")},
+    **{f"{name}_max": [None, 300] for name in ("hp", "cfm", "psi")},
 }
 """What arguments of these names are in a valid call, so that it finds something."""
 
