@@ -8,7 +8,6 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from cpq.access import OPERATOR
 from cpq.app import App
 from cpq.background import Loop
 from cpq.config import Settings
@@ -16,7 +15,6 @@ from cpq.context.chunks import normal_tag, own_tag, type_tag
 from cpq.context.keeping import LOOK_SECONDS, ContextKeeper
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
-from cpq.search import storing
 from cpq.search.embedding import installed_embedder
 from cpq.search.following import Follower
 from cpq.search.index import Where
@@ -101,14 +99,7 @@ def index(app: App, progress: Any = lambda _done, _total: None) -> Context:
     """Load all chunk files and reckon every vector that is missing, and forget those of texts that are gone."""
     context = _context(app)
     context.keeper.load()
-    call = app.new_call(OPERATOR)
-
-    def prepare(tx: Tx) -> None:
-        context.follower.load(tx, context.keeper.revision)
-        storing.forget_vectors(tx, context.keeper.corpus)
-
-    app.upkeep(call, prepare)
-    storing.embed(app, call, context.keeper.corpus, progress=progress)
+    context.follower.complete(app, context.keeper.revision, progress)
     return context
 
 

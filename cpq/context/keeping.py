@@ -11,6 +11,7 @@ from pathlib import Path
 from cpq.context.chunks import ContextChunk, DimensionError, MalformedError, Packed, packed, read_file, searchable
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError
+from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Listing, Stamp, UnreadableError
@@ -59,6 +60,7 @@ class ContextKeeper:
                 self._seen = self._loaded = dict(found.files)
                 self._is_loaded = True
                 self.revision += 1
+                give_back()
 
     def look(self) -> None:
         """Notice files that were written or are new, and load them once nothing was written for a while.
@@ -138,6 +140,9 @@ class ContextKeeper:
         self._loaded, self._digests = dict(found.files), digests
         self.problem = None
         self.reloads += 1
+        if fresh:
+            del fresh
+            give_back()
         log.info("context reloaded", extra={"files": len(digests), "chunks": len(self.corpus)})
 
     def _read(self, name: str) -> list[ContextChunk]:

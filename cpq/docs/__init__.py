@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from typing_extensions import TypedDict
 
 from cpq import __version__
-from cpq.access import OPERATOR
 from cpq.app import App
 from cpq.background import Loop
 from cpq.config import Settings
@@ -20,7 +19,6 @@ from cpq.docs.git import GitFacts
 from cpq.docs.keeping import DocsKeeper, Progress, State
 from cpq.docs.pages import Page, Part
 from cpq.errors import Code, CpqError, bad_field, nearest, next_call
-from cpq.search import storing
 from cpq.search.embedding import is_installed
 from cpq.search.following import Follower
 from cpq.search.globs import matcher, relative
@@ -267,14 +265,7 @@ def index(app: App, progress: Progress = lambda _done, _total: None) -> Docs:
     """Read every page and reckon every vector that is missing, and forget those of texts that are gone."""
     docs = _docs(app)
     docs.keeper.refresh()
-    call = app.new_call(OPERATOR)
-
-    def prepare(tx: Tx) -> None:
-        docs.follower.load(tx, docs.keeper.revision)
-        storing.forget_vectors(tx, docs.keeper.corpus)
-
-    app.upkeep(call, prepare)
-    storing.embed(app, call, docs.keeper.corpus, progress=progress)
+    docs.follower.complete(app, docs.keeper.revision, progress)
     return docs
 
 

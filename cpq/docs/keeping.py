@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cpq.docs.pages import Page, chunks_of, page_of
 from cpq.effects import Effects
+from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Stamp, UnreadableError
@@ -21,6 +22,7 @@ log = logging.getLogger("cpq.docs")
 SUFFIXES = (".md", ".markdown")
 SKIPPED = ("node_modules", "__pycache__")
 BATCH_PAGES = 500
+LOOK_SECONDS_MAX = 0.25
 SETTLED_SECONDS = 0.05
 """A file that was changed this shortly before it was read may change again without its time telling."""
 
@@ -48,17 +50,21 @@ class DocsKeeper:
         self.started_at = effects.monotonic()
         self._effects = effects
         self._lock = threading.Lock()
+        self._is_reading = False
         self._stamps: dict[str, Stamp | None] = {}
 
     def refresh(self, progress: Progress = lambda _done, _total: None) -> State:
-        """The state with every change of the files so far, unless another thread is about to find them.
+        """The state with every change of the files so far, unless another thread is reading changed files.
 
-        Only the very first look is waited for. A file that cannot be read keeps its last good page.
+        Only the very first reading is waited for, and a look that finds nothing, because it may have been too early.
+        A file that cannot be read keeps its last good page.
         """
-        if self._lock.acquire(blocking=self.state.indexed_at is None):
+        is_first = self.state.indexed_at is None
+        if self._lock.acquire(timeout=-1 if is_first else 0 if self._is_reading else LOOK_SECONDS_MAX):
             try:
                 self._look(progress)
             finally:
+                self._is_reading = False
                 self._lock.release()
         return self.state
 
@@ -76,6 +82,7 @@ class DocsKeeper:
         ]
         known = {path: said for path, said in self.state.problems.items() if path in found.files}
         problems = known | found.problems
+        self._is_reading = bool(changed)
         before, is_first = self.revision, self.state.indexed_at is None
         for start in range(0, max(len(changed), 1), BATCH_PAGES):
             batch = changed[start : start + BATCH_PAGES]
@@ -84,6 +91,8 @@ class DocsKeeper:
         self._note(problems)
         if is_first or self.revision != before:
             self.state = replace(self.state, indexed_at=self._effects.now())
+        if len(changed) >= BATCH_PAGES:
+            give_back()
 
     def _change(self, paths: list[str], gone: list[str], stamps: Mapping[str, Stamp], problems: dict[str, str]) -> None:
         """Read these files and take over what is new in them; `problems` is brought up to date."""

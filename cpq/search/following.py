@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from cpq.access import OPERATOR
 from cpq.app import App
@@ -47,6 +48,17 @@ class Follower:
         if not made:
             self._first.set()
         return bool(made)
+
+    def complete(self, app: App, revision: int, progress: Callable[[int, int], None]) -> None:
+        """Reckon and store all that are missing, and forget those of texts that are gone."""
+        call = app.new_call(OPERATOR)
+
+        def prepare(tx: Tx) -> None:
+            self.load(tx, revision)
+            storing.forget_vectors(tx, self._corpus)
+
+        app.upkeep(call, prepare)
+        storing.embed(app, call, self._corpus, progress=progress)
 
     def wait(self) -> None:
         """Just after the start: until the first vectors are there, or long enough."""
