@@ -558,58 +558,6 @@ class AccountDetail(AccountSummary):
     updated_at: datetime
 
 
-class WebSource(TypedDict):
-    number: int
-    title: str
-    url: str
-
-
-class WebBrief(TypedDict):
-    brief: str
-    sources: list[WebSource]
-    mode: str
-    stop_reason: str
-    chunks: int
-    iterations: int
-    urls_ingested: int
-    total_ms: int
-
-
-class WebPage(TypedDict):
-    url: str
-    title: str
-    kind: str
-    chunks: int
-    tokens: int
-    fetched_at: datetime
-    checked_at: datetime
-    failure: str | None
-
-
-class WebStatus(TypedDict):
-    text: str
-    documents: int
-    chunks: int
-    tokens: int
-    pages: list[WebPage]
-
-
-class WebIngested(TypedDict):
-    url: str
-    outcome: str
-    chunks: int
-    tokens: int
-    reason: str | None
-
-
-class WebIngestReport(TypedDict):
-    text: str
-    pages: list[WebIngested]
-    fetched: int
-    unchanged: int
-    failed: int
-
-
 def amount(micro: int) -> Amount:
     """Whole millionths as a number: 10000000 is 10."""
     whole, rest = divmod(micro, 1_000_000)

@@ -7,12 +7,12 @@ from typing import Any
 
 from cpq.db import Tx
 from cpq.errors import Code
-from cpq.views import WebBrief, WebIngested, WebIngestReport, WebPage, WebStatus
 from cpq.web import storing
 from cpq.web.answering import Answered
 from cpq.web.getting import Got
 from cpq.web.rules.addresses import Address
 from cpq.web.storing import StoredPage
+from cpq.web.views import WebBrief, WebIngested, WebIngestReport, WebPage, WebStatus
 
 LISTED_MAX = 500
 NOT_FROM_MEMORY = (

@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, Field
 
 from cpq.access import Permission
 from cpq.db import Tx
-from cpq.views import WebBrief, WebIngestReport, WebStatus
 from cpq.web import answering, getting, telling
 from cpq.web.answering import EVIDENCE_MAX, EXPANSIONS_AUTO, EXPANSIONS_MAX
 from cpq.web.rules.addresses import URL_LENGTH_MAX, Address, read_address
+from cpq.web.views import WebBrief, WebIngestReport, WebStatus
 from mcp_facade.arguments import WHOLE_MAX, Flag, Listed, Question, Said, TopK, Whole, clamped
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Job, tool
