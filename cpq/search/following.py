@@ -9,6 +9,7 @@ from cpq.access import OPERATOR
 from cpq.app import App
 from cpq.db import Tx
 from cpq.effects import Effects
+from cpq.memory import give_back
 from cpq.search import storing
 from cpq.search.corpus import Corpus
 
@@ -45,6 +46,8 @@ class Follower:
         if self._looked_at != revision:
             app.look(call, look)
         made = storing.embed(app, call, self._corpus, limit=storing.BATCH)
+        if made and not self._corpus.missing():
+            give_back()  # The texts that waited are gone.
         if not made:
             self._first.set()
         return bool(made)

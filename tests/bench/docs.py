@@ -16,6 +16,7 @@ import numpy as np
 from cpq.context.keeping import ContextKeeper
 from cpq.docs.keeping import DocsKeeper
 from cpq.effects import Effects
+from cpq.memory import give_back
 from cpq.search.embedding import installed_embedder
 from cpq.search.index import Where
 from cpq.search.vectors import DIMENSIONS, quantised
@@ -58,6 +59,7 @@ def _searches(home: Path, count: int) -> dict[str, float]:
     keeper.load()
     loaded = time.process_time() - started
     _fill(keeper)
+    give_back()  # As a server does when it has all vectors.
     name = f"{count:,} chunks: "
     figures = {f"{name}load s": loaded, f"{name}memory MB": (_resident() - base) / 2**20}
     for query in queries[:QUERIES]:
