@@ -229,6 +229,7 @@ def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
             text=row.text,
             tags=(host_tag(row.host), page_tag(row.page_id)),
             payload=(row.page_id, row.ordinal),
+            is_prose=True,
         )
 
 
