@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 
 class WebSource(TypedDict):
