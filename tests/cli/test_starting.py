@@ -227,7 +227,7 @@ def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path):
     assert "Sample data: loaded." in ran.stdout
     assert "NOT_FOUND: There is no product 'Pro Plan'." in ran.stdout
     assert "prod_pro_v2" in ran.stdout
-    assert "\nDone: 18 steps, " in ran.stdout
+    assert "\nDone: 19 steps, " in ran.stdout
     assert "\x1b" not in ran.stdout
 
 

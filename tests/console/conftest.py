@@ -36,9 +36,9 @@ def live_console(sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium, started once for all tests of a process."""
+    """The system's Chromium. It goes with its module: while it runs, Playwright holds the event loop of the thread."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
         yield started

@@ -186,7 +186,7 @@ def large(desk: Tools) -> str:
 
 def test_progress_is_told_and_only_goes_forward(desk: Tools, large: str):
     told: list[tuple[int, int, str]] = []
-    call = Call(LOCAL_AGENT, "tr-progress", lambda *step: told.append(step))
+    call = Call(LOCAL_AGENT, "tr-progress", lambda *step, is_phase=False: told.append(step))
     reply = desk.registry.call(call, "quote_pdf", {"quote_id": large})
     assert not reply.is_error, reply.body
     done = [step[0] for step in told]
@@ -200,7 +200,7 @@ def test_a_call_that_is_given_up_stops_the_work_and_leaves_nothing(desk: Tools, 
     before = files(desk.app), make.row_counts(desk.app)
     threads = threading.active_count()
 
-    def give_up(_done: int, _total: int, what: str) -> None:
+    def give_up(_done: int, _total: int, what: str, **_: bool) -> None:
         if "page" in what:
             call.cancel()
 

@@ -59,6 +59,7 @@ def test_a_repeated_query_is_not_reckoned_again(embedder: embedding.Embedder, mo
 
 def test_only_the_last_few_queries_are_remembered(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(embedding, "CACHED_QUERIES_MAX", 2)
+    embedder = embedding.Embedder(embedder._path)  # One that nobody has asked anything yet.
     for text in ("one", "two", "one", "three"):
         embedder.query(text)
     assert {"one", "three"} <= set(embedder._queries)
