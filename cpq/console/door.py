@@ -28,6 +28,7 @@ log = logging.getLogger("cpq.console")
 
 FORM_BYTES_MAX = 64 * 1024
 FIELDS_MAX = 40
+DIGITS_MAX = 6
 AT_ONCE_MAX = 16
 """Pages in the making at a time; the rest wait, so that they do not take the database from the tools."""
 
@@ -178,8 +179,7 @@ class Visit:
         return _text(name, self.request.query_params.get(name, default))
 
     def page_number(self) -> int:
-        text = self.query("page", "1")
-        return min(int(text), 100_000) if text.isascii() and text.isdigit() and int(text) else 1
+        return min(whole(self.query("page")) or 1, 100_000)
 
     def read(self, name: str, work: Callable[[Tx], Answer], *, subject: str | None = None, **asked: Any) -> Answer:
         """Read as this person; like every call it is allowed by role and left on record."""
@@ -281,3 +281,9 @@ def _text(name: str, value: str) -> str:
         return clean(value.replace("\r\n", "\n")).strip()
     except ValueError as error:
         raise bad_field(f"/{name}", f"{name} {error}.") from None
+
+
+def whole(text: str | None) -> int | None:
+    """A page's or a version's number; None of anything else, however long it is."""
+    is_number = text is not None and 0 < len(text) <= DIGITS_MAX and text.isascii() and text.isdigit()
+    return int(text or 0) or None if is_number else None
