@@ -53,7 +53,7 @@ def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:
 def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
     status = _status(tx).label("status")
     # Whole units and the rest apart: the sum of millionths could be more than a database's integer holds.
-    whole, rest = sa.func.sum(quote.c.total / _MICROS), sa.func.sum(quote.c.total % _MICROS)
+    whole, rest = sa.func.sum(quote.c.total // _MICROS), sa.func.sum(quote.c.total % _MICROS)
     query = sa.select(status, quote.c.currency, sa.func.count(), whole, rest).where(_made(tx, since))
     counts: dict[str, int] = defaultdict(int)
     values: dict[str, Decimal] = defaultdict(Decimal)

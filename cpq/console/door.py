@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from cpq import sessions
 from cpq.access import ENGINE, Permission, Principal
 from cpq.app import Answer, App, Call, Command
+from cpq.config import LOOPBACK
 from cpq.console.showing import Showing, link
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, bad_field
@@ -81,7 +82,8 @@ class Door:
         self.app = app
         self.showing = showing
         address = urlsplit(app.settings.console_address)
-        is_local = address.scheme == "http" and address.hostname in ("127.0.0.1", "localhost", "::1")
+        # On every network interface, or under a name of a proxy's, the address says nothing about who listens in.
+        is_local = address.scheme == "http" and address.hostname in LOOPBACK and app.settings.is_private
         self.is_secure = not is_local
         # A browser takes a name that starts so only from this very host, over https and for all its paths.
         self.prefix = "__Host-" if self.is_secure else ""

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from cpq import sessions
 from cpq.access import ENGINE, Principal
 from cpq.app import Answer
-from cpq.config import Settings
+from cpq.config import LOOPBACK, Settings
 from cpq.console.door import Door
 from cpq.console.entering import Entrance, own_path
 from cpq.db import Tx
@@ -230,7 +230,7 @@ def _is_same(given: str, expected: str) -> bool:
 
 def _require_safe(address: str) -> None:
     parts = urlsplit(address)
-    is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    is_local = parts.hostname in LOOPBACK
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
         raise _refused("it names an address that is not https")
 

@@ -17,7 +17,7 @@ from tests import make
 from tests.approving import ask, decide, person, priced_quote
 from tests.console.serving import Console, form_token, serving
 from tests.make import Tools
-from tests.quoting import exact, new_quote
+from tests.quoting import SEATS, exact, new_quote
 
 
 def figures_of(app: App, days: int = 90) -> dict[str, Any]:
@@ -84,6 +84,16 @@ def test_the_figures_add_up(still: App, clock: make.StillEffects):
         "approved, never sent"
     )
     assert figures_of(still, days=30)["pipeline"] == []
+
+
+def test_cents_are_counted_once(still: App):
+    tools = Tools(still)
+    totals = []
+    for quantity in (1, 7):
+        quote_id = priced_quote(tools, "3.33", {**SEATS, "quantity": quantity})
+        totals.append(exact(tools("quote_get", quote_id=quote_id, include_pricing=True)["pricing"]["total"]))
+    assert sum(total % 1 for total in totals) > 1
+    assert figures_of(still)["pipeline"] == [{"status": "draft", "count": 2, "value": sum(totals)}]
 
 
 def test_the_figures_of_an_empty_store_have_their_page(sqlite_console: Console):
