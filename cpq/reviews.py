@@ -30,6 +30,8 @@ class QuoteReview(QuoteDetail):
     waterfall: list[WaterfallStage]
     tax_groups: list[TaxGroupView]
     option_sets: list[str]
+    other_totals: list[Amount]
+    """Of the alternatives that are not selected."""
     policy_violations: list[PolicyViolation]
     policy_hash: str
     versions: dict[int, str]

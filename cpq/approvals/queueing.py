@@ -23,7 +23,7 @@ from cpq.money import to_micro
 from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.quotes import storing as quote_rows
 from cpq.reviews import Opening, Queue, QueueItem
-from cpq.schema import account, approval, delegation, quote, quote_line, quote_version
+from cpq.schema import account, approval, approval_vote, delegation, quote, quote_line, quote_version
 from cpq.text import canonical_json, digest
 from cpq.views import amount, pagination
 
@@ -150,10 +150,20 @@ def _conditions(tx: Tx, loans: Sequence[Loan]) -> tuple[Condition, Condition]:
     # Somebody stands in for a role while nobody who holds it may decide.
     stand_ins = [sa.and_(approval.c.role == role, *(barred[name] for name in holders[role])) for role in backed]
     own = sa.or_(approval.c.role.in_(tx.roles), escalated, *stand_ins)
-    lent = sa.or_(sa.false(), *(_scope(loan) & ~barred[loan.lender] for loan in loans))
+    lent = sa.or_(
+        sa.false(), *(_scope(loan) & ~barred[loan.lender] & ~_has_spoken(HUMAN + loan.lender) for loan in loans)
+    )
     # A time that is not set makes a condition unknown, and not unknown is unknown too.
     own, lent = (sa.func.coalesce(condition, sa.false()) for condition in (own, lent))
-    return own & ~barred[own_name], lent & ~own & ~barred[own_name]
+    is_free = ~barred[own_name] & ~_has_spoken(tx.caller)
+    return own & is_free, lent & ~own & is_free
+
+
+def _has_spoken(caller: str) -> Condition:
+    """Whether a word of theirs is on record, by themselves or by whom they lent the role to: it counts once."""
+    vote = approval_vote.c
+    of_request = (vote.tenant_id == approval.c.tenant_id) & (vote.approval_id == approval.c.id)
+    return sa.exists().where(of_request, (vote.caller == caller) | (vote.holder == caller)).correlate(approval)
 
 
 def _scope(loan: Loan) -> Condition:
@@ -240,6 +250,7 @@ def _items(tx: Tx, rows: Sequence[AnyRow], loans: Sequence[Loan]) -> list[QueueI
     for row in storing.of_quotes(tx, {row.quote_id for row in rows}):
         rounds[row.quote_id, row.version].append(row)
     margins = _margins(tx, rows)
+    voted = storing.votes(tx, [row.id for row in rows])
     return [
         {
             **viewing.pending_item(tx, row, rounds[row.quote_id, row.version]),
@@ -247,20 +258,20 @@ def _items(tx: Tx, rows: Sequence[AnyRow], loans: Sequence[Loan]) -> list[QueueI
             "discount_pct": amount(_share(row.discount_total, row.subtotal) or 0),
             "margin_pct": margins.get(row.quote_id),
             "is_escalated": row.escalates_at is not None and row.escalates_at <= tx.now,
-            "acts_as": _acts_as(tx, row, loans),
+            "acts_as": _acts_as(tx, row, loans, {vote.holder for vote in voted[row.id]}),
         }
         for row in rows
     ]
 
 
-def _acts_as(tx: Tx, row: AnyRow, loans: Sequence[Loan]) -> str | None:
+def _acts_as(tx: Tx, row: AnyRow, loans: Sequence[Loan], spoken: Collection[str]) -> str | None:
     if row.is_own:
         if row.role in tx.roles:
             return str(row.role)
         is_escalated = row.escalates_at is not None and row.escalates_at <= tx.now
         return f"{row.escalates_to}, escalated" if is_escalated and row.escalates_to in tx.roles else "stand-in"
     if row.is_lent:
-        lender = next((loan.lender for loan in loans if _matches(loan, row)), "")
+        lender = next((loan.lender for loan in loans if _matches(loan, row) and HUMAN + loan.lender not in spoken), "")
         return f"lent by {lender}"
     return None
 

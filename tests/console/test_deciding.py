@@ -262,6 +262,23 @@ def test_an_unknown_quote_is_not_here(console: Console):
     assert answer.status_code == 409
 
 
+def test_the_summary_is_of_the_selected_set(sqlite_console: Console):
+    tools = sqlite_console.tools
+    dana = sqlite_console.signed_in("dana", "sales_manager")
+    support = {"product_id": "prod_qmb15", "quantity": 1}
+    sets = [{**SEATS, "option_set": "a"}, {**support, "option_set": "b"}]
+    said = []
+    for lines in (sets, [*sets, {**support, "quantity": 2, "option_set": "c"}]):
+        quote_id = priced_quote(tools, 10, *lines)
+        found = re.search(r'<p class="summary">([^<]*)', dana.get(f"/console/quotes/{quote_id}").text)
+        assert found
+        said.append(found[1])
+    start = "Acme Corp is offered 150 × Pro Plan"
+    assert all(one.startswith(start) and "more line" not in one for one in said)
+    assert "at a margin of 80.0%; 1 alternative, at 8,532.00 USD." in said[0], said[0]
+    assert "at a margin of 80.0%; 2 alternatives, up to 17,064.00 USD." in said[1], said[1]
+
+
 def test_ten_decisions_about_alternatives_and_ramps_have_their_page(sqlite_console: Console):
     """Quotes of every kind can be shown: option sets, ramps, bundles, other currencies, a rejected draft."""
     console, tools = sqlite_console, sqlite_console.tools

@@ -1,6 +1,7 @@
 """The queue shows exactly what a person may decide, in the order they asked for, and no more than they may see."""
 
 import re
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,36 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: make.
             lent = queue_of(who, scope="lent", limit=100)["items"]
             assert len(lent) == counts["lent"]
             assert all(item["acts_as"].startswith("lent by") for item in lent)
+
+
+def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, clock: make.StillEffects):
+    """A quorum of all: after a word nothing waits for whoever said it, nor for those who can only repeat it."""
+    with closing(open_app(with_roles(store, tmp_path / "policies", "quorum: {sales_manager: all}"), clock)) as app:
+        agent, dora = Tools(app), person(app, "dora", "deal_desk")
+        dana, dirk, dave = (person(app, name, "sales_manager") for name in ("dana", "dirk", "dave"))
+        quote_id = priced_quote(agent, 10)
+        answer = ask(agent, quote_id)
+        for lender in (dana, dirk):
+            lend(lender, "sales_manager", "dora")
+        seen = []
+        for speaker in (dana, dirk, dave):
+            for who in (dana, dirk, dave, dora):
+                able = [one["acts_as"] for one in openings_of(who, quote_id) if one["acts_as"]]
+                shown = queue_of(who)
+                assert len(shown["items"]) == shown["counts"]["own"] + shown["counts"]["lent"] == len(able)
+                if who is dora:
+                    seen += [item["acts_as"] for item in shown["items"]]
+            decide(speaker, answer)
+        assert seen == ["lent by dana", "lent by dirk"]
+
+
+def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):
+    rosa = console.signed_in("rosa", "sales_rep")
+    ask(console.tools, priced_quote(console.tools))
+    for asked, kept in (("?scope=mine", "scope=mine"), ("", "scope=all")):
+        live = re.search(r'hx-get="(/console/queue\?[^"]*)"', rosa.get(f"/console/queue{asked}").text)
+        assert live
+        assert kept in live[1]
 
 
 def test_oldest_first_or_biggest_first_whatever_the_currency(still: App, clock: make.StillEffects):
