@@ -216,7 +216,12 @@ class Settings(BaseModel):
     oidc_claim: str = Field(
         "email",
         title="CPQ_OIDC_CLAIM",
-        description="the claim that holds a person's name here, as `cpq token` knows it",
+        description="the claim that holds a person's name here, as `cpq token` knows it; addresses in lower case",
+    )
+    oidc_trust_email: bool = Field(
+        False,
+        title="CPQ_OIDC_TRUST_EMAIL",
+        description="`true` for a provider that never says `email_verified` and gives people no address of others",
     )
     auth_token: str = Field(
         "",

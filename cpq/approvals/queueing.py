@@ -179,6 +179,8 @@ def _barred(tx: Tx, names: Collection[str]) -> dict[str, Condition]:
             delegation.c.tenant_id == tx.tenant_id,
             delegation.c.from_name.in_(names) | delegation.c.to_name.in_(names),
             delegation.c.starts_at <= tx.now,
+            # What ended before the oldest request was made bars nobody from any.
+            delegation.c.ends_at > _oldest(tx),
         )
     )
     last: dict[str, dict[str, datetime]] = {name: {} for name in names}
@@ -186,22 +188,32 @@ def _barred(tx: Tx, names: Collection[str]) -> dict[str, Condition]:
         for name, partner in ((one, other), (other, one)):
             if name in last:
                 last[name][partner] = max(last[name].get(partner, ends_at), ends_at)
-    return {
-        name: sa.or_(
-            _is_made_by(name), *(_is_made_by(partner) & _was_asked_before(end) for partner, end in ties.items())
-        )
-        for name, ties in last.items()
-    }
+    return {name: sa.or_(_is_made_by(name), *_by_partners(ties)) for name, ties in last.items()}
+
+
+def _by_partners(ties: Mapping[str, datetime]) -> list[Condition]:
+    """One condition for all whose last loan ended at the same time: there can be many."""
+    together: dict[datetime, list[str]] = defaultdict(list)
+    for partner, end in ties.items():
+        together[end].append(partner)
+    return [_was_asked_before(end) & _is_made_by(*partners) for end, partners in together.items()]
+
+
+def _oldest(tx: Tx) -> sa.ScalarSelect[datetime]:
+    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.status == "pending") & (approval.c.expires_at > tx.now)
+    return sa.select(sa.func.min(approval.c.requested_at)).where(mine).scalar_subquery()
 
 
 def _was_asked_before(moment: datetime) -> Condition:
     return approval.c.requested_at < sa.literal(moment, approval.c.requested_at.type)
 
 
-def _is_made_by(name: str) -> Condition:
-    caller = f"{HUMAN}{name}"
+def _is_made_by(*names: str) -> Condition:
+    callers = [f"{HUMAN}{name}" for name in names]
     edited_by = sa.type_coerce(quote_version.c.edited_by, sa.Text)
-    return sa.or_(*(maker == caller for maker in _MAKERS), edited_by.contains(canonical_json(caller), autoescape=True))
+    edited = (edited_by.contains(canonical_json(caller), autoescape=True) for caller in callers)
+    # Most versions were edited by agents alone: one look instead of one for each name.
+    return sa.or_(*(maker.in_(callers) for maker in _MAKERS), edited_by.contains(f'"{HUMAN}') & sa.or_(*edited))
 
 
 _MAKERS = (approval.c.requested_by, quote.c.created_by, quote_version.c.created_by)

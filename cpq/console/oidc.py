@@ -37,6 +37,9 @@ LEEWAY_SECONDS = 60
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 """Signed with a key that only the provider has; never by a shared secret, and never unsigned."""
 
+ADDRESSES = ("email", "preferred_username", "upn")
+"""Claims whose case means nothing."""
+
 
 class Provider:
     """What the provider says of itself, and its keys; read when first needed, and again when a key is unknown."""
@@ -72,7 +75,9 @@ class Provider:
             raise _refused(f"its token does not hold ({type(error).__name__})") from None
         if str(claims["iss"]).rstrip("/") != self._settings.oidc_issuer:
             raise _refused("its token comes from another issuer")
-        if claims.get("azp", self._settings.oidc_client_id) != self._settings.oidc_client_id:
+        # A token for several must say which of them asked for it.
+        is_shared = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if claims.get("azp", "" if is_shared else self._settings.oidc_client_id) != self._settings.oidc_client_id:
             raise _refused("its token is for another client")
         if not _is_same(str(claims.get("nonce", "")), nonce):
             raise _refused("its token is for another attempt")
@@ -185,14 +190,17 @@ class ProviderEntrance:
         return found[-1], own_path(target)
 
     def _name(self, claims: Mapping[str, Any]) -> str:
-        claim = self._door.app.settings.oidc_claim
+        settings = self._door.app.settings
+        claim = settings.oidc_claim
         value = claims.get(claim)
         if not isinstance(value, str) or len(value) > 64:
             raise _refused(f"its token has no {claim}")
-        if claim == "email" and claims.get("email_verified", True) not in (True, "true"):
+        is_vouched_for = claims.get("email_verified", settings.oidc_trust_email) in (True, "true")
+        if claim == "email" and not is_vouched_for:
             raise _refused("the e-mail address is not verified there")
         try:
-            return clean_identifier(value)
+            # Providers write the same address now this way, now that; nobody else has it in other letters.
+            return clean_identifier(value.lower() if claim in ADDRESSES else value)
         except ValueError:
             raise _refused(f"the {claim} cannot be a name here") from None
 

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ LIES: dict[str, Any] = {
     "nobody": {"email": None},
     "not a word": {"email": ["dana@example.com"]},
     "an address that was not verified": {"email_verified": False},
+    "an address of which nothing is said": {"email_verified": None},
+    "several clients, and none that asked": {"aud": [CLIENT, "somebody-else"]},
+    "several clients, and another that asked": {"aud": [CLIENT, "somebody-else"], "azp": "somebody-else"},
     "an invisible twin": {"email": "dana\u200b@example.com"},
 }
 
@@ -38,13 +42,20 @@ def company() -> Iterator[Provider]:
         yield running
 
 
+@contextmanager
+def at(company: Provider, template: Path, home: Path, **changed: Any) -> Iterator[Console]:
+    """A console that asks the company's provider, and knows dana."""
+    shutil.copy(template, home / "quotewright.db")
+    given: dict[str, Any] = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
+    with serving(read_settings({}, home=home, **given, **changed)) as running:
+        running.grant("dana@example.com", "sales_manager")
+        yield running
+
+
 @pytest.fixture
 def console(company: Provider, sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
     company.lies, company.discovery, company.signer, company.algorithm = {}, {}, company.key, "RS256"
-    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
-    given: dict[str, Any] = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
-    with serving(read_settings({}, home=tmp_path, **given)) as running:
-        running.grant("dana@example.com", "sales_manager")
+    with at(company, sqlite_template, tmp_path) as running:
         yield running
 
 
@@ -64,6 +75,25 @@ def test_a_person_of_the_company_with_a_role_gets_in(console: Console):
     page = visitor.get("/console/queue")
     assert "<bdi>dana@example.com</bdi>" in page.text
     assert "Sales manager" in page.text
+
+
+@pytest.mark.parametrize("said", [{"email": "Dana@Example.COM"}, {"aud": [CLIENT, "other"], "azp": CLIENT}])
+def test_the_same_person_gets_in_however_the_provider_puts_it(
+    console: Console, company: Provider, said: dict[str, Any]
+):
+    company.lies = said
+    visitor = console.visitor()
+    assert come_back(visitor).status_code == 303
+    assert "<bdi>dana@example.com</bdi>" in visitor.get("/console/queue").text
+
+
+@pytest.mark.parametrize(("said", "status"), [(None, 303), (False, 403)])
+def test_a_provider_that_never_says_so_can_be_trusted(
+    company: Provider, sqlite_template: Path, tmp_path: Path, said: bool | None, status: int
+):
+    company.lies = {"email_verified": said}
+    with at(company, sqlite_template, tmp_path, oidc_trust_email=True) as console:
+        assert come_back(console.visitor()).status_code == status
 
 
 def test_who_has_no_role_here_is_told_what_to_ask_for(console: Console, company: Provider):

@@ -130,6 +130,28 @@ def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):
         assert kept in live[1]
 
 
+def test_a_loan_bars_only_what_was_asked_before_its_end(still: App, clock: make.StillEffects):
+    """Also when two loans end together, and when somebody else's request is older than the end of all of them."""
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    dora, lee = person(still, "dora", "deal_desk"), person(still, "lee", "legal")
+
+    def asked() -> list[str]:
+        ids = [priced_quote(maker, 10) for maker in (agent, dora, lee, agent)]
+        lee("quote_price", quote_id=ids[-1], requested_discount_pct=9)
+        for quote_id in ids:
+            ask(agent, quote_id)
+        return ids
+
+    for to in ("dora", "lee"):
+        lend(dana, "sales_manager", to, hours=1)
+    before = asked()
+    clock.advance(hours=1)
+    after = asked()
+    shown = {item["quote_id"] for item in queue_of(dana)["items"]}
+    assert shown == {before[0], *after}
+    assert shown == {quote_id for quote_id in before + after if openings_of(dana, quote_id)[0]["acts_as"]}
+
+
 def test_oldest_first_or_biggest_first_whatever_the_currency(still: App, clock: make.StillEffects):
     agent, dana = Tools(still), person(still, "dana", "sales_manager")
     made = {}
