@@ -133,7 +133,7 @@ def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):
 def test_a_loan_bars_only_what_was_asked_before_its_end(still: App, clock: make.StillEffects):
     """Also when two loans end together, and when somebody else's request is older than the end of all of them."""
     agent, dana = Tools(still), person(still, "dana", "sales_manager")
-    dora, lee = person(still, "dora", "deal_desk"), person(still, "lee", "legal")
+    dora, lee = person(still, "dora", "deal_desk"), person(still, "lee", "legal", "sales_rep")
 
     def asked() -> list[str]:
         ids = [priced_quote(maker, 10) for maker in (agent, dora, lee, agent)]
