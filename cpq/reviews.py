@@ -141,6 +141,8 @@ class Figures(TypedDict):
     without_rate: list[str]
     """Currencies whose quotes are counted but have no value."""
     turnaround: list[TurnaroundFigure]
+    slow_minutes: int | None
+    """Nine of ten of all decisions were made within this."""
     discounts: list[DiscountFigure]
     outcomes: list[OutcomeFigure]
     waiting: int
