@@ -32,6 +32,8 @@ FIELDS_MAX = 40
 DIGITS_MAX = 6
 AT_ONCE_MAX = 16
 """Pages in the making at a time; the rest wait, so that they do not take the database from the tools."""
+ASKING_AT_ONCE_MAX = 2
+"""Pages at a time that wait for somebody else's server, which may hang; they have threads of their own."""
 
 POLICY = {
     "default-src": "'none'",
@@ -88,16 +90,20 @@ class Door:
         # A browser takes a name that starts so only from this very host, over https and for all its paths.
         self.prefix = "__Host-" if self.is_secure else ""
         self._limiter = anyio.CapacityLimiter(AT_ONCE_MAX)
+        self._asking_limiter = anyio.CapacityLimiter(ASKING_AT_ONCE_MAX)
 
     @property
     def session_cookie(self) -> str:
         return f"{self.prefix}cpq_session"
 
-    async def run(self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response]) -> Response:
+    async def run(
+        self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
+    ) -> Response:
         """Answer in a worker thread, whatever happens; and put on every answer what protects whoever reads it."""
+        limiter = self._asking_limiter if asks else self._limiter
         try:
             form = await _form(request)
-            response = await anyio.to_thread.run_sync(serve, request, form, limiter=self._limiter)
+            response = await anyio.to_thread.run_sync(serve, request, form, limiter=limiter)
         except CpqError as error:
             response = self.refusal(request, error)
         except ClientDisconnect:
@@ -224,11 +230,13 @@ def visited(door: Door, page: Callable[[Visit], Response]) -> Callable[[Request]
     return endpoint
 
 
-def open_to_all(door: Door, page: Callable[[Request, Mapping[str, str]], Response]) -> Callable[[Request], Any]:
-    """An endpoint for strangers: the way in."""
+def open_to_all(
+    door: Door, page: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
+) -> Callable[[Request], Any]:
+    """An endpoint for strangers: the way in. `asks` says that it waits for somebody else's server."""
 
     async def endpoint(request: Request) -> Response:
-        return await door.run(request, page)
+        return await door.run(request, page, asks=asks)
 
     return endpoint
 

@@ -51,12 +51,14 @@ class Provider:
         self._known: dict[str, Any] = {}
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._read_at = 0.0
+        self._failed_at = float("-inf")
+        self._failure: CpqError | None = None
 
     def address(self, name: str) -> str:
         """One of its endpoints."""
         with self._lock:
             if not self._known or self._effects.monotonic() - self._read_at > REFRESH_SECONDS:
-                self._read()
+                self._refresh()
             return str(self._known[name])
 
     def claims(self, id_token: str, nonce: str) -> Mapping[str, Any]:
@@ -100,12 +102,23 @@ class Provider:
         with self._lock:
             # A key that is not known may be new; but not every forged token makes us ask.
             if kid not in self._keys and self._effects.monotonic() - self._read_at > RETRY_SECONDS:
-                self._read()
+                self._refresh()
             if kid in self._keys:
                 return self._keys[kid]
             if kid is None and len(self._keys) == 1:
                 return next(iter(self._keys.values()))
         raise _refused("its token is signed with a key that it does not publish")
+
+    def _refresh(self) -> None:
+        """Read anew. After a failure nobody else waits for the same; what is known already stays in use."""
+        if self._failure is None or self._effects.monotonic() - self._failed_at > RETRY_SECONDS:
+            try:
+                self._read()
+                self._failure = None
+            except CpqError as error:
+                self._failure, self._failed_at = error, self._effects.monotonic()
+        if self._failure is not None and not self._known:
+            raise CpqError(self._failure.code, self._failure.message, **self._failure.details)
 
     def _read(self) -> None:
         found = _ask("GET", f"{self._settings.oidc_issuer}/.well-known/openid-configuration")
@@ -114,14 +127,14 @@ class Provider:
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             _require_safe(str(found.get(name, "")))
         keys = _ask("GET", str(found["jwks_uri"])).get("keys")
-        self._keys = {}
+        read: dict[str | None, jwt.PyJWK] = {}
         for one in keys if isinstance(keys, list) else []:
             if isinstance(one, dict) and one.get("use", "sig") == "sig" and one.get("kty") != "oct":
                 try:
-                    self._keys[one.get("kid")] = jwt.PyJWK(one)
+                    read[one.get("kid")] = jwt.PyJWK(one)
                 except jwt.PyJWTError:
                     continue  # A kind of key that we do not know signs nothing that we accept.
-        self._known, self._read_at = found, self._effects.monotonic()
+        self._known, self._keys, self._read_at = found, read, self._effects.monotonic()
 
 
 class ProviderEntrance:

@@ -1,8 +1,10 @@
 """Signing in by a company's provider: a real one on this machine, over HTTP, and one that lies."""
 
 import shutil
+import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from cpq.config import read_settings
+from cpq.console import oidc
+from cpq.console.door import AT_ONCE_MAX
 from cpq.errors import CpqError
+from tests import make
 from tests.console import provider
 from tests.console.provider import CLIENT, SECRET, Provider
 from tests.console.serving import Console, serving
@@ -163,6 +168,39 @@ def test_a_provider_that_is_down_leaves_the_links(sqlite_template: Path, tmp_pat
         assert answer.status_code == 503
         assert "sign in by a link" in answer.text
         assert console.signed_in("dana", "sales_manager").get("/console/queue").status_code == 200
+
+
+def test_a_provider_that_hangs_holds_up_nobody_else(sqlite_template: Path, tmp_path: Path):
+    """More strangers than there are threads wait for it; who is signed in does not, and it is asked once."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(AT_ONCE_MAX) as strangers:
+        issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with serving(read_settings({}, home=tmp_path, oidc_issuer=issuer, oidc_client_id=CLIENT)) as console:
+            dana = console.signed_in("dana", "sales_manager")
+            visitors = [console.visitor() for _ in range(AT_ONCE_MAX)]
+            waiting = [strangers.submit(visitor.get, "/console/oidc/start") for visitor in visitors]
+            asked, _ = silent.accept()
+            assert dana.get("/console/queue").status_code == 200
+            assert not any(one.done() for one in waiting)
+            asked.close()
+            assert {one.result().status_code for one in waiting} == {503}
+            silent.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                silent.accept()
+
+
+def test_what_is_known_of_a_provider_outlives_its_failure(company: Provider, clock: make.StillEffects):
+    company.discovery = {}
+    asking = oidc.Provider(read_settings({}, oidc_issuer=company.issuer, oidc_client_id=CLIENT), clock)
+    address = asking.address("token_endpoint")
+    company.discovery = {"jwks_uri": "http://127.0.0.1:9/keys", "token_endpoint": f"{company.issuer}/moved"}
+    clock.advance(hours=2)
+    assert asking.address("token_endpoint") == address
+    company.discovery = {"token_endpoint": f"{company.issuer}/moved"}
+    assert asking.address("token_endpoint") == address, "not asked again at once"
+    clock.advance(minutes=1)
+    assert asking.address("token_endpoint") == f"{company.issuer}/moved"
+    company.discovery = {}
 
 
 @pytest.mark.parametrize(
