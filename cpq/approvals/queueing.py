@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from cpq import access
 from cpq.approvals import deciding, storing, viewing
 from cpq.approvals.people import HUMAN
+from cpq.catalog.accounts import has_words
 from cpq.db import AnyRow, Tx, mine_among
 from cpq.errors import CpqError
 from cpq.money import to_micro
@@ -30,7 +31,7 @@ from cpq.views import amount, pagination
 Scope = Literal["mine", "lent", "all"]
 Sort = Literal["oldest", "biggest"]
 
-WORDS_MAX = 10
+_SEARCHED = (account.c.name, quote.c.id, approval.c.requested_by)
 
 Condition = sa.ColumnElement[bool]
 
@@ -58,7 +59,7 @@ def queue(
     loans = _loans(tx)
     own, lent = _conditions(tx, loans)
     in_scope = {"mine": own | lent, "lent": lent, "all": sa.true()}[scope]
-    wanted = sa.and_(in_scope, *([approval.c.role == role] if role else []), *_words(query))
+    wanted = sa.and_(in_scope, *([approval.c.role == role] if role else []), *has_words(query, *_SEARCHED))
     counted = sa.select(sa.func.count(), _count(own), _count(lent), _count(wanted))
     total, of_own, of_lent, found = tx.connection.execute(_waiting(tx, counted)).one()
     order = {
@@ -233,15 +234,6 @@ def _loans(tx: Tx) -> list[Loan]:
         Loan(row.role, row.from_name, row.account_id, row.quote_id)
         for row in rows
         if row.from_name in holders[row.role]
-    ]
-
-
-def _words(query: str | None) -> list[Condition]:
-    """Every word in the account's name, the quote's id or the name of who asked."""
-    columns = (account.c.name, quote.c.id, approval.c.requested_by)
-    return [
-        sa.or_(*(sa.func.lower(column).contains(word.lower(), autoescape=True) for column in columns))
-        for word in (query or "").split()[:WORDS_MAX]
     ]
 
 

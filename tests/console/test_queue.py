@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from cpq import approvals
 from cpq.app import App, open_app
 from cpq.config import Settings
 from cpq.db import Tx
+from cpq.schema import account
 from tests import make
 from tests.approving import ask, decide, person, priced_quote, with_roles
 from tests.console.serving import Console
@@ -185,6 +187,22 @@ def test_pages_and_words_find_their_part(still: App):
     assert [item["quote_id"] for item in queue_of(dana, query=ids[2])["items"]] == [ids[2]]
     assert queue_of(dana, query="100%_")["items"] == []
     assert queue_of(dana, role="legal")["items"] == []
+
+
+@pytest.mark.parametrize("name", ["ÖLWERKE Łódź", "Ölwerke ŁÓDŹ", "ölwerke łódź"])
+def test_words_are_found_in_capitals_of_any_alphabet(still: App, name: str):
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    quote_id = priced_quote(agent, 10)
+    ask(agent, quote_id)
+
+    def rename(tx: Tx) -> dict[str, Any]:
+        tx.connection.execute(sa.update(account).where(account.c.id == ACME).values(name=name))
+        return {}
+
+    make.write(still, rename)
+    for query, count in (("ölwerke", 1), ("ÖLWERKE łódź", 1), ("Łódź öl", 1), ("olwerke", 0), ("%ł_", 0)):
+        assert len(queue_of(dana, query=query)["items"]) == count, query
+        assert agent("account_search", query=query)["pagination"]["total"] == count, query
 
 
 def test_margin_and_discount_are_those_of_the_quote(still: App):
