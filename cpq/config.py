@@ -20,6 +20,9 @@ from cpq.errors import Code, CpqError, nearest
 TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
 """Every toolset the product knows, in the order they are listed to a client."""
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""What only this machine reaches."""
+
 
 def _toolsets(text: str) -> str:
     for name in (part.strip() for part in text.split(",")):
@@ -102,7 +105,7 @@ def _webhooks(text: str) -> str:
 def _address(text: str) -> str:
     """An address without a path of its own for people's browsers, or for the provider that signs them in."""
     parts = urlsplit(text)
-    is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    is_local = parts.hostname in LOOPBACK
     if not parts.hostname or parts.scheme not in (("http", "https") if is_local else ("https",)):
         raise ValueError("is an address that starts with https://; http:// is for this machine alone")
     if parts.username is not None or parts.query or parts.fragment:
@@ -213,7 +216,12 @@ class Settings(BaseModel):
     oidc_claim: str = Field(
         "email",
         title="CPQ_OIDC_CLAIM",
-        description="the claim that holds a person's name here, as `cpq token` knows it",
+        description="the claim that holds a person's name here, as `cpq token` knows it; addresses in lower case",
+    )
+    oidc_trust_email: bool = Field(
+        False,
+        title="CPQ_OIDC_TRUST_EMAIL",
+        description="`true` for a provider that never says `email_verified` and gives people no address of others",
     )
     auth_token: str = Field(
         "",
@@ -249,6 +257,11 @@ class Settings(BaseModel):
     @property
     def webhook_keys(self) -> tuple[bytes, ...]:
         return read_secrets(self.webhook_secret)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this machine reaches the server: its own address is loopback, and it has no other name."""
+        return self.host in LOOPBACK and not self.allowed_hosts
 
     @property
     def console_address(self) -> str:

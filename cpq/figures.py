@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
 
+from cpq import approvals
 from cpq.db import Tx
 from cpq.money import from_micro, to_micro
 from cpq.policy.model import Ladder
@@ -28,15 +30,18 @@ def figures(tx: Tx, *, days: int) -> Figures:
     """What was made in so many days. Amounts are added exactly, then valued in the policies' currency."""
     since = tx.now - timedelta(days=days)
     pipeline, without_rate = _pipeline(tx, since)
+    minutes = _minutes(tx, since)
+    all_minutes = list(chain.from_iterable(minutes.values()))
     return {
         "days": days,
         "currency": tx.policies.terms.currency,
         "pipeline": pipeline,
         "without_rate": without_rate,
-        "turnaround": _turnaround(tx, since),
+        "turnaround": _turnaround(tx, minutes),
+        "slow_minutes": _at(all_minutes, 90) if all_minutes else None,
         "discounts": _discounts(tx, since),
         "outcomes": _outcomes(tx, since, parts=12 if days > 100 else 6),
-        "waiting": _waiting(tx),
+        "waiting": approvals.pending(tx, role=None, limit=1)["total"],
     }
 
 
@@ -50,10 +55,20 @@ def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:
     return (quote.c.tenant_id == tx.tenant_id) & (quote.c.created_at >= since)
 
 
+def _with_version() -> sa.Join:
+    """Quotes, each with its current version."""
+    of_version = (
+        (quote_version.c.tenant_id == quote.c.tenant_id)
+        & (quote_version.c.quote_id == quote.c.id)
+        & (quote_version.c.version == quote.c.version)
+    )
+    return quote.join(quote_version, of_version)
+
+
 def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
     status = _status(tx).label("status")
     # Whole units and the rest apart: the sum of millionths could be more than a database's integer holds.
-    whole, rest = sa.func.sum(quote.c.total / _MICROS), sa.func.sum(quote.c.total % _MICROS)
+    whole, rest = sa.func.sum(quote.c.total // _MICROS), sa.func.sum(quote.c.total % _MICROS)
     query = sa.select(status, quote.c.currency, sa.func.count(), whole, rest).where(_made(tx, since))
     counts: dict[str, int] = defaultdict(int)
     values: dict[str, Decimal] = defaultdict(Decimal)
@@ -72,7 +87,8 @@ def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
     return found, sorted(unknown)
 
 
-def _turnaround(tx: Tx, since: datetime) -> list[TurnaroundFigure]:
+def _minutes(tx: Tx, since: datetime) -> dict[str, list[int]]:
+    """How long each decision took, by role."""
     query = sa.select(approval.c.role, approval.c.requested_at, approval.c.decided_at).where(
         approval.c.tenant_id == tx.tenant_id,
         approval.c.status.in_(("approved", "rejected")),
@@ -82,6 +98,10 @@ def _turnaround(tx: Tx, since: datetime) -> list[TurnaroundFigure]:
     newest = query.order_by(approval.c.decided_at.desc()).limit(DECISIONS_MAX)
     for role, requested_at, decided_at in tx.connection.execute(newest):
         minutes[role].append(int((decided_at - requested_at).total_seconds()) // 60)
+    return minutes
+
+
+def _turnaround(tx: Tx, minutes: Mapping[str, Sequence[int]]) -> list[TurnaroundFigure]:
     return [
         {
             "role": role,
@@ -115,12 +135,7 @@ def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
     for bound in bounds:
         passed = passed + sa.case((part > subtotal * to_micro(bound), 1), else_=0)
     number = passed.label("number")
-    of_version = (
-        (quote_version.c.tenant_id == quote.c.tenant_id)
-        & (quote_version.c.quote_id == quote.c.id)
-        & (quote_version.c.version == quote.c.version)
-    )
-    query = sa.select(number, sa.func.count()).select_from(quote.join(quote_version, of_version))
+    query = sa.select(number, sa.func.count()).select_from(_with_version())
     counts: dict[Any, int] = dict(tx.connection.execute(query.where(_made(tx, since)).group_by(number)).all())
     edges: list[Decimal | None] = [None, *bounds, None]
     return [
@@ -139,7 +154,10 @@ def _is_of_discounts(ladder: Ladder) -> bool:
 
 
 def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
-    """What customers said of the quotes that were made in each part of the period."""
+    """What customers said of the quotes that were made in each part of the period.
+
+    What expired without having been sent was no answer of a customer; its version still says what it was.
+    """
     length = (tx.now - since) / parts
     starts = [since + length * place for place in range(parts)]
     kind = quote.c.created_at.type
@@ -148,8 +166,9 @@ def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
         else_=0,
     ).label("part")
     status = _status(tx).label("status")
-    wanted = _made(tx, since) & status.in_(("accepted", "declined", "expired"))
-    query = sa.select(part, status, sa.func.count()).where(wanted).group_by(part, status)
+    wanted = status.in_(("accepted", "declined")) | ((status == "expired") & (quote_version.c.status == "sent"))
+    query = sa.select(part, status, sa.func.count()).select_from(_with_version())
+    query = query.where(_made(tx, since), wanted).group_by(part, status)
     counts = {(place, name): count for place, name, count in tx.connection.execute(query)}
     return [
         {
@@ -160,8 +179,3 @@ def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
         }
         for place in range(parts)
     ]
-
-
-def _waiting(tx: Tx) -> int:
-    live = (approval.c.tenant_id == tx.tenant_id, approval.c.status == "pending", approval.c.expires_at > tx.now)
-    return tx.connection.scalar(sa.select(sa.func.count()).select_from(approval).where(*live)) or 0

@@ -30,6 +30,8 @@ class QuoteReview(QuoteDetail):
     waterfall: list[WaterfallStage]
     tax_groups: list[TaxGroupView]
     option_sets: list[str]
+    other_totals: list[Amount]
+    """Of the alternatives that are not selected."""
     policy_violations: list[PolicyViolation]
     policy_hash: str
     versions: dict[int, str]
@@ -139,6 +141,8 @@ class Figures(TypedDict):
     without_rate: list[str]
     """Currencies whose quotes are counted but have no value."""
     turnaround: list[TurnaroundFigure]
+    slow_minutes: int | None
+    """Nine of ten of all decisions were made within this."""
     discounts: list[DiscountFigure]
     outcomes: list[OutcomeFigure]
     waiting: int

@@ -25,7 +25,7 @@ from cpq import __version__, access, background
 from cpq.access import LOCAL_AGENT, Permission, Principal
 from cpq.app import App, Call, Command
 from cpq.background import Loop
-from cpq.config import Settings
+from cpq.config import LOOPBACK, Settings
 from cpq.errors import Code, CpqError, bad_field
 from cpq.health import readiness
 from cpq.limiting import RateLimiter
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cpq.http")
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
 

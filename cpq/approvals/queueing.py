@@ -17,20 +17,21 @@ import sqlalchemy as sa
 from cpq import access
 from cpq.approvals import deciding, storing, viewing
 from cpq.approvals.people import HUMAN
+from cpq.catalog.accounts import has_words
 from cpq.db import AnyRow, Tx, mine_among
 from cpq.errors import CpqError
 from cpq.money import to_micro
 from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.quotes import storing as quote_rows
 from cpq.reviews import Opening, Queue, QueueItem
-from cpq.schema import account, approval, delegation, quote, quote_line, quote_version
+from cpq.schema import account, approval, approval_vote, delegation, quote, quote_line, quote_version
 from cpq.text import canonical_json, digest
 from cpq.views import amount, pagination
 
 Scope = Literal["mine", "lent", "all"]
 Sort = Literal["oldest", "biggest"]
 
-WORDS_MAX = 10
+_SEARCHED = (account.c.name, quote.c.id, approval.c.requested_by)
 
 Condition = sa.ColumnElement[bool]
 
@@ -58,7 +59,7 @@ def queue(
     loans = _loans(tx)
     own, lent = _conditions(tx, loans)
     in_scope = {"mine": own | lent, "lent": lent, "all": sa.true()}[scope]
-    wanted = sa.and_(in_scope, *([approval.c.role == role] if role else []), *_words(query))
+    wanted = sa.and_(in_scope, *([approval.c.role == role] if role else []), *has_words(query, *_SEARCHED))
     counted = sa.select(sa.func.count(), _count(own), _count(lent), _count(wanted))
     total, of_own, of_lent, found = tx.connection.execute(_waiting(tx, counted)).one()
     order = {
@@ -150,10 +151,20 @@ def _conditions(tx: Tx, loans: Sequence[Loan]) -> tuple[Condition, Condition]:
     # Somebody stands in for a role while nobody who holds it may decide.
     stand_ins = [sa.and_(approval.c.role == role, *(barred[name] for name in holders[role])) for role in backed]
     own = sa.or_(approval.c.role.in_(tx.roles), escalated, *stand_ins)
-    lent = sa.or_(sa.false(), *(_scope(loan) & ~barred[loan.lender] for loan in loans))
+    lent = sa.or_(
+        sa.false(), *(_scope(loan) & ~barred[loan.lender] & ~_has_spoken(HUMAN + loan.lender) for loan in loans)
+    )
     # A time that is not set makes a condition unknown, and not unknown is unknown too.
     own, lent = (sa.func.coalesce(condition, sa.false()) for condition in (own, lent))
-    return own & ~barred[own_name], lent & ~own & ~barred[own_name]
+    is_free = ~barred[own_name] & ~_has_spoken(tx.caller)
+    return own & is_free, lent & ~own & is_free
+
+
+def _has_spoken(caller: str) -> Condition:
+    """Whether a word of theirs is on record, by themselves or by whom they lent the role to: it counts once."""
+    vote = approval_vote.c
+    of_request = (vote.tenant_id == approval.c.tenant_id) & (vote.approval_id == approval.c.id)
+    return sa.exists().where(of_request, (vote.caller == caller) | (vote.holder == caller)).correlate(approval)
 
 
 def _scope(loan: Loan) -> Condition:
@@ -169,6 +180,8 @@ def _barred(tx: Tx, names: Collection[str]) -> dict[str, Condition]:
             delegation.c.tenant_id == tx.tenant_id,
             delegation.c.from_name.in_(names) | delegation.c.to_name.in_(names),
             delegation.c.starts_at <= tx.now,
+            # What ended before the oldest request was made bars nobody from any.
+            delegation.c.ends_at > _oldest(tx),
         )
     )
     last: dict[str, dict[str, datetime]] = {name: {} for name in names}
@@ -176,22 +189,32 @@ def _barred(tx: Tx, names: Collection[str]) -> dict[str, Condition]:
         for name, partner in ((one, other), (other, one)):
             if name in last:
                 last[name][partner] = max(last[name].get(partner, ends_at), ends_at)
-    return {
-        name: sa.or_(
-            _is_made_by(name), *(_is_made_by(partner) & _was_asked_before(end) for partner, end in ties.items())
-        )
-        for name, ties in last.items()
-    }
+    return {name: sa.or_(_is_made_by(name), *_by_partners(ties)) for name, ties in last.items()}
+
+
+def _by_partners(ties: Mapping[str, datetime]) -> list[Condition]:
+    """One condition for all whose last loan ended at the same time: there can be many."""
+    together: dict[datetime, list[str]] = defaultdict(list)
+    for partner, end in ties.items():
+        together[end].append(partner)
+    return [_was_asked_before(end) & _is_made_by(*partners) for end, partners in together.items()]
+
+
+def _oldest(tx: Tx) -> sa.ScalarSelect[datetime]:
+    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.status == "pending") & (approval.c.expires_at > tx.now)
+    return sa.select(sa.func.min(approval.c.requested_at)).where(mine).scalar_subquery()
 
 
 def _was_asked_before(moment: datetime) -> Condition:
     return approval.c.requested_at < sa.literal(moment, approval.c.requested_at.type)
 
 
-def _is_made_by(name: str) -> Condition:
-    caller = f"{HUMAN}{name}"
+def _is_made_by(*names: str) -> Condition:
+    callers = [f"{HUMAN}{name}" for name in names]
     edited_by = sa.type_coerce(quote_version.c.edited_by, sa.Text)
-    return sa.or_(*(maker == caller for maker in _MAKERS), edited_by.contains(canonical_json(caller), autoescape=True))
+    edited = (edited_by.contains(canonical_json(caller), autoescape=True) for caller in callers)
+    # Most versions were edited by agents alone: one look instead of one for each name.
+    return sa.or_(*(maker.in_(callers) for maker in _MAKERS), edited_by.contains(f'"{HUMAN}') & sa.or_(*edited))
 
 
 _MAKERS = (approval.c.requested_by, quote.c.created_by, quote_version.c.created_by)
@@ -214,15 +237,6 @@ def _loans(tx: Tx) -> list[Loan]:
     ]
 
 
-def _words(query: str | None) -> list[Condition]:
-    """Every word in the account's name, the quote's id or the name of who asked."""
-    columns = (account.c.name, quote.c.id, approval.c.requested_by)
-    return [
-        sa.or_(*(sa.func.lower(column).contains(word.lower(), autoescape=True) for column in columns))
-        for word in (query or "").split()[:WORDS_MAX]
-    ]
-
-
 def _count(condition: Condition) -> sa.ColumnElement[int]:
     return sa.func.sum(sa.case((condition, 1), else_=0))
 
@@ -240,6 +254,7 @@ def _items(tx: Tx, rows: Sequence[AnyRow], loans: Sequence[Loan]) -> list[QueueI
     for row in storing.of_quotes(tx, {row.quote_id for row in rows}):
         rounds[row.quote_id, row.version].append(row)
     margins = _margins(tx, rows)
+    voted = storing.votes(tx, [row.id for row in rows])
     return [
         {
             **viewing.pending_item(tx, row, rounds[row.quote_id, row.version]),
@@ -247,20 +262,20 @@ def _items(tx: Tx, rows: Sequence[AnyRow], loans: Sequence[Loan]) -> list[QueueI
             "discount_pct": amount(_share(row.discount_total, row.subtotal) or 0),
             "margin_pct": margins.get(row.quote_id),
             "is_escalated": row.escalates_at is not None and row.escalates_at <= tx.now,
-            "acts_as": _acts_as(tx, row, loans),
+            "acts_as": _acts_as(tx, row, loans, {vote.holder for vote in voted[row.id]}),
         }
         for row in rows
     ]
 
 
-def _acts_as(tx: Tx, row: AnyRow, loans: Sequence[Loan]) -> str | None:
+def _acts_as(tx: Tx, row: AnyRow, loans: Sequence[Loan], spoken: Collection[str]) -> str | None:
     if row.is_own:
         if row.role in tx.roles:
             return str(row.role)
         is_escalated = row.escalates_at is not None and row.escalates_at <= tx.now
         return f"{row.escalates_to}, escalated" if is_escalated and row.escalates_to in tx.roles else "stand-in"
     if row.is_lent:
-        lender = next((loan.lender for loan in loans if _matches(loan, row)), "")
+        lender = next((loan.lender for loan in loans if _matches(loan, row) and HUMAN + loan.lender not in spoken), "")
         return f"lent by {lender}"
     return None
 

@@ -47,12 +47,19 @@ def get_account(tx: Tx, account_id: str) -> AccountDetail:
 
 def account_has(query: str | None) -> list[sa.ColumnElement[bool]]:
     """Conditions for accounts whose name or id has every word."""
-    return [_has(word) for word in (query or "").split()[:WORDS_MAX]]
+    return has_words(query, account.c.name, account.c.id)
 
 
-def _has(word: str) -> sa.ColumnElement[bool]:
-    """Anywhere in the name or the id. SQLite folds only Latin letters, so the word is tried as it is written, too."""
-    lowered = [
-        sa.func.lower(column).contains(word.lower(), autoescape=True) for column in (account.c.name, account.c.id)
-    ]
-    return sa.or_(*lowered, account.c.name.contains(word, autoescape=True))
+def has_words(query: str | None, *columns: sa.Column[str]) -> list[sa.ColumnElement[bool]]:
+    """For each word that it is anywhere in one of the columns, in capitals or not."""
+    words = (query or "").split()[:WORDS_MAX]
+    return [sa.or_(*(_has(column, word) for column in columns)) for word in words]
+
+
+def _has(column: sa.Column[str], word: str) -> sa.ColumnElement[bool]:
+    """A database may fold the letters a to z alone, so those beyond that the word has are folded one by one."""
+    folded, lower = sa.func.lower(column), word.lower()
+    for letter in sorted({letter for letter in lower if len(letter.upper()) == 1 and not letter.isascii()}):
+        folded = sa.func.replace(folded, letter.upper(), letter)
+    found = folded.contains(lower, autoescape=True)
+    return found if word.isascii() else found | column.contains(word, autoescape=True)

@@ -9,7 +9,9 @@ from cpq.app import Answer, App
 from cpq.cli import engine, sampling
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json
+from cpq.config import Settings
 from cpq.db import Tx
+from cpq.errors import Code, CpqError
 from cpq.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 
 
@@ -41,6 +43,7 @@ def link(options: Options, user: str, minutes: int) -> None:
     Example:
       cpq console link --user dana
     """
+    _require_address(engine.settings_of(options))
     with engine.opened(options) as app:
         address = _link(app, user, minutes)
     if options.as_json:
@@ -62,6 +65,7 @@ def sample(options: Options) -> None:
       cpq init --sample && cpq console sample
     """
     settings = engine.settings_of(options)
+    _require_address(settings)
     made = sampling.fill(settings)
     with engine.opened(options) as app:
         address = _link(app, sampling.MANAGER, LINK_MINUTES_MAX)
@@ -70,6 +74,17 @@ def sample(options: Options) -> None:
     click.echo(f"\n  {address}\n")
     others = ", ".join(f"{name} ({role})" for name, role in sampling.PEOPLE.items() if name != sampling.MANAGER)
     click.echo(f"Others: cpq console link --user NAME, for {others}.")
+
+
+def _require_address(settings: Settings) -> None:
+    """A link that names no server people can reach, or one without https, lets nobody in."""
+    if not settings.console_url and not settings.is_private:
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            "The server is reached from elsewhere (MCP_HOST, MCP_ALLOWED_HOSTS), but CPQ_CONSOLE_URL is not set.",
+            field="CPQ_CONSOLE_URL",
+            hint="Set it to where people's browsers find the server: CPQ_CONSOLE_URL=https://cpq.example.com",
+        )
 
 
 def _link(app: App, user: str, minutes: int) -> str:

@@ -229,14 +229,18 @@ def _tiles(answer: Answer) -> list[tuple[str, str, str]]:
     won = sum(one["accepted"] for one in answer["outcomes"])
     ended = won + sum(one["declined"] + one["expired"] for one in answer["outcomes"])
     decided = sum(one["count"] for one in answer["turnaround"])
-    slowest = max((one["slow_minutes"] for one in answer["turnaround"]), default=None)
+    slow = answer["slow_minutes"]
     return [
         ("Open pipeline", money(value.quantize(Decimal(1)), "JPY"), f"{currency} in {count:,} quotes"),
-        ("Win rate", percent(Decimal(won * 100) / ended) if ended else "–", f"{won:,} of {ended:,} that ended"),
+        (
+            "Win rate",
+            percent(Decimal(won * 100) / ended) if ended else "–",
+            f"{won:,} of {ended:,} that were sent and ended",
+        ),
         ("Waiting now", f"{answer['waiting']:,}", "requests for approval"),
         (
             "Nine of ten decided within",
-            span_of_minutes(slowest) if slowest is not None else "–",
+            span_of_minutes(slow) if slow is not None else "–",
             f"{decided:,} decisions",
         ),
     ]

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from cpq import sessions
 from cpq.access import ENGINE, Permission, Principal
 from cpq.app import Answer, App, Call, Command
+from cpq.config import LOOPBACK
 from cpq.console.showing import Showing, link
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, bad_field
@@ -28,8 +29,11 @@ log = logging.getLogger("cpq.console")
 
 FORM_BYTES_MAX = 64 * 1024
 FIELDS_MAX = 40
+DIGITS_MAX = 6
 AT_ONCE_MAX = 16
 """Pages in the making at a time; the rest wait, so that they do not take the database from the tools."""
+ASKING_AT_ONCE_MAX = 2
+"""Pages at a time that wait for somebody else's server, which may hang; they have threads of their own."""
 
 POLICY = {
     "default-src": "'none'",
@@ -80,21 +84,26 @@ class Door:
         self.app = app
         self.showing = showing
         address = urlsplit(app.settings.console_address)
-        is_local = address.scheme == "http" and address.hostname in ("127.0.0.1", "localhost", "::1")
+        # On every network interface, or under a name of a proxy's, the address says nothing about who listens in.
+        is_local = address.scheme == "http" and address.hostname in LOOPBACK and app.settings.is_private
         self.is_secure = not is_local
         # A browser takes a name that starts so only from this very host, over https and for all its paths.
         self.prefix = "__Host-" if self.is_secure else ""
         self._limiter = anyio.CapacityLimiter(AT_ONCE_MAX)
+        self._asking_limiter = anyio.CapacityLimiter(ASKING_AT_ONCE_MAX)
 
     @property
     def session_cookie(self) -> str:
         return f"{self.prefix}cpq_session"
 
-    async def run(self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response]) -> Response:
+    async def run(
+        self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
+    ) -> Response:
         """Answer in a worker thread, whatever happens; and put on every answer what protects whoever reads it."""
+        limiter = self._asking_limiter if asks else self._limiter
         try:
             form = await _form(request)
-            response = await anyio.to_thread.run_sync(serve, request, form, limiter=self._limiter)
+            response = await anyio.to_thread.run_sync(serve, request, form, limiter=limiter)
         except CpqError as error:
             response = self.refusal(request, error)
         except ClientDisconnect:
@@ -178,8 +187,7 @@ class Visit:
         return _text(name, self.request.query_params.get(name, default))
 
     def page_number(self) -> int:
-        text = self.query("page", "1")
-        return min(int(text), 100_000) if text.isascii() and text.isdigit() and int(text) else 1
+        return min(whole(self.query("page")) or 1, 100_000)
 
     def read(self, name: str, work: Callable[[Tx], Answer], *, subject: str | None = None, **asked: Any) -> Answer:
         """Read as this person; like every call it is allowed by role and left on record."""
@@ -222,11 +230,13 @@ def visited(door: Door, page: Callable[[Visit], Response]) -> Callable[[Request]
     return endpoint
 
 
-def open_to_all(door: Door, page: Callable[[Request, Mapping[str, str]], Response]) -> Callable[[Request], Any]:
-    """An endpoint for strangers: the way in."""
+def open_to_all(
+    door: Door, page: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
+) -> Callable[[Request], Any]:
+    """An endpoint for strangers: the way in. `asks` says that it waits for somebody else's server."""
 
     async def endpoint(request: Request) -> Response:
-        return await door.run(request, page)
+        return await door.run(request, page, asks=asks)
 
     return endpoint
 
@@ -281,3 +291,9 @@ def _text(name: str, value: str) -> str:
         return clean(value.replace("\r\n", "\n")).strip()
     except ValueError as error:
         raise bad_field(f"/{name}", f"{name} {error}.") from None
+
+
+def whole(text: str | None) -> int | None:
+    """A page's or a version's number; None of anything else, however long it is."""
+    is_number = text is not None and 0 < len(text) <= DIGITS_MAX and text.isascii() and text.isdigit()
+    return int(text or 0) or None if is_number else None

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from cpq import sessions
 from cpq.access import ENGINE, Principal
 from cpq.app import Answer
-from cpq.config import Settings
+from cpq.config import LOOPBACK, Settings
 from cpq.console.door import Door
 from cpq.console.entering import Entrance, own_path
 from cpq.db import Tx
@@ -37,6 +37,9 @@ LEEWAY_SECONDS = 60
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 """Signed with a key that only the provider has; never by a shared secret, and never unsigned."""
 
+ADDRESSES = ("email", "preferred_username", "upn")
+"""Claims whose case means nothing."""
+
 
 class Provider:
     """What the provider says of itself, and its keys; read when first needed, and again when a key is unknown."""
@@ -48,12 +51,14 @@ class Provider:
         self._known: dict[str, Any] = {}
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._read_at = 0.0
+        self._failed_at = float("-inf")
+        self._failure: CpqError | None = None
 
     def address(self, name: str) -> str:
         """One of its endpoints."""
         with self._lock:
             if not self._known or self._effects.monotonic() - self._read_at > REFRESH_SECONDS:
-                self._read()
+                self._refresh()
             return str(self._known[name])
 
     def claims(self, id_token: str, nonce: str) -> Mapping[str, Any]:
@@ -72,7 +77,9 @@ class Provider:
             raise _refused(f"its token does not hold ({type(error).__name__})") from None
         if str(claims["iss"]).rstrip("/") != self._settings.oidc_issuer:
             raise _refused("its token comes from another issuer")
-        if claims.get("azp", self._settings.oidc_client_id) != self._settings.oidc_client_id:
+        # A token for several must say which of them asked for it.
+        is_shared = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if claims.get("azp", "" if is_shared else self._settings.oidc_client_id) != self._settings.oidc_client_id:
             raise _refused("its token is for another client")
         if not _is_same(str(claims.get("nonce", "")), nonce):
             raise _refused("its token is for another attempt")
@@ -95,12 +102,23 @@ class Provider:
         with self._lock:
             # A key that is not known may be new; but not every forged token makes us ask.
             if kid not in self._keys and self._effects.monotonic() - self._read_at > RETRY_SECONDS:
-                self._read()
+                self._refresh()
             if kid in self._keys:
                 return self._keys[kid]
             if kid is None and len(self._keys) == 1:
                 return next(iter(self._keys.values()))
         raise _refused("its token is signed with a key that it does not publish")
+
+    def _refresh(self) -> None:
+        """Read anew. After a failure nobody else waits for the same; what is known already stays in use."""
+        if self._failure is None or self._effects.monotonic() - self._failed_at > RETRY_SECONDS:
+            try:
+                self._read()
+                self._failure = None
+            except CpqError as error:
+                self._failure, self._failed_at = error, self._effects.monotonic()
+        if self._failure is not None and not self._known:
+            raise CpqError(self._failure.code, self._failure.message, **self._failure.details)
 
     def _read(self) -> None:
         found = _ask("GET", f"{self._settings.oidc_issuer}/.well-known/openid-configuration")
@@ -109,14 +127,14 @@ class Provider:
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             _require_safe(str(found.get(name, "")))
         keys = _ask("GET", str(found["jwks_uri"])).get("keys")
-        self._keys = {}
+        read: dict[str | None, jwt.PyJWK] = {}
         for one in keys if isinstance(keys, list) else []:
             if isinstance(one, dict) and one.get("use", "sig") == "sig" and one.get("kty") != "oct":
                 try:
-                    self._keys[one.get("kid")] = jwt.PyJWK(one)
+                    read[one.get("kid")] = jwt.PyJWK(one)
                 except jwt.PyJWTError:
                     continue  # A kind of key that we do not know signs nothing that we accept.
-        self._known, self._read_at = found, self._effects.monotonic()
+        self._known, self._keys, self._read_at = found, read, self._effects.monotonic()
 
 
 class ProviderEntrance:
@@ -185,14 +203,17 @@ class ProviderEntrance:
         return found[-1], own_path(target)
 
     def _name(self, claims: Mapping[str, Any]) -> str:
-        claim = self._door.app.settings.oidc_claim
+        settings = self._door.app.settings
+        claim = settings.oidc_claim
         value = claims.get(claim)
         if not isinstance(value, str) or len(value) > 64:
             raise _refused(f"its token has no {claim}")
-        if claim == "email" and claims.get("email_verified", True) not in (True, "true"):
+        is_vouched_for = claims.get("email_verified", settings.oidc_trust_email) in (True, "true")
+        if claim == "email" and not is_vouched_for:
             raise _refused("the e-mail address is not verified there")
         try:
-            return clean_identifier(value)
+            # Providers write the same address now this way, now that; nobody else has it in other letters.
+            return clean_identifier(value.lower() if claim in ADDRESSES else value)
         except ValueError:
             raise _refused(f"the {claim} cannot be a name here") from None
 
@@ -230,7 +251,7 @@ def _is_same(given: str, expected: str) -> bool:
 
 def _require_safe(address: str) -> None:
     parts = urlsplit(address)
-    is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    is_local = parts.hostname in LOOPBACK
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
         raise _refused("it names an address that is not https")
 

@@ -76,6 +76,6 @@ def _provider(door: Door, entrance: Entrance) -> list[Route]:
         return []
     provider = ProviderEntrance(door, entrance)
     return [
-        Route("/oidc/start", open_to_all(door, provider.start)),
-        Route("/oidc/back", open_to_all(door, provider.back)),
+        Route("/oidc/start", open_to_all(door, provider.start, asks=True)),
+        Route("/oidc/back", open_to_all(door, provider.back, asks=True)),
     ]

@@ -60,7 +60,9 @@ def _asked(visit: Visit) -> Answer:
     }
 
 
-_DEFAULTS = {"scope": "mine", "sort": "oldest"}
+_DEFAULTS = {"sort": "oldest"}
+"""What need not be said in an address. The scope must: the usual one depends on who looks."""
+
 _NAMES = {"query": "q"}
 """How the address calls what has a longer name here."""
 

@@ -13,7 +13,7 @@ from cpq import access, approvals, quotes
 from cpq.access import Permission
 from cpq.app import Answer, Call, Command
 from cpq.console import drawing, telling
-from cpq.console.door import Visit
+from cpq.console.door import Visit, whole
 from cpq.console.showing import link
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, bad_field
@@ -24,6 +24,7 @@ DocumentBytes = Callable[[Call, str, int], bytes | None]
 
 COMMENT_MAX = 2_000
 LOANS = {"4h": timedelta(hours=4), "1d": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+SCOPES = ("quote", "account", "all")
 DECISIONS: dict[str, tuple[approvals.Decision, str]] = {
     "approve": ("approve", ""),
     "reject": ("reject", ""),
@@ -52,22 +53,26 @@ def decide(visit: Visit) -> Response:
     decision, prefix = DECISIONS[word]
     approval_id, fingerprint = _given(form, "approval_id"), _given(form, "fingerprint")
     comment = _comment(form)
-    if decision == "reject" and not comment:
-        problem = "Say what has to change." if word == "change" else "Say why: whoever asked reads it."
-        return _page(visit, quote_id, problem=problem, status=400)
     said = f"{prefix}{comment}" if comment else None
     arguments = {"approval_id": approval_id, "decision": decision, "fingerprint": fingerprint, "comment": said}
 
     def work(tx: Tx) -> Answer:
-        return dict(approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=said))
+        decided = approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=said)
+        if decided["quote_id"] != quote_id:
+            raise bad_field("/approval_id", f"The request {approval_id} is not about quote {quote_id}.")
+        return dict(decided)
 
     command = Command("approval_decide", Permission.DECIDE, arguments, subject=approval_id)
     try:
         answer = visit.write(command, work)
     except CpqError as error:
-        if error.code is not Code.CONFLICT:
+        if error.code is Code.CONFLICT:
+            return _page(visit, quote_id, moved=error, shown=whole(form.get("version")), status=409)
+        # Only after all else: whoever saw another version must hear of that first.
+        if error.details.get("field") != "/comment":
             raise
-        return _page(visit, quote_id, moved=error, shown=_whole(form.get("version")), status=409)
+        problem = "Say what has to change." if word == "change" else "Say why: whoever asked reads it."
+        return _page(visit, quote_id, problem=problem, status=400)
     done = "change" if word == "change" else answer["status"]
     if done == "approved" and answer["quote_status"] != "approved":
         done = "noted"
@@ -84,7 +89,9 @@ def delegate(visit: Visit) -> Response:
     duration = LOANS.get(form.get("for", ""))
     if duration is None:
         raise bad_field("/for", "Say for how long.", allowed=list(LOANS))
-    scope = form.get("scope", "quote")
+    scope = form.get("scope", "")
+    if scope not in SCOPES:
+        raise bad_field("/scope", "Say for what: this quote, its account, or everything.", allowed=list(SCOPES))
 
     def work(tx: Tx) -> Answer:
         account_id = quotes.get(tx, quote_id, include_pricing=False)["quote"]["account_id"]
@@ -106,9 +113,13 @@ def delegate(visit: Visit) -> Response:
 
 
 def document(visit: Visit, find: DocumentBytes) -> Response:
-    """The customer's document of the current version, beside the page."""
-    quote_id = quote_id_of(visit)
-    found = visit.read("document", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)), subject=quote_id)
+    """The customer's document of the version that the page shows, beside it."""
+    quote_id, version = quote_id_of(visit), whole(visit.query("version"))
+
+    def work(tx: Tx) -> Answer:
+        return dict(quotes.get(tx, quote_id, version=version, include_pricing=False))
+
+    found = visit.read("document", work, subject=quote_id, quote_id=quote_id, version=version)
     content = find(visit.call, quote_id, found["quote"]["version"])
     if content is None:
         raise CpqError(Code.NOT_FOUND, "There is no document of this version yet.")
@@ -131,7 +142,7 @@ def _page(
     shown: int | None = None,
     status: int = 200,
 ) -> Response:
-    version = _whole(visit.query("version"))
+    version = whole(visit.query("version"))
 
     def work(tx: Tx) -> Answer:
         review = quotes.review(tx, quote_id, version=version)
@@ -215,7 +226,3 @@ def _comment(form: Any) -> str | None:
     if len(comment) > COMMENT_MAX:
         raise bad_field("/comment", f"A comment has at most {COMMENT_MAX:,} characters.", maximum=COMMENT_MAX)
     return comment or None
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000 else None

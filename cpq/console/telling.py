@@ -12,7 +12,8 @@ from cpq.views import ApprovalRecord
 
 def offer(review: QuoteReview) -> str:
     """Who is offered what, for how much, and at what discount."""
-    quote, pricing, lines = review["quote"], review["pricing"], review["line_items"]
+    quote, pricing = review["quote"], review["pricing"]
+    lines = [line for line in review["line_items"] if line["option_set"] in (None, quote["option_set"])]
     largest = max(lines, key=lambda line: line["line_total"])
     more = len(lines) - 1
     goods = f"{largest['quantity']:,} × {largest['product_name']}"
@@ -24,7 +25,16 @@ def offer(review: QuoteReview) -> str:
     below = f", {percent(discount)} below the regular price" if discount else ", without a discount"
     margin = review["margin_pct"]
     kept = f", at a margin of {percent(margin)}" if margin is not None else ""
-    return f"{quote['account_name']} is offered {goods}{term} at {price}{below}{kept}."
+    return f"{quote['account_name']} is offered {goods}{term} at {price}{below}{kept}{_alternatives(review)}."
+
+
+def _alternatives(review: QuoteReview) -> str:
+    """What the customer could take instead."""
+    others, currency = review["other_totals"], review["quote"]["currency"]
+    if not others:
+        return ""
+    noun = "alternative, at" if len(others) == 1 else "alternatives, up to"
+    return f"; {len(others)} {noun} {money(max(others), currency)} {currency}"
 
 
 def state(review: QuoteReview, openings: Sequence[Opening], records: Sequence[ApprovalRecord], now: datetime) -> str:

@@ -49,6 +49,7 @@ def review(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:
             for group in selected.tax_groups
         ],
         "option_sets": [row.option_set for row in rows if row.option_set],
+        "other_totals": [amount(one.total) for one in sets[1:]],
         "policy_violations": verdict_on(tx, found.as_draft(), sets).view(tx),
         "policy_hash": tx.policies.content_hash,
         "versions": storing.statuses(tx, quote_id),

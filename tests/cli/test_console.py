@@ -26,6 +26,18 @@ def test_the_link_leads_to_where_people_reach_the_server(home: Path, run: Run, m
     assert run("console", "link", "--user", "dana").out.startswith("https://cpq.example.com/console/enter/main.")
 
 
+@pytest.mark.parametrize("variable", ["MCP_HOST=0.0.0.0", "MCP_ALLOWED_HOSTS=cpq.example.com"])
+def test_a_link_for_others_needs_the_address_they_use(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str
+):
+    run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    monkeypatch.setenv(*variable.split("="))
+    refused = run("console", "link", "--user", "dana")
+    assert refused.code == 1
+    assert "CPQ_CONSOLE_URL=https://" in refused.err
+    assert query(home, "SELECT count(*) FROM sign_in_link") == [(0,)]
+
+
 @pytest.mark.parametrize("name", ["nobody", "bot"])
 def test_there_is_no_link_for_programs_and_strangers(home: Path, run: Run, name: str):
     run("token", "create", "--name", "bot", "--role", "agent")

@@ -290,6 +290,13 @@ def test_the_document_stands_beside_the_quote(sqlite_template: Path, tmp_path: P
         assert (answer.headers["content-type"], answer.content) == ("application/pdf", b"%PDF-1.7 of a test")
         assert answer.headers["x-frame-options"] == "SAMEORIGIN"
         assert asked == [("dana", quote_id, 1)]
+        console.tools("quote_revise", quote_id=quote_id, expected_version=1)
+        for version in (1, 2):
+            page = visitor.get(f"/console/quotes/{quote_id}?version={version}").text
+            assert page.count(f"/document?version={version}") == 2
+            visitor.get(f"/console/quotes/{quote_id}/document?version={version}")
+            assert asked[-1] == ("dana", quote_id, version)
+        assert visitor.get(f"/console/quotes/{quote_id}/document?version=9").status_code == 404
         assert console.visitor().get(f"/console/quotes/{quote_id}/document").status_code == 303
 
 

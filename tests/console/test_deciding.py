@@ -75,11 +75,9 @@ def test_a_quote_that_moved_is_shown_with_its_difference_and_not_decided(console
     console.tools("quote_price", quote_id=quote_id, requested_discount_pct=15)
     ask(console.tools, quote_id)
     before = stored(console.app)
-    for changed in (
-        shown,
-        {**fields(dana.get(f"/console/quotes/{quote_id}").text), "fingerprint": shown["fingerprint"]},
-    ):
-        data = {**changed, "version": "1", "decision": "approve"}
+    mixed = {**fields(dana.get(f"/console/quotes/{quote_id}").text), "fingerprint": shown["fingerprint"]}
+    for changed, decision in ((shown, "approve"), (mixed, "approve"), (shown, "reject"), (mixed, "change")):
+        data = {**changed, "version": "1", "decision": decision, "comment": ""}
         answer = dana.post(f"/console/quotes/{quote_id}/decide", data=data)
         assert answer.status_code == 409
         assert "Nothing was decided" in answer.text
@@ -195,10 +193,25 @@ def test_a_loan_that_makes_no_sense_is_refused(console: Console):
     token = fields(dana.get(f"/console/quotes/{quote_id}").text)["form_token"]
     good = {"form_token": token, "role": "sales_manager", "to": "dora", "for": "1d", "scope": "quote"}
     before = stored(console.app)
-    for wrong in ({"to": "nobody"}, {"to": "dana"}, {"for": "99y"}, {"role": "vp_sales"}, {"to": ""}):
+    senseless = [{"to": "nobody"}, {"to": "dana"}, {"for": "99y"}, {"role": "vp_sales"}, {"to": ""}]
+    for wrong in (*senseless, {"scope": "everything"}, {"scope": ""}):
         answer = dana.post(f"/console/quotes/{quote_id}/delegate", data={**good, **wrong})
         assert answer.status_code in (400, 403), wrong
     assert stored(console.app) == before
+
+
+def test_the_page_of_one_quote_decides_no_other(console: Console):
+    dana = console.signed_in("dana", "sales_manager")
+    first, second = priced_quote(console.tools), priced_quote(console.tools)
+    for quote_id in (first, second):
+        ask(console.tools, quote_id)
+    form = {**fields(dana.get(f"/console/quotes/{second}").text), "decision": "approve"}
+    before = stored(console.app)
+    answer = dana.post(f"/console/quotes/{first}/decide", data=form)
+    assert answer.status_code == 400
+    assert f"is not about quote {first}" in answer.text
+    assert stored(console.app) == before
+    assert dana.post(f"/console/quotes/{second}/decide", data=form).status_code == 303
 
 
 def test_what_changed_since_the_last_approval_is_shown(console: Console):
@@ -241,7 +254,29 @@ def test_an_unknown_quote_is_not_here(console: Console):
         assert dana.get(f"/console/{path}").status_code in (400, 404), path
     quote_id = priced_quote(console.tools)
     assert dana.get(f"/console/quotes/{quote_id}?version=9").status_code == 404
-    assert dana.get(f"/console/quotes/{quote_id}?version=x").status_code == 200
+    long = "7" * 5_000
+    for path in (f"quotes/{quote_id}?version=x", f"quotes/{quote_id}?version={long}", f"queue?page={long}"):
+        assert dana.get(f"/console/{path}").status_code == 200, path[:40]
+    ask(console.tools, quote_id)
+    answer = send(dana, quote_id, "approve", version=long, fingerprint="sha256:none")
+    assert answer.status_code == 409
+
+
+def test_the_summary_is_of_the_selected_set(sqlite_console: Console):
+    tools = sqlite_console.tools
+    dana = sqlite_console.signed_in("dana", "sales_manager")
+    support = {"product_id": "prod_qmb15", "quantity": 1}
+    sets = [{**SEATS, "option_set": "a"}, {**support, "option_set": "b"}]
+    said = []
+    for lines in (sets, [*sets, {**support, "quantity": 2, "option_set": "c"}]):
+        quote_id = priced_quote(tools, 10, *lines)
+        found = re.search(r'<p class="summary">([^<]*)', dana.get(f"/console/quotes/{quote_id}").text)
+        assert found
+        said.append(found[1])
+    start = "Acme Corp is offered 150 × Pro Plan"
+    assert all(one.startswith(start) and "more line" not in one for one in said)
+    assert "at a margin of 80.0%; 1 alternative, at 8,532.00 USD." in said[0], said[0]
+    assert "at a margin of 80.0%; 2 alternatives, up to 17,064.00 USD." in said[1], said[1]
 
 
 def test_ten_decisions_about_alternatives_and_ramps_have_their_page(sqlite_console: Console):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from cpq import quotes
 from cpq.app import App, open_app
 from cpq.config import Settings, shipped
 from cpq.figures import figures
@@ -17,7 +18,7 @@ from tests import make
 from tests.approving import ask, decide, person, priced_quote
 from tests.console.serving import Console, form_token, serving
 from tests.make import Tools
-from tests.quoting import exact, new_quote
+from tests.quoting import SEATS, exact, new_quote, sent_quote
 
 
 def figures_of(app: App, days: int = 90) -> dict[str, Any]:
@@ -84,6 +85,41 @@ def test_the_figures_add_up(still: App, clock: make.StillEffects):
         "approved, never sent"
     )
     assert figures_of(still, days=30)["pipeline"] == []
+
+
+def test_each_tile_is_what_its_title_says(still: App, clock: make.StillEffects):
+    """Nine of ten of all decisions, not of the slowest role; expired only what a customer had; waiting as listed."""
+    tools, dana = Tools(still), person(still, "dana", "sales_manager")
+    victor = person(still, "victor", "vp_sales")
+    for number in range(10):
+        answer = ask(tools, priced_quote(tools, 10))
+        clock.advance(minutes=number)
+        decide(dana, answer)
+    slow = ask(tools, priced_quote(tools, 25), "vp_sales")
+    clock.advance(minutes=100)
+    decide(victor, slow, "vp_sales")
+    assert figures_of(still)["slow_minutes"] == 9
+    sent_quote(tools)
+    clock.advance(days=40)
+    outcomes = figures_of(still)["outcomes"]
+    assert sum(one["expired"] for one in outcomes) == 1, "sent; the others were only approved"
+    swept = quotes.sweep(still)
+    assert (swept, figures_of(still)["outcomes"]) == (12, outcomes)
+    moved = priced_quote(tools, 10)
+    ask(tools, moved)
+    ask(tools, priced_quote(tools, 10))
+    tools("quote_revise", quote_id=moved, expected_version=1)
+    assert figures_of(still)["waiting"] == tools("approval_pending")["total"] == 1
+
+
+def test_cents_are_counted_once(still: App):
+    tools = Tools(still)
+    totals = []
+    for quantity in (1, 7):
+        quote_id = priced_quote(tools, "3.33", {**SEATS, "quantity": quantity})
+        totals.append(exact(tools("quote_get", quote_id=quote_id, include_pricing=True)["pricing"]["total"]))
+    assert sum(total % 1 for total in totals) > 1
+    assert figures_of(still)["pipeline"] == [{"status": "draft", "count": 2, "value": sum(totals)}]
 
 
 def test_the_figures_of_an_empty_store_have_their_page(sqlite_console: Console):

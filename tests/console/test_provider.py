@@ -1,8 +1,11 @@
 """Signing in by a company's provider: a real one on this machine, over HTTP, and one that lies."""
 
 import shutil
+import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from cpq.config import read_settings
+from cpq.console import oidc
+from cpq.console.door import AT_ONCE_MAX
 from cpq.errors import CpqError
+from tests import make
 from tests.console import provider
 from tests.console.provider import CLIENT, SECRET, Provider
 from tests.console.serving import Console, serving
@@ -28,6 +34,9 @@ LIES: dict[str, Any] = {
     "nobody": {"email": None},
     "not a word": {"email": ["dana@example.com"]},
     "an address that was not verified": {"email_verified": False},
+    "an address of which nothing is said": {"email_verified": None},
+    "several clients, and none that asked": {"aud": [CLIENT, "somebody-else"]},
+    "several clients, and another that asked": {"aud": [CLIENT, "somebody-else"], "azp": "somebody-else"},
     "an invisible twin": {"email": "dana\u200b@example.com"},
 }
 
@@ -38,13 +47,20 @@ def company() -> Iterator[Provider]:
         yield running
 
 
+@contextmanager
+def at(company: Provider, template: Path, home: Path, **changed: Any) -> Iterator[Console]:
+    """A console that asks the company's provider, and knows dana."""
+    shutil.copy(template, home / "quotewright.db")
+    given: dict[str, Any] = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
+    with serving(read_settings({}, home=home, **given, **changed)) as running:
+        running.grant("dana@example.com", "sales_manager")
+        yield running
+
+
 @pytest.fixture
 def console(company: Provider, sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
     company.lies, company.discovery, company.signer, company.algorithm = {}, {}, company.key, "RS256"
-    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
-    given: dict[str, Any] = {"oidc_issuer": company.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
-    with serving(read_settings({}, home=tmp_path, **given)) as running:
-        running.grant("dana@example.com", "sales_manager")
+    with at(company, sqlite_template, tmp_path) as running:
         yield running
 
 
@@ -64,6 +80,25 @@ def test_a_person_of_the_company_with_a_role_gets_in(console: Console):
     page = visitor.get("/console/queue")
     assert "<bdi>dana@example.com</bdi>" in page.text
     assert "Sales manager" in page.text
+
+
+@pytest.mark.parametrize("said", [{"email": "Dana@Example.COM"}, {"aud": [CLIENT, "other"], "azp": CLIENT}])
+def test_the_same_person_gets_in_however_the_provider_puts_it(
+    console: Console, company: Provider, said: dict[str, Any]
+):
+    company.lies = said
+    visitor = console.visitor()
+    assert come_back(visitor).status_code == 303
+    assert "<bdi>dana@example.com</bdi>" in visitor.get("/console/queue").text
+
+
+@pytest.mark.parametrize(("said", "status"), [(None, 303), (False, 403)])
+def test_a_provider_that_never_says_so_can_be_trusted(
+    company: Provider, sqlite_template: Path, tmp_path: Path, said: bool | None, status: int
+):
+    company.lies = {"email_verified": said}
+    with at(company, sqlite_template, tmp_path, oidc_trust_email=True) as console:
+        assert come_back(console.visitor()).status_code == status
 
 
 def test_who_has_no_role_here_is_told_what_to_ask_for(console: Console, company: Provider):
@@ -133,6 +168,39 @@ def test_a_provider_that_is_down_leaves_the_links(sqlite_template: Path, tmp_pat
         assert answer.status_code == 503
         assert "sign in by a link" in answer.text
         assert console.signed_in("dana", "sales_manager").get("/console/queue").status_code == 200
+
+
+def test_a_provider_that_hangs_holds_up_nobody_else(sqlite_template: Path, tmp_path: Path):
+    """More strangers than there are threads wait for it; who is signed in does not, and it is asked once."""
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(AT_ONCE_MAX) as strangers:
+        issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with serving(read_settings({}, home=tmp_path, oidc_issuer=issuer, oidc_client_id=CLIENT)) as console:
+            dana = console.signed_in("dana", "sales_manager")
+            visitors = [console.visitor() for _ in range(AT_ONCE_MAX)]
+            waiting = [strangers.submit(visitor.get, "/console/oidc/start") for visitor in visitors]
+            asked, _ = silent.accept()
+            assert dana.get("/console/queue").status_code == 200
+            assert not any(one.done() for one in waiting)
+            asked.close()
+            assert {one.result().status_code for one in waiting} == {503}
+            silent.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                silent.accept()
+
+
+def test_what_is_known_of_a_provider_outlives_its_failure(company: Provider, clock: make.StillEffects):
+    company.discovery = {}
+    asking = oidc.Provider(read_settings({}, oidc_issuer=company.issuer, oidc_client_id=CLIENT), clock)
+    address = asking.address("token_endpoint")
+    company.discovery = {"jwks_uri": "http://127.0.0.1:9/keys", "token_endpoint": f"{company.issuer}/moved"}
+    clock.advance(hours=2)
+    assert asking.address("token_endpoint") == address
+    company.discovery = {"token_endpoint": f"{company.issuer}/moved"}
+    assert asking.address("token_endpoint") == address, "not asked again at once"
+    clock.advance(minutes=1)
+    assert asking.address("token_endpoint") == f"{company.issuer}/moved"
+    company.discovery = {}
 
 
 @pytest.mark.parametrize(

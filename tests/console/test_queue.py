@@ -1,16 +1,19 @@
 """The queue shows exactly what a person may decide, in the order they asked for, and no more than they may see."""
 
 import re
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from cpq import approvals
 from cpq.app import App, open_app
 from cpq.config import Settings
 from cpq.db import Tx
+from cpq.schema import account
 from tests import make
 from tests.approving import ask, decide, person, priced_quote, with_roles
 from tests.console.serving import Console
@@ -99,6 +102,58 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: make.
             assert all(item["acts_as"].startswith("lent by") for item in lent)
 
 
+def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, clock: make.StillEffects):
+    """A quorum of all: after a word nothing waits for whoever said it, nor for those who can only repeat it."""
+    with closing(open_app(with_roles(store, tmp_path / "policies", "quorum: {sales_manager: all}"), clock)) as app:
+        agent, dora = Tools(app), person(app, "dora", "deal_desk")
+        dana, dirk, dave = (person(app, name, "sales_manager") for name in ("dana", "dirk", "dave"))
+        quote_id = priced_quote(agent, 10)
+        answer = ask(agent, quote_id)
+        for lender in (dana, dirk):
+            lend(lender, "sales_manager", "dora")
+        seen = []
+        for speaker in (dana, dirk, dave):
+            for who in (dana, dirk, dave, dora):
+                able = [one["acts_as"] for one in openings_of(who, quote_id) if one["acts_as"]]
+                shown = queue_of(who)
+                assert len(shown["items"]) == shown["counts"]["own"] + shown["counts"]["lent"] == len(able)
+                if who is dora:
+                    seen += [item["acts_as"] for item in shown["items"]]
+            decide(speaker, answer)
+        assert seen == ["lent by dana", "lent by dirk"]
+
+
+def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):
+    rosa = console.signed_in("rosa", "sales_rep")
+    ask(console.tools, priced_quote(console.tools))
+    for asked, kept in (("?scope=mine", "scope=mine"), ("", "scope=all")):
+        live = re.search(r'hx-get="(/console/queue\?[^"]*)"', rosa.get(f"/console/queue{asked}").text)
+        assert live
+        assert kept in live[1]
+
+
+def test_a_loan_bars_only_what_was_asked_before_its_end(still: App, clock: make.StillEffects):
+    """Also when two loans end together, and when somebody else's request is older than the end of all of them."""
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    dora, lee = person(still, "dora", "deal_desk"), person(still, "lee", "legal", "sales_rep")
+
+    def asked() -> list[str]:
+        ids = [priced_quote(maker, 10) for maker in (agent, dora, lee, agent)]
+        lee("quote_price", quote_id=ids[-1], requested_discount_pct=9)
+        for quote_id in ids:
+            ask(agent, quote_id)
+        return ids
+
+    for to in ("dora", "lee"):
+        lend(dana, "sales_manager", to, hours=1)
+    before = asked()
+    clock.advance(hours=1)
+    after = asked()
+    shown = {item["quote_id"] for item in queue_of(dana)["items"]}
+    assert shown == {before[0], *after}
+    assert shown == {quote_id for quote_id in before + after if openings_of(dana, quote_id)[0]["acts_as"]}
+
+
 def test_oldest_first_or_biggest_first_whatever_the_currency(still: App, clock: make.StillEffects):
     agent, dana = Tools(still), person(still, "dana", "sales_manager")
     made = {}
@@ -132,6 +187,22 @@ def test_pages_and_words_find_their_part(still: App):
     assert [item["quote_id"] for item in queue_of(dana, query=ids[2])["items"]] == [ids[2]]
     assert queue_of(dana, query="100%_")["items"] == []
     assert queue_of(dana, role="legal")["items"] == []
+
+
+@pytest.mark.parametrize("name", ["ÖLWERKE Łódź", "Ölwerke ŁÓDŹ", "ölwerke łódź"])
+def test_words_are_found_in_capitals_of_any_alphabet(still: App, name: str):
+    agent, dana = Tools(still), person(still, "dana", "sales_manager")
+    quote_id = priced_quote(agent, 10)
+    ask(agent, quote_id)
+
+    def rename(tx: Tx) -> dict[str, Any]:
+        tx.connection.execute(sa.update(account).where(account.c.id == ACME).values(name=name))
+        return {}
+
+    make.write(still, rename)
+    for query, count in (("ölwerke", 1), ("ÖLWERKE łódź", 1), ("Łódź öl", 1), ("olwerke", 0), ("%ł_", 0)):
+        assert len(queue_of(dana, query=query)["items"]) == count, query
+        assert agent("account_search", query=query)["pagination"]["total"] == count, query
 
 
 def test_margin_and_discount_are_those_of_the_quote(still: App):

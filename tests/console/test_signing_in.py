@@ -1,15 +1,18 @@
 """Who gets in, for how long, and who never does."""
 
 import re
+from contextlib import closing
 
 import httpx2
 import pytest
 import sqlalchemy as sa
 
 from cpq import access, sessions
+from cpq.app import open_app
 from cpq.config import Settings
-from cpq.console.door import HEADERS
+from cpq.console.door import HEADERS, Door
 from cpq.console.entering import TRIES_PER_MINUTE, own_path
+from cpq.console.showing import Showing
 from cpq.db import Tx
 from cpq.errors import CpqError
 from cpq.schema import audit_entry, console_session, metadata, sign_in_link
@@ -269,6 +272,23 @@ def test_beyond_this_machine_the_cookie_is_for_https_and_this_host_alone(sqlite_
         assert said.startswith("__Host-cpq_session=main.")
         assert "Secure" in said
         assert "Path=/;" in said
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_secure"),
+    [
+        ({}, False),
+        ({"console_url": "http://localhost:9000"}, False),
+        ({"host": "0.0.0.0"}, True),
+        ({"allowed_hosts": "cpq.example.com"}, True),
+        ({"console_url": "https://cpq.example.com"}, True),
+    ],
+)
+def test_only_what_nobody_else_reaches_may_have_a_cookie_without_https(
+    sqlite_app, changed: dict[str, str], is_secure: bool
+):
+    with closing(open_app(sqlite_app.settings.model_copy(update=changed))) as app:
+        assert Door(app, Showing()).is_secure is is_secure
 
 
 @pytest.mark.parametrize(
