@@ -145,6 +145,7 @@ def test_a_page_built_to_hurt_the_parser_is_stripped_with_a_warning(html: str):
         "<dl>" + "<dt>x" * 10_000,
         "&#0;&#xD800;&#x110000;&bogus;",
         "\x00\x01\ufffe",
+        "<title " * 200_000,
         "<svg><script>x</script><title>y</title></svg>z",
         "<plaintext>a</p>b",
         "<frameset><frame src=x></frameset>",
