@@ -120,6 +120,29 @@ def test_a_page_built_to_hurt_the_parser_is_stripped_with_a_warning(html: str):
     assert page.blocks[-1].text.endswith("deep")
 
 
+@pytest.mark.parametrize("opening", ["<ul><li>", "<ul>", "<dl><dd>", "<div class=note>", "<ol><li><dl><dd>"])
+@pytest.mark.parametrize("times", [31, 145, 900])
+def test_lists_in_lists_are_read_however_deep(opening: str, times: int):
+    """F3.23"""
+    page = convert(opening * times + "deep", BASE)
+    assert "".join(block.text for block in page.blocks).endswith("deep")
+
+
+def test_a_page_that_the_walk_cannot_reach_the_end_of_is_stripped_with_a_warning(monkeypatch: pytest.MonkeyPatch):
+    """F3.23"""
+    monkeypatch.setattr("cpq.web.rules.converting.NEST_MAX", 10_000)
+    monkeypatch.setattr("cpq.web.rules.converting.DEPTH_MAX", 10_000)
+    page = convert("<ul><li>" * 900 + "deep", BASE)
+    assert (page.warning, page.blocks[-1].text) == (NOT_TAME, "deep")
+
+
+def test_a_short_page_does_not_become_a_long_one():
+    lists = convert("<ul><li>" * 100 + "x<br>" * 20_000, BASE)
+    assert sum(len(block.text) for block in lists.blocks) < 10 * 100_000
+    listing = convert("<pre>" + "`" * 50_000 + "</pre>", BASE).blocks[0].text
+    assert listing == "`" * 10 + "\n" + "`" * 9 + "\n" + "`" * 10
+
+
 @pytest.mark.parametrize(
     "html",
     [

@@ -174,6 +174,24 @@ def test_long_tables_and_listings_are_cut_by_lines_and_stay_readable():
     assert sum(passage.text.count("line ") for passage in made) == 2000
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block("table", "| " + "word " * 3000),
+        Block("table", "| first\n| second\n" + "| word\n" * 3000),
+        Block("table", "| a |\n|" + "-" * 6000 + "|\n" + "| word |\n" * 3000),
+        Block("code", "```\n" + "word\n" * 3000 + "last"),
+        Block("code", "```" + "word " * 3000),
+        Block("code", "```" + "x" * 6000 + "\n" + "word\n" * 3000 + "```"),
+    ],
+)
+def test_a_head_or_fence_that_is_none_is_not_repeated_and_nothing_is_lost(block: Block):
+    made = passages_of(Page("t", (block,)))
+    for word in ("word", "first", "second", "last"):
+        assert sum(passage.text.count(word) for passage in made) == block.text.count(word)
+    assert all(len(passage.text) < WHOLE_CHARACTERS_MAX for passage in made)
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["heading", "text", "code", "table"]), st.text(alphabet="ab \n", max_size=3000)),
