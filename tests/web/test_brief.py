@@ -105,8 +105,8 @@ def test_a_whole_brief_reads_as_agreed():
         "- [An (image)](https://a.example/i.png) — Cap (from Source [1])",
         "",
         "[CITATIONS]",
-        '[1] "Passage 1 says something."',
-        "    — Page 1, https://a.example/docs/p1.html § Part 1",
+        '> [1] "Passage 1 says something."',
+        ">     — Page 1, https://a.example/docs/p1.html § Part 1",
         "",
         "[STATS]",
         "Mode: chunk (selective retrieval)",
@@ -147,7 +147,7 @@ def test_the_budget_holds_and_the_best_passages_come_first(budget: int):
         left = 22 - len(shown)
         note = f"... (showing {len(shown)} of 22 chunks — remaining {left} omitted due to response budget)"
         assert note in brief
-    assert len(re.findall(r'^\[\d+\] "Passage \d+ says something\."$', brief, re.MULTILINE)) == len(shown)
+    assert len(re.findall(r'^> \[\d+\] "Passage \d+ says something\."$', brief, re.MULTILINE)) == len(shown)
     assert sections(brief)[-1] == "[STATS]"
 
 

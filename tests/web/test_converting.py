@@ -64,6 +64,13 @@ def test_a_page_of_the_real_web_is_read_as_it_was_reviewed(name: str):
         ("<table></table>", ""),
         ("<ul></ul><ol><li></li></ol>", ""),
         ("<p hidden>no</p><div hidden>no</div>yes", "yes"),
+        ("<p>yes<span hidden>no</span><b style='Display : None'>no</b></p>", "yes"),
+        ("<ul style='color:red; visibility: hidden'><li>no</ul><div style=font-size:0px>no</div>yes", "yes"),
+        ("<code>yes<i style='font-size:0'>no</i></code>", "`yes`"),
+        ("<p style='font-size:0.9em'>yes</p><p style='x-display:none'>yes</p>", "yes\n\nyes"),
+        ("<div hidden style=display:none><p hidden>no<i style=display:none>no</i></p></div>yes", "yes"),
+        ("<h2>yes<span style='display:/**/none'>no</span></h2>", "yes"),
+        ("<body style=display:none>yes", "yes"),
         ("<p>tag characters \U000e0041\U000e0042 and\u202e turned\u200b text</p>", "tag characters and turned text"),
         ("<select><option>no</option></select><button>no</button>yes", "yes"),
     ],
@@ -93,6 +100,11 @@ def test_pictures_are_noted_with_whole_addresses():
 def test_the_short_way_for_plain_links_leads_where_the_long_one_does(path: str):
     address = joined(BASE, path)
     assert [link.url for link in convert(f"<a href='{path}'>x</a>", BASE).links] == [address.url if address else None]
+
+
+def test_a_menu_that_is_folded_still_leads_somewhere():
+    page = convert("<nav><div hidden><a href=/a>A</a></div></nav><p hidden><a href=/b>B</a></p>text", BASE)
+    assert [(link.url, link.is_navigation) for link in page.links] == [("https://vendor.example/a", True)]
 
 
 def test_a_base_element_says_where_links_lead_from():
@@ -169,6 +181,8 @@ def test_a_short_page_does_not_become_a_long_one():
         "&#0;&#xD800;&#x110000;&bogus;",
         "\x00\x01\ufffe",
         "<title " * 200_000,
+        "<div hidden style=display:none>" * 190 + "<i hidden>x</i>" * 30_000,
+        "<nav hidden><a href=x style=display:none>" * 500,
         "<svg><script>x</script><title>y</title></svg>z",
         "<plaintext>a</p>b",
         "<frameset><frame src=x></frameset>",

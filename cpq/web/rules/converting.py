@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as entities
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
@@ -55,6 +55,11 @@ _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
 _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
+_STYLE_NOISE = re.compile(r"\s|/\*[^*]*\*/")
+_HIDING = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:0(?![0-9]*\.?[0-9]*[1-9]))")
+_FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
+"""Menus that open at a click: what they say is not read, but where they lead is good to know."""
+
 _SPAN = re.compile(r"[0-9]{1,4}")
 
 _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
@@ -75,13 +80,28 @@ def convert(html: str, base: Address) -> Page:
     if root is None:
         return Page(title, ())
     walker = _Walker(_base_of(tree, base))
+    folded = [(each.attributes.get("href") or "", each.text(deep=True)) for each in root.css(_FOLDED_LINKS)]
+    _drop_hidden(root)
     try:
         walker.read(root)
+        walker.note_menu(folded)
     except RecursionError:
         return _bare_page(title, shown)
     if not title:
         title = next((block.text for block in walker.blocks if block.kind == "heading"), "")[:TITLE_LENGTH_MAX]
     return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()))
+
+
+def _drop_hidden(root: Any) -> None:
+    """Take out what no visitor sees: it is not for the model either, which would read it as if it were said."""
+    # From the end, so that nothing is looked at after what it stands in is gone.
+    for node in reversed(root.css("[style]")):
+        style = _STYLE_NOISE.sub("", node.attributes.get("style") or "").lower()
+        if _HIDING.search(style) and node.tag not in ("html", "body"):
+            node.decompose()
+    for node in reversed(root.css("[hidden]")):
+        if node.tag not in ("html", "body"):
+            node.decompose()
 
 
 def _bare_page(title: str, shown: str) -> Page:
@@ -144,14 +164,12 @@ class _Walker:
         self._end_paragraph()
 
     def _box(self, node: Any) -> None:
-        """A division, which may be an admonition, a menu, or something that is not shown."""
+        """A division, which may be an admonition or a menu."""
         attributes = node.attributes
         if attributes:
             classes = attributes.get("class") or ""
             if attributes.get("role") in _MENU_ROLES or attributes.get("aria-hidden") == "true":
                 self._note_links(node)
-                return
-            if "hidden" in attributes or "display:none" in (attributes.get("style") or "").replace(" ", ""):
                 return
             if classes and (kind := _admonition(node.tag, classes.lower())):
                 self._admonition(node, kind)
@@ -359,9 +377,12 @@ class _Walker:
         if len(self.blocks) < BLOCKS_MAX:
             self.blocks.append(Block(kind, text, level))
 
+    def note_menu(self, links: Iterable[tuple[str, str]]) -> None:
+        for href, text in links:
+            self._note_link(href, text, is_navigation=True)
+
     def _note_links(self, node: Any) -> None:
-        for found in node.css("a[href]"):
-            self._note_link(found.attributes.get("href") or "", found.text(deep=True), is_navigation=True)
+        self.note_menu((each.attributes.get("href") or "", each.text(deep=True)) for each in node.css("a[href]"))
 
     def _note_link(self, href: str, text: str, *, is_navigation: bool) -> None:
         if len(self.links) >= LINKS_MAX or href.startswith(("#", "javascript:", "mailto:", "tel:", "data:")):
