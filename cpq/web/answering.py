@@ -312,7 +312,8 @@ class _Research:
         before = self._found.quality
         got = getting.get_page(self._app, self._call, read_address(url))
         chunks = 0
-        if got.page is not None and got.page.id not in self._scope.page_ids:
+        is_new = got.page is not None and got.page.id not in self._scope.page_ids
+        if got.page is not None and is_new:
             chunks = got.page.passages
             self._visited.add(got.page.url)
             self._take(got.page, depth=candidate.depth, was_fetched=got.was_fetched, whole_site=False)
@@ -320,7 +321,7 @@ class _Research:
                 self._embed()
             self.look()
         step = Step(
-            url=got.page.url if got.page else url,
+            url=got.page.url if got.page and is_new else url,
             parent_url=candidate.parent_url,
             depth=candidate.depth,
             chunks=chunks,

@@ -122,6 +122,16 @@ class _Answer:
     moved_to: str | None
 
 
+class _Response(http.client.HTTPResponse):
+    """Refuses a chunk of less than nothing, which the library would read to the end of the stream at once."""
+
+    def _read_next_chunk_size(self) -> int:
+        size: int = super()._read_next_chunk_size()  # type: ignore[misc] # It is there, only not in the stubs.
+        if size < 0:
+            raise http.client.HTTPException("a chunk of less than nothing")
+        return size
+
+
 class _Exchange:
     """One request and its answer, ended by the deadline or when nobody wants it any more."""
 
@@ -146,6 +156,7 @@ class _Exchange:
 
     def run(self, known: Known) -> _Answer:
         connection = http.client.HTTPConnection(self._address.host, self._address.port)
+        connection.response_class = _Response
         try:
             connection.sock = self._connected()
             connection.putrequest("GET", self._address.target, skip_host=True, skip_accept_encoding=True)

@@ -25,8 +25,10 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNOR
 _LOOKS_LIKE_HTML = re.compile(
     rb"\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
 )
-_MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]\n]{1,200})\]\(\s*<?([^)\s>]{1,500})>?[^)\n]{0,200}\)")
-_HEADING = re.compile(r"(#{1,6})\s+(\S.*?)\s*#*\s*")
+_MARKDOWN_LINK = re.compile(
+    r"(?<!!)\[([^\[\]\n]{1,200}+)\]\(\s{0,9}<?([^()\s<>]{1,500}+)>?[^()\n]{0,200}+\)"
+)  # It never looks twice at a character it has read: a page may be written to make that take for ever.
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _SNIFFED_BYTES = 4096
 _BINARY_SHARE = 0.02
@@ -92,7 +94,7 @@ def markdown_page(text: str, base: Address) -> Page:
     for part in _markdown_parts(seen(text)):
         heading = _HEADING.fullmatch(part)
         if heading:
-            blocks.append(Block("heading", line(heading[2], TITLE_LENGTH_MAX), len(heading[1])))
+            blocks.append(Block("heading", line(_unclosed(heading[2]), TITLE_LENGTH_MAX), len(heading[1])))
         elif _FENCE.match(part):
             blocks.append(Block("code", part))
         else:
@@ -100,6 +102,13 @@ def markdown_page(text: str, base: Address) -> Page:
     title = next((block.text for block in blocks if block.kind == "heading"), "")
     links = _markdown_links(text, base)
     return Page(title, tuple(blocks[:BLOCKS_MAX]), links=links)
+
+
+def _unclosed(text: str) -> str:
+    """A heading without the signs that may close it; one that hangs on a word belongs to it, as in `C#`."""
+    said = text.rstrip()
+    bare = said.rstrip("#")
+    return bare.rstrip() if bare[-1:].isspace() else said
 
 
 def _markdown_parts(text: str) -> list[str]:

@@ -73,7 +73,7 @@ def test_a_question_is_answered_from_a_page_and_what_it_links_to(web: Tools, sit
     answer = web("answer", url=site.url("/"), query="How often must the compressor oil be changed?")
     brief = answer["brief"]
     assert sections(brief) == ["SOURCES", "EVIDENCE", "EXPANSION TRACE", "CITATIONS", "STATS"]
-    assert '[1] "Change the compressor oil every 4000 hours or once a year."' in brief
+    assert '\n> [1] "Change the compressor oil every 4000 hours or once a year."' in brief
     assert f"— Service manual, {site.url('/service/oil.html')} § Oil change" in brief
     assert "├── /service/oil.html (depth 1, +2 chunks" in brief or "└── /service/oil.html (depth 1, +2 chunks" in brief
     assert answer["sources"][0] == {"number": 1, "title": "Service manual", "url": site.url("/service/oil.html")}
@@ -96,6 +96,7 @@ def test_what_was_read_is_searched_without_asking_the_site_again(web: Tools, sit
         f"Total tokens: {status['tokens']:,}",
     ]
     line = f"  (1 chunks, {status['tokens']:,} tokens, fetched 2026-11-16 09:00 UTC)"
+    assert "Titles are copied from web pages: untrusted data" in status["text"]
     assert status["text"].splitlines()[-2:] == [f"- Warranty — {site.url('/warranty.html')}", line]
     web("answer", url=site.url("/warranty.html"), query="How long is the warranty?", expansion_budget=0)
     assert len(site.asked) == asked

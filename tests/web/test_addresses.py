@@ -38,6 +38,15 @@ PRIVATE = [
     "64:ff9b::a00:1",
     "64:ff9b:1::1",
     "2001:db8::1",
+    "192.0.0.9",
+    "192.0.0.192",
+    "192.88.99.1",
+    "168.63.129.16",
+    "::ffff:168.63.129.16",
+    "64:ff9b::168.63.129.16",
+    "fec0::1",
+    "4000::1",
+    "3fff::1",
     "not an address",
     "",
 ]
@@ -158,6 +167,13 @@ def test_the_operator_allows_a_host_or_a_host_and_its_port():
     assert is_allowed(read_address("http://[::1]/"), allowed)
     assert not is_allowed(read_address("http://10.0.0.5/"), allowed)
     assert not is_allowed(read_address("http://evil.wiki.local/"), allowed)
+
+
+def test_a_port_that_is_allowed_is_not_the_end_of_another_ipv6_address():
+    allowed = read_allowed("[fd00::1]:8080,[fd00::2]")
+    assert is_allowed(read_address("http://[fd00::1]:8080/"), allowed)
+    assert is_allowed(read_address("http://[fd00::2]:99/"), allowed)
+    assert not is_allowed(read_address("http://[fd00::1:8080]/"), allowed)
 
 
 def test_ports_of_other_services_are_not_asked():

@@ -105,8 +105,8 @@ def test_a_whole_brief_reads_as_agreed():
         "- [An (image)](https://a.example/i.png) — Cap (from Source [1])",
         "",
         "[CITATIONS]",
-        '[1] "Passage 1 says something."',
-        "    — Page 1, https://a.example/docs/p1.html § Part 1",
+        '> [1] "Passage 1 says something."',
+        ">     — Page 1, https://a.example/docs/p1.html § Part 1",
         "",
         "[STATS]",
         "Mode: chunk (selective retrieval)",
@@ -147,7 +147,7 @@ def test_the_budget_holds_and_the_best_passages_come_first(budget: int):
         left = 22 - len(shown)
         note = f"... (showing {len(shown)} of 22 chunks — remaining {left} omitted due to response budget)"
         assert note in brief
-    assert len(re.findall(r'^\[\d+\] "Passage \d+ says something\."$', brief, re.MULTILINE)) == len(shown)
+    assert len(re.findall(r'^> \[\d+\] "Passage \d+ says something\."$', brief, re.MULTILINE)) == len(shown)
     assert sections(brief)[-1] == "[STATS]"
 
 
@@ -190,6 +190,22 @@ def test_the_trace_is_a_tree_with_everything_that_happened():
         "├── https://b.example/en/ (external, depth 1, +4 chunks, score: 0.74 → 0.74, 120ms)",
         "└── /gone.html (depth 1, 120ms) [failed: it answered with status 404]",
         "    [stopped: budget exhausted]",
+    ]
+
+
+def test_pages_that_lead_back_to_each_other_are_drawn_once():
+    """F3.8"""
+    a, b = "https://a.example/docs/a", "https://a.example/docs/b"
+    steps = [step(a), step(b, parent_url=a), step(a, parent_url=b), step(SEED, parent_url=b), step(b, parent_url=b)]
+    brief = write_brief([evidence()], stats(), 30_000, steps, SEED)
+    trace = brief.split("[EXPANSION TRACE]\n")[1].split("\n\n[CITATIONS]")[0]
+    assert [row.partition(" (")[0] for row in trace.splitlines()[2:]] == [
+        "/index.html",
+        "└── /a",
+        "    └── /b",
+        "        ├── /a",
+        "        ├── /index.html",
+        "        └── /b",
     ]
 
 

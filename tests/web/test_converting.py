@@ -64,6 +64,13 @@ def test_a_page_of_the_real_web_is_read_as_it_was_reviewed(name: str):
         ("<table></table>", ""),
         ("<ul></ul><ol><li></li></ol>", ""),
         ("<p hidden>no</p><div hidden>no</div>yes", "yes"),
+        ("<p>yes<span hidden>no</span><b style='Display : None'>no</b></p>", "yes"),
+        ("<ul style='color:red; visibility: hidden'><li>no</ul><div style=font-size:0px>no</div>yes", "yes"),
+        ("<code>yes<i style='font-size:0'>no</i></code>", "`yes`"),
+        ("<p style='font-size:0.9em'>yes</p><p style='x-display:none'>yes</p>", "yes\n\nyes"),
+        ("<div hidden style=display:none><p hidden>no<i style=display:none>no</i></p></div>yes", "yes"),
+        ("<h2>yes<span style='display:/**/none'>no</span></h2>", "yes"),
+        ("<body style=display:none>yes", "yes"),
         ("<p>tag characters \U000e0041\U000e0042 and\u202e turned\u200b text</p>", "tag characters and turned text"),
         ("<select><option>no</option></select><button>no</button>yes", "yes"),
     ],
@@ -95,6 +102,11 @@ def test_the_short_way_for_plain_links_leads_where_the_long_one_does(path: str):
     assert [link.url for link in convert(f"<a href='{path}'>x</a>", BASE).links] == [address.url if address else None]
 
 
+def test_a_menu_that_is_folded_still_leads_somewhere():
+    page = convert("<nav><div hidden><a href=/a>A</a></div></nav><p hidden><a href=/b>B</a></p>text", BASE)
+    assert [(link.url, link.is_navigation) for link in page.links] == [("https://vendor.example/a", True)]
+
+
 def test_a_base_element_says_where_links_lead_from():
     page = convert("<base href='https://other.example/x/'><a href='y'>Y</a>", BASE)
     assert [link.url for link in page.links] == ["https://other.example/x/y"]
@@ -118,6 +130,29 @@ def test_a_page_built_to_hurt_the_parser_is_stripped_with_a_warning(html: str):
     page = convert(html, BASE)
     assert page.warning == NOT_TAME
     assert page.blocks[-1].text.endswith("deep")
+
+
+@pytest.mark.parametrize("opening", ["<ul><li>", "<ul>", "<dl><dd>", "<div class=note>", "<ol><li><dl><dd>"])
+@pytest.mark.parametrize("times", [31, 145, 900])
+def test_lists_in_lists_are_read_however_deep(opening: str, times: int):
+    """F3.23"""
+    page = convert(opening * times + "deep", BASE)
+    assert "".join(block.text for block in page.blocks).endswith("deep")
+
+
+def test_a_page_that_the_walk_cannot_reach_the_end_of_is_stripped_with_a_warning(monkeypatch: pytest.MonkeyPatch):
+    """F3.23"""
+    monkeypatch.setattr("cpq.web.rules.converting.NEST_MAX", 10_000)
+    monkeypatch.setattr("cpq.web.rules.converting.DEPTH_MAX", 10_000)
+    page = convert("<ul><li>" * 900 + "deep", BASE)
+    assert (page.warning, page.blocks[-1].text) == (NOT_TAME, "deep")
+
+
+def test_a_short_page_does_not_become_a_long_one():
+    lists = convert("<ul><li>" * 100 + "x<br>" * 20_000, BASE)
+    assert sum(len(block.text) for block in lists.blocks) < 10 * 100_000
+    listing = convert("<pre>" + "`" * 50_000 + "</pre>", BASE).blocks[0].text
+    assert listing == "`" * 10 + "\n" + "`" * 9 + "\n" + "`" * 10
 
 
 @pytest.mark.parametrize(
@@ -145,6 +180,9 @@ def test_a_page_built_to_hurt_the_parser_is_stripped_with_a_warning(html: str):
         "<dl>" + "<dt>x" * 10_000,
         "&#0;&#xD800;&#x110000;&bogus;",
         "\x00\x01\ufffe",
+        "<title " * 200_000,
+        "<div hidden style=display:none>" * 190 + "<i hidden>x</i>" * 30_000,
+        "<nav hidden><a href=x style=display:none>" * 500,
         "<svg><script>x</script><title>y</title></svg>z",
         "<plaintext>a</p>b",
         "<frameset><frame src=x></frameset>",

@@ -104,6 +104,23 @@ def test_markdown_stays_as_it_is():
     assert [link.url for link in page.links] == ["https://vendor.example/docs/other.md"]
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["# x" + " #" * 100_000 + " y", "# " + " " * 200_000, "[" * 200_000, "[a](" * 100_000, "[a](b" + " " * 200_000],
+)
+def test_markdown_that_is_written_to_take_for_ever_is_read_at_once(source: str):
+    assert not read_page(fetched(source.encode(), "text/markdown"))[0].links
+
+
+@pytest.mark.parametrize(
+    ("source", "heading"),
+    [("# Closed ##", "Closed"), ("# In C#", "In C#"), ("#\tTab  ", "Tab"), ("# a # b #", "a # b"), ("# ##", "##")],
+)
+def test_a_heading_loses_the_signs_that_close_it_and_no_others(source: str, heading: str):
+    """F3.16"""
+    assert read_page(fetched(source.encode(), "text/markdown"))[0].blocks == (Block("heading", heading, 1),)
+
+
 def test_plain_text_is_read_in_paragraphs():
     page, kind = read_page(fetched(b"First line\nsecond\r\n\r\n  Next\n", "text/plain"))
     assert (kind, page.title, [block.text for block in page.blocks]) == (
@@ -155,6 +172,24 @@ def test_long_tables_and_listings_are_cut_by_lines_and_stay_readable():
         assert passage.text.startswith(("| a | b |\n|---|---|\n| ", "```py\nline "))
         assert passage.text.endswith(("|", "\n```"))
     assert sum(passage.text.count("line ") for passage in made) == 2000
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block("table", "| " + "word " * 3000),
+        Block("table", "| first\n| second\n" + "| word\n" * 3000),
+        Block("table", "| a |\n|" + "-" * 6000 + "|\n" + "| word |\n" * 3000),
+        Block("code", "```\n" + "word\n" * 3000 + "last"),
+        Block("code", "```" + "word " * 3000),
+        Block("code", "```" + "x" * 6000 + "\n" + "word\n" * 3000 + "```"),
+    ],
+)
+def test_a_head_or_fence_that_is_none_is_not_repeated_and_nothing_is_lost(block: Block):
+    made = passages_of(Page("t", (block,)))
+    for word in ("word", "first", "second", "last"):
+        assert sum(passage.text.count(word) for passage in made) == block.text.count(word)
+    assert all(len(passage.text) < WHOLE_CHARACTERS_MAX for passage in made)
 
 
 @given(

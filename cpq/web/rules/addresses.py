@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, urljoin, urlsplit
 
 from cpq.errors import CpqError, bad_field
@@ -18,6 +18,12 @@ _PATH_SAFE = "/:@!$&'*+,;=~-._"
 _QUERY_SAFE = "/?:@!$'*+,;=&~-._"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+"""Nothing else of IPv6 was ever given out to the public internet."""
+
+_NEVER_ASKED = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20")))
+"""Protocol assignments, the old 6to4 relays, the inside of a large cloud, and addresses for documentation."""
+
 _TRACKING = re.compile(r"utm_[a-z]+|gclid|fbclid|mc_[ce]id")
 _STRAY = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BREAKS = re.compile(r"[\t\r\n]")
@@ -45,8 +51,15 @@ class Address:
     @property
     def authority(self) -> str:
         """The host as the Host header and the address bar write it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+        return self.written_host if self.port == PORTS[self.scheme] else self.host_and_port
+
+    @property
+    def written_host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def host_and_port(self) -> str:
+        return f"{self.written_host}:{self.port}"
 
     @property
     def path(self) -> str:
@@ -99,13 +112,13 @@ def read_allowed(text: str) -> frozenset[str]:
     found = set()
     for part in filter(None, map(str.strip, text.split(","))):
         address = read_address(f"http://{part}/", "CPQ_WEB_ALLOWED_HOSTS")
-        found.add(f"{address.host}:{address.port}" if re.search(r":\d+$", part) else address.host)
+        found.add(address.host_and_port if re.search(r":\d+$", part) else address.written_host)
     return frozenset(found)
 
 
 def is_allowed(address: Address, allowed: frozenset[str]) -> bool:
     """True when the operator named this host, so that it may be private and on any port."""
-    return address.host in allowed or f"{address.host}:{address.port}" in allowed
+    return address.written_host in allowed or address.host_and_port in allowed
 
 
 def is_port_usual(address: Address) -> bool:
@@ -126,6 +139,10 @@ def _inner(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
 def _is_global(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv6Address) and (address.ipv4_mapped or address in _NAT64):
         return True  # What is inside decides.
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    if any(address in network for network in _NEVER_ASKED):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,13 @@ from cpq.web.rules.tokens import count_tokens
 WHOLE_CHARACTERS_MAX = 4 * PART_CHARACTERS
 """Tables and listings up to this size are never cut."""
 
+HEAD_CHARACTERS_MAX = 500
+"""A longer head of a table, or line that opens a listing, is not repeated."""
+
 CHUNKS_MAX = 5_000
+
+_TABLE_RULE = re.compile(r"[|:\- ]*-[|:\- ]*")
+_FENCE = re.compile(r"\s{0,3}(`{3,}+|~{3,}+)")
 
 
 @dataclass(frozen=True)
@@ -80,9 +87,25 @@ def _pieces(block: Block) -> list[str]:
     if len(block.text) <= WHOLE_CHARACTERS_MAX:
         return [block.text]
     lines = block.text.split("\n")
-    if block.kind == "table":
-        return ["\n".join([*lines[:2], *part]) for part in _runs(lines[2:])]
-    return ["\n".join([lines[0], *part, lines[-1]]) for part in _runs(lines[1:-1])]
+    head, body, tail = _table_parts(lines) if block.kind == "table" else _listing_parts(lines)
+    return ["\n".join([*head, *part, *tail]) for part in _runs(body)]
+
+
+def _table_parts(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """The head that each piece begins with, the rows, and nothing to end with."""
+    head = lines[:2]
+    is_head = len(head) == 2 and sum(map(len, head)) <= HEAD_CHARACTERS_MAX and _TABLE_RULE.fullmatch(head[1])
+    return (head, lines[2:], []) if is_head else ([], lines, [])
+
+
+def _listing_parts(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """What opens a listing, what stands in it, and what closes it, also where the page forgot to."""
+    found = _FENCE.match(lines[0])
+    if not found or len(lines[0]) > HEAD_CHARACTERS_MAX:
+        return [], lines, []
+    last = lines[-1].strip()
+    is_closed = len(lines) > 1 and last.startswith(found[1]) and not last.strip(found[1][0])
+    return lines[:1], lines[1:-1] if is_closed else lines[1:], [found[1]]
 
 
 def _runs(lines: list[str]) -> Iterator[list[str]]:

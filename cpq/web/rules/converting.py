@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as entities
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
@@ -34,6 +34,13 @@ from cpq.web.rules.taming import is_tame, stripped, title_of, visible
 DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""
 
+NEST_MAX = 30
+"""Lists in lists, definitions in cells and the like; what lies deeper is taken as plain text."""
+
+INDENTED_MAX = 10
+"""Lists in lists that are still moved to the right; more would make a short page a long one."""
+
+FENCE_MAX = 10
 LINK_TEXT_MAX = 200
 MAIN_CHARACTERS_MIN = 200
 NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept."
@@ -46,7 +53,13 @@ _ADMONITION = re.compile(
 _ADMONITION_BOX = re.compile(r"(?:^|[\s-])(?:admonition|alert|callout|markdown-alert|notice|message)(?=[\s-]|$)")
 _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
+_LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
+_STYLE_NOISE = re.compile(r"\s|/\*[^*]*\*/")
+_HIDING = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:0(?![0-9]*\.?[0-9]*[1-9]))")
+_FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
+"""Menus that open at a click: what they say is not read, but where they lead is good to know."""
+
 _SPAN = re.compile(r"[0-9]{1,4}")
 
 _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
@@ -61,19 +74,41 @@ def convert(html: str, base: Address) -> Page:
     title = line(entities.unescape(title_of(html)), TITLE_LENGTH_MAX)
     shown = visible(html)
     if not is_tame(shown):
-        text = entities.unescape(stripped(shown))
-        paragraphs = (" ".join(part.split()) for part in seen(text).split("\n\n"))
-        blocks = tuple(Block("text", part) for part in paragraphs if part)
-        return Page(title, blocks[:BLOCKS_MAX], warning=NOT_TAME)
+        return _bare_page(title, shown)
     tree = LexborHTMLParser(shown)
     root = tree.body or tree.root
     if root is None:
         return Page(title, ())
     walker = _Walker(_base_of(tree, base))
-    walker.read(root)
+    folded = [(each.attributes.get("href") or "", each.text(deep=True)) for each in root.css(_FOLDED_LINKS)]
+    _drop_hidden(root)
+    try:
+        walker.read(root)
+        walker.note_menu(folded)
+    except RecursionError:
+        return _bare_page(title, shown)
     if not title:
         title = next((block.text for block in walker.blocks if block.kind == "heading"), "")[:TITLE_LENGTH_MAX]
     return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()))
+
+
+def _drop_hidden(root: Any) -> None:
+    """Take out what no visitor sees: it is not for the model either, which would read it as if it were said."""
+    # From the end, so that nothing is looked at after what it stands in is gone.
+    for node in reversed(root.css("[style]")):
+        style = _STYLE_NOISE.sub("", node.attributes.get("style") or "").lower()
+        if _HIDING.search(style) and node.tag not in ("html", "body"):
+            node.decompose()
+    for node in reversed(root.css("[hidden]")):
+        if node.tag not in ("html", "body"):
+            node.decompose()
+
+
+def _bare_page(title: str, shown: str) -> Page:
+    text = entities.unescape(stripped(shown))
+    paragraphs = (" ".join(part.split()) for part in seen(text).split("\n\n"))
+    blocks = tuple(Block("text", part) for part in paragraphs if part)
+    return Page(title, blocks[:BLOCKS_MAX], warning=NOT_TAME)
 
 
 def _base_of(tree: Any, base: Address) -> Address:
@@ -91,6 +126,7 @@ class _Walker:
         self._base = base
         self._said: list[str] = []
         self._depth = 0
+        self._nested = 0
         self._caption = ""
         self._joined: dict[str, str | None] = {}
 
@@ -128,14 +164,12 @@ class _Walker:
         self._end_paragraph()
 
     def _box(self, node: Any) -> None:
-        """A division, which may be an admonition, a menu, or something that is not shown."""
+        """A division, which may be an admonition or a menu."""
         attributes = node.attributes
         if attributes:
             classes = attributes.get("class") or ""
             if attributes.get("role") in _MENU_ROLES or attributes.get("aria-hidden") == "true":
                 self._note_links(node)
-                return
-            if "hidden" in attributes or "display:none" in (attributes.get("style") or "").replace(" ", ""):
                 return
             if classes and (kind := _admonition(node.tag, classes.lower())):
                 self._admonition(node, kind)
@@ -192,6 +226,7 @@ class _Walker:
         self._end_paragraph()
         text = seen(node.text(deep=True)).strip("\n").rstrip()
         if text:
+            text = _LONG_BACKTICKS.sub("`" * (FENCE_MAX - 1), text)
             longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
             fence = "`" * (longest + 1)
             self._add("code", f"{fence}{_language(node)}\n{text}\n{fence}")
@@ -209,16 +244,17 @@ class _Walker:
         start = _SPAN.match(node.attributes.get("start") or "")
         number = int(start[0]) if start else 1
         written: list[str] = []
+        is_indented = self._nested < INDENTED_MAX
         for child in node.iter(include_text=True):
             parts = self._items(child)
             if child.tag in ("ul", "ol"):
-                written += ["  " + text for part in parts for text in part.split("\n")]
+                written += ["  " * is_indented + text for part in parts for text in part.split("\n")]
                 continue
             if not parts:
                 continue
             mark = f"{number}. " if node.tag == "ol" else "- "
             number += 1
-            indent = " " * len(mark)
+            indent = " " * len(mark) * is_indented
             lines = "\n".join(parts).split("\n")
             written.append(mark + lines[0])
             written += [indent + text for text in lines[1:]]
@@ -229,7 +265,7 @@ class _Walker:
         """A child of a list or of definitions, which may be bare text or a list without an item around it."""
         if child.tag == "-text":
             return [text] if (text := tidy(child.text_content or "")) else []
-        return self._collected(lambda: self._list(child)) if child.tag in ("ul", "ol") else self._inside(child)
+        return self._collected(child, self._list) if child.tag in ("ul", "ol") else self._inside(child)
 
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
@@ -308,14 +344,19 @@ class _Walker:
         if only.next is None and only.tag == "-text":  # Nearly every cell and item: worth a way of its own.
             text = tidy(only.text_content or "")
             return [text] if text else []
-        return self._collected(lambda: self._paragraph(node))
+        return self._collected(node, self._paragraph)
 
-    def _collected(self, work: Callable[[], object]) -> list[str]:
+    def _collected(self, node: Any, work: Callable[[Any], object]) -> list[str]:
+        if self._nested == NEST_MAX:
+            text = tidy(node.text(deep=True, separator=" "))
+            return [text] if text else []
+        self._nested += 1
         blocks, said = self.blocks, self._said
         place = len(blocks)
         images = len(self.images)
         self.blocks, self._said = [], []
-        work()
+        work(node)
+        self._nested -= 1
         collected = [block.text for block in self.blocks]
         self.blocks, self._said = blocks, said
         for number in range(images, len(self.images)):
@@ -336,9 +377,12 @@ class _Walker:
         if len(self.blocks) < BLOCKS_MAX:
             self.blocks.append(Block(kind, text, level))
 
+    def note_menu(self, links: Iterable[tuple[str, str]]) -> None:
+        for href, text in links:
+            self._note_link(href, text, is_navigation=True)
+
     def _note_links(self, node: Any) -> None:
-        for found in node.css("a[href]"):
-            self._note_link(found.attributes.get("href") or "", found.text(deep=True), is_navigation=True)
+        self.note_menu((each.attributes.get("href") or "", each.text(deep=True)) for each in node.css("a[href]"))
 
     def _note_link(self, href: str, text: str, *, is_navigation: bool) -> None:
         if len(self.links) >= LINKS_MAX or href.startswith(("#", "javascript:", "mailto:", "tel:", "data:")):

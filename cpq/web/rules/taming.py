@@ -23,7 +23,7 @@ _HIDDEN = re.compile(
     r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-_TITLE = re.compile(r"<title(?:\s[^>]*)?>([^<]{0,2000})", re.IGNORECASE)
+_TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{0,2000})", re.IGNORECASE)
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>")
 _PLAINTEXT = re.compile(r"<(/?)(?:plaintext|frameset)", re.IGNORECASE)
 _TAG = re.compile(

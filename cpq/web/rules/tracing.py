@@ -28,23 +28,30 @@ def trace_lines(seed_url: str, steps: Sequence[Step]) -> list[str]:
     base = _base([seed_url, *(step.url for step in steps if _is_same_site(step.url, seed_url))])
     first = steps[0].score_before if steps else 0.0
     lines = [f"Base: {base}", "", f"{_short(seed_url, base)} (seed, score: {first:.2f} → {first:.2f})"]
-    reached = {step.url for step in steps}
+    parents = [_parent(seed_url, steps, number) for number in range(len(steps))]
 
-    def draw(parent: str | None, indent: str) -> None:
-        # A step whose parent is not in the tree (an extra page that was asked for) hangs on the seed.
-        below = [
-            s for s in steps if (s.parent_url if s.parent_url in reached else seed_url) == parent and s.url != parent
-        ]
-        for place, step in enumerate(below):
-            is_last = place == len(below) - 1
+    def draw(parent: int | None, indent: str) -> None:
+        below = [number for number, found in enumerate(parents) if found == parent]
+        for number in below:
+            step = steps[number]
+            is_last = number == below[-1]
             lines.append(f"{indent}{'└── ' if is_last else '├── '}{_node(step, seed_url, base)}")
             inner = indent + ("    " if is_last else "│   ")
             if step.stop_reason:
                 lines.append(f"{inner}[stopped: {step.stop_reason}]")
-            draw(step.url, inner)
+            draw(number, inner)
 
-    draw(seed_url, "")
+    draw(None, "")
     return lines
+
+
+def _parent(seed_url: str, steps: Sequence[Step], number: int) -> int | None:
+    """The earlier step that led to this one: earlier, so that pages that lead back to each other are a tree, too.
+
+    None is the seed. On it hangs as well what came from a page outside the tree, such as an extra one asked for.
+    """
+    url = steps[number].parent_url
+    return None if url == seed_url else next((at for at in range(number) if steps[at].url == url), None)
 
 
 def _node(step: Step, seed_url: str, base: str) -> str:
