@@ -39,9 +39,9 @@ def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str]) -> Conten
     products = sheets(tx, {line.product_id for line in found.lines})
     return {
         "format": FORMAT,
-        "quote": _header(found),
+        "quote": header(found),
         "buyer": _buyer(tx, found),
-        "lines": [_line(found.id, row) for row in found.lines],
+        "lines": [line_of(found.id, row) for row in found.lines],
         "option_sets": [_priced_set(row, version.option_set) for row in rows],
         "products": {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(products.items())},
     }
@@ -53,7 +53,7 @@ def issued_at(version: AnyRow) -> datetime:
     return moment
 
 
-def _header(found: Quote) -> Content:
+def header(found: Quote) -> Content:
     version, root = found.version, found.root
     moment = issued_at(version)
     return {
@@ -82,7 +82,7 @@ def _buyer(tx: Tx, found: Quote) -> Content:
     return dict(zip(names, row, strict=True))
 
 
-def _line(quote_id: str, row: AnyRow) -> Content:
+def line_of(quote_id: str, row: AnyRow) -> Content:
     line: Content = {
         "number": row.number,
         "line_id": line_id(quote_id, row.number),

@@ -55,7 +55,7 @@ def prepare(tx: Tx, wish: Wish, design: Design) -> Order:
     """Look up a version and say which document of it is wanted; gather what it says unless it was issued before."""
     require_template(wish.template)
     found = storing.load(tx, wish.quote_id, version=wish.version, with_lines=False)
-    if found.version.status == "draft":
+    if found.version.status in ("draft", "approved"):
         found = _with_lines(tx, found)
     locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
     stamp = stamp_of(tx, found)
@@ -97,9 +97,9 @@ def stamp_of(tx: Tx, found: Quote) -> str | None:
     status = found.version.status
     if status in WENT_OUT:
         return None
-    if status == "approved":
-        return "expired" if found.version.expires_at <= tx.now else None
-    if status == "draft":
+    if status == "approved" and found.version.expires_at <= tx.now:
+        return "expired"
+    if status in ("draft", "approved"):
         return None if quotes.may_be_sent(tx, found) else "not_approved"
     return STAMPS.get(status, "not_approved")
 
