@@ -89,7 +89,13 @@ def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
 
 def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     """Whether a document says what its version says now: the price, the terms and every line."""
-    now = gathering.header(found), [gathering.line_of(found.id, row) for row in found.lines]
+    said = {line["number"]: line["attributes"] for line in content["lines"]}
+    lines = []
+    for row in found.lines:
+        # By the document's own account of what is shown: what is shown today is no change of the quote.
+        shown = gathering.shown_of(content["products"], row.product_id) | {*said.get(row.number, ())}
+        lines.append(gathering.line_of(found.id, row, shown))
+    now = gathering.header(found), lines
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
 
 

@@ -70,7 +70,7 @@ def test_q35_a_lost_file_is_made_again_to_the_byte_in_a_new_process(
 ):
     """Q-35 the same bytes from another process with another home, time zone and language."""
     quote_id = priced_quote(sqlite_tools, 0, *papers.MACHINES)
-    put_into(sqlite_tools.app, quote_id, "approved")
+    put_into(sqlite_tools.app, quote_id, "sent")
     answers = [sqlite_tools("quote_pdf", quote_id=quote_id, template=name) for name in ("standard", "detailed")]
     shutil.rmtree(sqlite_tools.app.settings.home / "documents")
     workers.close_all()
@@ -102,7 +102,7 @@ def test_q35_what_was_issued_stays_whatever_happens_to_the_catalogue(sqlite_tool
 def test_q36_a_quote_is_stamped_until_it_may_go_out(tools: Tools):
     """Q-36 draft that needs an approval, pending, rejected: on every page; approved: on none."""
     manager = person(tools.app, "dana", "sales_manager")
-    quote_id = priced_quote(tools, 10, *papers.MACHINES)
+    quote_id = priced_quote(tools, 10, *papers.MACHINES, {"product_id": "prod_fp150", "quantity": 1})
     draft = tools("quote_pdf", quote_id=quote_id)
     answer = ask(tools, quote_id)
     pending = tools("quote_pdf", quote_id=quote_id)
@@ -186,7 +186,7 @@ def large(desk: Tools) -> str:
 
 def test_progress_is_told_and_only_goes_forward(desk: Tools, large: str):
     told: list[tuple[int, int, str]] = []
-    call = Call(LOCAL_AGENT, "tr-progress", lambda *step: told.append(step))
+    call = Call(LOCAL_AGENT, "tr-progress", lambda *step, **_kind: told.append(step))
     reply = desk.registry.call(call, "quote_pdf", {"quote_id": large})
     assert not reply.is_error, reply.body
     done = [step[0] for step in told]
@@ -200,7 +200,7 @@ def test_a_call_that_is_given_up_stops_the_work_and_leaves_nothing(desk: Tools, 
     before = files(desk.app), make.row_counts(desk.app)
     threads = threading.active_count()
 
-    def give_up(_done: int, _total: int, what: str) -> None:
+    def give_up(_done: int, _total: int, what: str, **_kind: bool) -> None:
         if "page" in what:
             call.cancel()
 
