@@ -280,7 +280,7 @@ class LineItem(Part):
     attributes: Annotated[Attributes, Field(description="Options of a configurable product; else free notes.")] = Field(
         default_factory=dict
     )
-    notes: Notes | None = None
+    notes: Annotated[Notes | None, Field(description="For the customer, below the line.")] = None
     option_set: Annotated[
         Word | None, Field(description="Names an alternative; lines without it belong to all of them.")
     ] = None

@@ -36,14 +36,17 @@ def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str]) -> Conten
     version = found.version
     rows = storing.pricings(tx, found.id, version.version)
     rows.sort(key=lambda row: row.option_set != (version.option_set or ""))
-    products = sheets(tx, {line.product_id for line in found.lines})
+    sheets_found = sheets(tx, {line.product_id for line in found.lines})
+    products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     return {
         "format": FORMAT,
-        "quote": _header(found),
+        "quote": header(found),
         "buyer": _buyer(tx, found),
-        "lines": [_line(found.id, row) for row in found.lines],
+        "lines": [
+            line_of(found.id, row, shown_of(products, row.product_id) | {*attributes_shown}) for row in found.lines
+        ],
         "option_sets": [_priced_set(row, version.option_set) for row in rows],
-        "products": {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(products.items())},
+        "products": products,
     }
 
 
@@ -53,7 +56,7 @@ def issued_at(version: AnyRow) -> datetime:
     return moment
 
 
-def _header(found: Quote) -> Content:
+def header(found: Quote) -> Content:
     version, root = found.version, found.root
     moment = issued_at(version)
     return {
@@ -82,7 +85,14 @@ def _buyer(tx: Tx, found: Quote) -> Content:
     return dict(zip(names, row, strict=True))
 
 
-def _line(quote_id: str, row: AnyRow) -> Content:
+def shown_of(products: Mapping[str, Any], product_id: str) -> set[str]:
+    """The attributes of a line that a customer may see: what is chosen of the product, and what is shown of it."""
+    product = products.get(product_id, {})
+    return {*product.get("option_labels", ()), *product.get("attributes", ())}
+
+
+def line_of(quote_id: str, row: AnyRow, shown: Collection[str]) -> Content:
+    """A line as a document tells it; of its attributes, which may be anything, only those that are shown."""
     line: Content = {
         "number": row.number,
         "line_id": line_id(quote_id, row.number),
@@ -90,7 +100,7 @@ def _line(quote_id: str, row: AnyRow) -> Content:
         "product_name": row.product_name,
         "notes": row.notes,
         "option_set": row.option_set,
-        "attributes": row.attributes,
+        "attributes": {name: value for name, value in row.attributes.items() if name in shown},
     }
     if row.ramp:
         line["ramp"] = [

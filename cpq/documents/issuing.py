@@ -13,7 +13,7 @@ from cpq.documents.design import Design, load_design
 from cpq.documents.ordering import Order, Wish
 from cpq.documents.store import Store, checksum_of
 from cpq.documents.workers import Made, workers_for
-from cpq.errors import bad_field
+from cpq.errors import Code, CpqError, bad_field
 from cpq.text import canonical_json
 
 BYTES_MAX = 64 * 1024**2
@@ -78,9 +78,14 @@ def _restore(app: App, call: Call, document_id: str, store: Store, design: Desig
     order = Order(row.quote_id, row.version, row.template, row.locale, row.stamp, row.state, row.fingerprint, row, None)
     content = app.look(call, lambda tx: ordering.content_of(tx, document_id))
     made = _render(app, design, order, content, progress)
-    if checksum_of(made.pdf) == row.checksum:
-        with store.incoming(made.pdf):
-            return
+    if checksum_of(made.pdf) != row.checksum:
+        raise CpqError(
+            Code.UNAVAILABLE,
+            "The document of then is gone, and with the design of today it cannot be made again to the byte.",
+            hint="Ask without the idempotency_key, or with a new one, for a document in the design of today.",
+        )
+    with store.incoming(made.pdf):
+        return
 
 
 def _render(app: App, design: Design, order: Order, content: dict[str, Any], progress: Progress) -> Made:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq import quotes
 from cpq.catalog import get_account
@@ -55,7 +57,7 @@ def prepare(tx: Tx, wish: Wish, design: Design) -> Order:
     """Look up a version and say which document of it is wanted; gather what it says unless it was issued before."""
     require_template(wish.template)
     found = storing.load(tx, wish.quote_id, version=wish.version, with_lines=False)
-    if found.version.status == "draft":
+    if found.version.status in ("draft", "approved"):
         found = _with_lines(tx, found)
     locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
     stamp = stamp_of(tx, found)
@@ -97,9 +99,9 @@ def stamp_of(tx: Tx, found: Quote) -> str | None:
     status = found.version.status
     if status in WENT_OUT:
         return None
-    if status == "approved":
-        return "expired" if found.version.expires_at <= tx.now else None
-    if status == "draft":
+    if status == "approved" and found.version.expires_at <= tx.now:
+        return "expired"
+    if status in ("draft", "approved"):
         return None if quotes.may_be_sent(tx, found) else "not_approved"
     return STAMPS.get(status, "not_approved")
 
@@ -126,13 +128,9 @@ def record(tx: Tx, order: Order, content: dict[str, Any], checksum: str, size: i
         "checksum": checksum,
     }
     mine = sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in key.items()))
-    known = tx.connection.execute(sa.select(*_WITHOUT_CONTENT).where(mine)).one_or_none()
-    if known is not None:
-        return known
-    id_ = tx.new_id("DOC-")
     row = {
         "tenant_id": tx.tenant_id,
-        "id": id_,
+        "id": tx.new_id("DOC-"),
         **key,
         "stamp": order.stamp,
         "size": size,
@@ -143,8 +141,9 @@ def record(tx: Tx, order: Order, content: dict[str, Any], checksum: str, size: i
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    tx.connection.execute(sa.insert(document).values(row))
-    return find(tx, id_)
+    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
+    tx.connection.execute(insert(document).values(row).on_conflict_do_nothing(index_elements=["tenant_id", *key]))
+    return tx.connection.execute(sa.select(*_WITHOUT_CONTENT).where(mine)).one()
 
 
 def answer(row: AnyRow, path: str, outcome: str) -> QuotePdf:

@@ -107,10 +107,16 @@ class Alternative:
 
 
 @dataclass(frozen=True)
+class ComparedCell:
+    amount: str
+    quantity: str = ""
+
+
+@dataclass(frozen=True)
 class ComparedRow:
     name: str
     sku: str
-    cells: tuple[str, ...]
+    cells: tuple[ComparedCell, ...]
     is_group: bool = False
 
 
@@ -314,14 +320,17 @@ class _Presenter:
         characteristics = {one.name: one for one in self._characteristics(product)}
         model = characteristics["model"].value if "model" in characteristics else t.text(asked["product_name"])
         pct, off = priced["discount_pct"], priced["discount_amount"]
+        # A ramp has another quantity in every step, so it is one thing at the price of all of them; the steps follow.
+        is_ramp = "ramp" in asked
+        each = priced["line_total" if is_ramp else "net_unit_price"]
         return LineView(
             number=t.number(priced["number"]),
             name=t.text(asked["product_name"]),
             sku=t.text(product["sku"]),
             description=t.text(product["description"]),
             details=tuple(self._details(priced, asked, product)),
-            quantity=t.number(_quantity(priced, asked)),
-            unit_price=t.unit_price(priced["unit_price"], self.currency),
+            quantity=t.number(1 if is_ramp else priced["quantity"]),
+            unit_price=t.unit_price(priced["subtotal" if is_ramp else "unit_price"], self.currency),
             discount=f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self.currency)}" if off else "",
             amount=t.amount(priced["line_total"], self.currency),
             net=Decimal(priced["line_total"]),
@@ -329,7 +338,7 @@ class _Presenter:
             category_name=t.text(product["category_name"]),
             partial=product["category"],
             model=t.label("as_described", model=model),
-            net_each=t.label("net_each", price=t.unit_price(priced["net_unit_price"], self.currency)),
+            net_each=t.label("net_each", price=t.unit_price(each, self.currency)),
             characteristics=characteristics,
         )
 
@@ -427,27 +436,31 @@ class _Presenter:
             groups: dict[str, list[ComparedRow]] = {}
             for product_id, nth in keys:
                 product = self.products.get(product_id, _UNKNOWN)
-                cells = tuple(column.get((product_id, nth), "–") for column in columns)
+                cells = tuple(column.get((product_id, nth), ComparedCell("–")) for column in columns)
                 row = ComparedRow(self.tongue.text(product["name"]), self.tongue.text(product["sku"]), cells)
                 groups.setdefault(self.tongue.text(product["category_name"]), []).append(row)
             rows: list[ComparedRow] = []
             for name, inside in groups.items():
                 rows += [ComparedRow(name, "", (), is_group=True), *inside]
             totals = tuple(self._compared_totals(sets))
-            figures = [*(cell for column in columns for cell in column.values()), *(v for _, vs in totals for v in vs)]
+            figures = [
+                *(text for column in columns for cell in column.values() for text in (cell.amount, cell.quantity)),
+                *(v for _, vs in totals for v in vs),
+            ]
             width = math.ceil(max(map(_millimetres, figures)) + 2 * PADDING_MM)
             yield Comparison(tuple(map(self._alternative, sets)), tuple(rows), totals, max(width, 26))
 
-    def _cells(self, one: Content) -> dict[tuple[str, int], str]:
+    def _cells(self, one: Content) -> dict[tuple[str, int], ComparedCell]:
         """What each product costs in one alternative; the same one twice gets a row for each time."""
-        cells: dict[tuple[str, int], str] = {}
-        times: Counter[str] = Counter()
+        cells: dict[tuple[str, int], ComparedCell] = {}
+        t, times = self.tongue, Counter[str]()
         for line in one["lines"]:
-            product_id = self.asked[line["number"]]["product_id"]
+            asked = self.asked[line["number"]]
+            product_id = asked["product_id"]
             nth = times[product_id]
             times[product_id] += 1
-            quantity = self.tongue.number(line["quantity"])
-            cells[product_id, nth] = f"{quantity} × \u2007{self.tongue.amount(line['line_total'], self.currency)}"
+            quantity = f"{t.label('quantity')} {t.number(1 if 'ramp' in asked else line['quantity'])}"
+            cells[product_id, nth] = ComparedCell(t.amount(line["line_total"], self.currency), quantity)
         return cells
 
     def _compared_totals(self, sets: Sequence[Content]) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -502,14 +515,6 @@ def _widths(lines: Collection[LineView], tongue: Tongue) -> Widths:
 
 def _millimetres(figure: str) -> float:
     return sum([WIDTHS_MM.get(character, OTHER_MM) for character in figure])
-
-
-def _quantity(priced: Content, asked: Content) -> Decimal:
-    """On a ramp the mean over the term, by which the unit price is reckoned; the steps stand below."""
-    if "unit_months" not in asked:
-        return Decimal(priced["quantity"])
-    mean: Decimal = Decimal(asked["unit_months"]["units"]) / asked["unit_months"]["months"]
-    return mean.quantize(Decimal("0.01")).normalize()
 
 
 def _rounded(percent: Decimal | int) -> Decimal:

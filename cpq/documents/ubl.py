@@ -51,7 +51,7 @@ class _Writer:
         _text(root, "LineCountNumeric", str(len(self.chosen["lines"])))
         _text(_part(root, "ValidityPeriod"), "EndDate", quote["valid_until"])
         if quote["deal_id"]:
-            _text(_part(root, "RequestForQuotationDocumentReference"), "ID", quote["deal_id"])
+            _text(_part(root, "AdditionalDocumentReference"), "ID", quote["deal_id"])
         _seller(_part(_part(root, "SellerSupplierParty"), "Party"), brand.company)
         self._buyer(_part(_part(root, "BuyerCustomerParty"), "Party"))
         _text(_part(root, "TransactionConditions"), "Description", f"Payment terms: {quote['payment_terms']}")

@@ -141,6 +141,7 @@ class _Worker:
         self._stdin: IO[bytes] = self._process.stdin
         self._answers: queue.SimpleQueue[tuple[bytes, bytes] | None] = queue.SimpleQueue()
         self._said = bytearray()
+        self._sender: threading.Thread | None = None
         self._listeners = [
             threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True),
             threading.Thread(target=self._overhear, args=(self._process.stderr,), daemon=True),
@@ -153,10 +154,9 @@ class _Worker:
 
     def do(self, job: bytes, effects: Effects, deadline: float, progress: Progress) -> Made:
         self.documents += 1
-        try:
-            wire.send(self._stdin, wire.JOB, job)
-        except OSError:
-            raise self._died() from None
+        # From a thread: a worker that hangs reads nothing, and a long job does not fit into the pipe.
+        self._sender = threading.Thread(target=self._send, args=(job,), daemon=True)
+        self._sender.start()
         pages, what = 0, "starting"
         while True:
             progress(pages, what)
@@ -186,14 +186,20 @@ class _Worker:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-        for listener in self._listeners:
-            listener.join()
+        for thread in (*self._listeners, *filter(None, [self._sender])):
+            thread.join()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 try:
                     stream.close()
                 except BrokenPipeError:
                     log.debug("a worker left part of a job unread")
+
+    def _send(self, job: bytes) -> None:
+        try:
+            wire.send(self._stdin, wire.JOB, job)
+        except OSError:
+            log.debug("a worker ended before it had read its job")  # Who listens to it notices.
 
     def _listen(self, stream: IO[bytes]) -> None:
         while message := wire.receive(stream):

@@ -215,9 +215,12 @@ def judge(tx: Tx, found: Quote) -> Verdict:
 
 
 def may_be_sent(tx: Tx, found: Quote) -> bool:
-    """Whether a draft could go to the customer as it is: priced, complete, and no policy holds it."""
+    """Whether a draft or approved version could go to the customer now: current, complete, and no policy holds it."""
+    if found.version.version != found.root.version:
+        return False
     try:
-        _require_sendable(tx, found)
+        if found.version.status != "approved":
+            _require_sendable(tx, found)
         _require_complete(tx, found)
     except CpqError:
         return False

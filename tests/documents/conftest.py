@@ -64,7 +64,7 @@ def samples(desk: Tools) -> dict[str, str]:
     }
     for name, quote_id in made.items():
         if name != "stamped":
-            put_into(desk.app, quote_id, "approved")
+            put_into(desk.app, quote_id, "sent")
     return made
 
 

@@ -114,6 +114,17 @@ def test_the_attached_json_is_the_quote_and_says_no_more_than_it_should(
         assert f'"{secret}' not in written, secret
 
 
+def test_what_a_seller_jots_down_on_a_line_stays_inside(sqlite_tools: Tools):
+    """Free attributes can be anything; a customer sees the options of the product and what the brand shows."""
+    jotted = {"cost": 812, "internal_margin": 41, "condition": "refurbished"}
+    quote_id = papers.quoted(sqlite_tools, {"product_id": "prod_tk240v", "quantity": 1, "attributes": jotted})
+    made = sqlite_tools("quote_pdf", quote_id=quote_id)
+    assert Paper.of(made).content["lines"][0]["attributes"] == {"condition": "refurbished"}
+    assert "812" not in Paper.of(made).text
+    assert "margin" not in Paper.of(made).text
+    assert sqlite_tools("quote_verify_pdf", document=made["checksum"])["is_current_approved"] is True
+
+
 @pytest.mark.parametrize("name", ["mixed", "german", "japanese", "ramp", "nasty"])
 def test_the_attached_ubl_adds_up(paper: Papers, name: str):
     """By the rules of UBL: quantity × price − allowance = line, and lines + tax = payable."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import signal
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -70,7 +71,7 @@ def test_q35_a_lost_file_is_made_again_to_the_byte_in_a_new_process(
 ):
     """Q-35 the same bytes from another process with another home, time zone and language."""
     quote_id = priced_quote(sqlite_tools, 0, *papers.MACHINES)
-    put_into(sqlite_tools.app, quote_id, "approved")
+    put_into(sqlite_tools.app, quote_id, "sent")
     answers = [sqlite_tools("quote_pdf", quote_id=quote_id, template=name) for name in ("standard", "detailed")]
     shutil.rmtree(sqlite_tools.app.settings.home / "documents")
     workers.close_all()
@@ -102,7 +103,7 @@ def test_q35_what_was_issued_stays_whatever_happens_to_the_catalogue(sqlite_tool
 def test_q36_a_quote_is_stamped_until_it_may_go_out(tools: Tools):
     """Q-36 draft that needs an approval, pending, rejected: on every page; approved: on none."""
     manager = person(tools.app, "dana", "sales_manager")
-    quote_id = priced_quote(tools, 10, *papers.MACHINES)
+    quote_id = priced_quote(tools, 10, *papers.MACHINES, {"product_id": "prod_fp150", "quantity": 1})
     draft = tools("quote_pdf", quote_id=quote_id)
     answer = ask(tools, quote_id)
     pending = tools("quote_pdf", quote_id=quote_id)
@@ -247,24 +248,52 @@ def test_a_worker_that_dies_costs_one_call_only(desk: Tools, samples: dict[str, 
     assert desk("quote_pdf", quote_id=samples["one"], template="detailed", locale="fr")["pdf_generated"]
 
 
+def test_a_worker_that_hangs_is_ended_when_the_time_is_over(desk: Tools, large: str):
+    """However long the job is: this one is longer than what a pipe holds."""
+    desk("quote_pdf", quote_id=large, template="executive_summary")
+    for worker in workers.workers_for(papers.TEMPLATES_FOLDER.absolute())._idle:
+        worker._process.send_signal(signal.SIGSTOP)
+    for tools in limited(desk, pdf_timeout_seconds=0.5):
+        assert tools.error("quote_pdf", quote_id=large, template="compact")["code"] == "TIMEOUT"
+    workers.close_all()
+    assert desk("quote_pdf", quote_id=large, template="compact")["pdf_generated"]
+
+
+def test_a_replay_does_not_name_a_file_that_is_not_there(sqlite_app: App, tmp_path: Path):
+    folder = tmp_path / "templates"
+    shutil.copytree(papers.TEMPLATES_FOLDER, folder)
+    app = open_app(read_settings({}, home=sqlite_app.settings.home, templates_dir=folder))
+    tools = Tools(app)
+    asked = {"quote_id": priced_quote(tools, 0), "idempotency_key": "k"}
+    Path(tools("quote_pdf", **asked)["file_path"]).unlink()
+    labels = folder / "labels" / "en.yaml"
+    labels.write_text(labels.read_text().replace("title: Quotation", "title: Proposal"))
+    workers.close_all()
+    error = tools.error("quote_pdf", **asked)
+    assert error["code"] == "UNAVAILABLE"
+    assert "cannot be made again to the byte" in error["message"]
+    del asked["idempotency_key"]
+    assert Path(tools("quote_pdf", **asked)["file_path"]).is_file()
+    app.close()
+
+
 def test_a_character_no_font_has_is_told(sqlite_tools: Tools):
     quote_id = new_quote(sqlite_tools, notes="Tibetan: ཀ")
     warnings = sqlite_tools("quote_pdf", quote_id=quote_id)["warnings"]
     assert warnings[-1].endswith("show as boxes: ཀ")
 
 
-def test_twins_make_one_document(sqlite_tools: Tools):
-    quote_id = priced_quote(sqlite_tools, 0)
+def test_twins_make_one_document(tools: Tools):
+    quote_id = priced_quote(tools, 0)
     answers: list[dict[str, Any]] = []
-    twins = [
-        threading.Thread(target=lambda: answers.append(sqlite_tools("quote_pdf", quote_id=quote_id))) for _ in range(4)
-    ]
+    twins = [threading.Thread(target=lambda: answers.append(tools("quote_pdf", quote_id=quote_id))) for _ in range(4)]
     for twin in twins:
         twin.start()
     for twin in twins:
         twin.join()
     assert len({answer["document_id"] for answer in answers}) == 1
-    assert len(files(sqlite_tools.app)) == 1
+    assert len(answers) == 4
+    assert len(files(tools.app)) == 1
 
 
 def test_a_template_with_a_mistake_is_named(sqlite_app: App, tmp_path: Path):

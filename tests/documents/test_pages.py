@@ -135,6 +135,8 @@ def test_the_comparison_sets_alternatives_side_by_side(paper: Papers):
     for one in document.content["option_sets"]:
         assert f"{one['total']:,.2f}" in document.text
     assert "Alternatives" in paper("sets").text
+    assert "×" not in document.text  # An amount is that of the line; how many it is for stands below.
+    assert "Qty 1" in document.text
 
 
 def test_a_long_note_and_a_long_code_are_whole(paper: Papers):
@@ -170,10 +172,14 @@ def test_the_locale_decides_how_it_speaks(paper: Papers, name: str, locale: str 
         assert part in text, part
 
 
-def test_a_ramp_says_its_steps_and_its_mean(paper: Papers):
+def test_a_ramp_says_its_steps_and_multiplies_out(paper: Papers):
     text = paper("ramp").text
     assert "Months 1–6: 100 · Months 7–12: 150" in text
-    assert paper("ramp").lines()[0]["quantity"] == 125
+    line = paper("ramp").lines()[0]
+    assert line["quantity"] == 1
+    assert line["unit_price"] == paper("ramp").content["option_sets"][0]["lines"][0]["subtotal"]
+    total = paper("ramp").content["option_sets"][0]["lines"][0]["line_total"]
+    assert f"1 × Net {total:,.2f} each" in " ".join(paper("ramp", "detailed").text.split())
 
 
 def test_yen_have_no_decimals(paper: Papers):

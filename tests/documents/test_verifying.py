@@ -11,7 +11,7 @@ import pytest
 
 from cpq.app import App
 from tests.approving import ask, decide, person, priced_quote
-from tests.make import Tools
+from tests.make import Tools, import_dicts
 from tests.quoting import sent_quote
 
 
@@ -80,7 +80,7 @@ def test_a_draft_whose_price_changed_no_longer_counts(sqlite_tools: Tools):
     sqlite_tools("quote_price", quote_id=quote_id, requested_discount_pct=1)
     found = sqlite_tools("quote_verify_pdf", document=made["checksum"])
     assert found["is_current_approved"] is False
-    assert "price was changed" in found["message"]
+    assert "which was changed since" in found["message"]
 
 
 @pytest.mark.parametrize("document", ["not base64!", "sha256:12", "====", "ab c", "ÄÖÜß", "文書"])
@@ -95,3 +95,43 @@ def test_a_stream_that_inflates_without_end_is_looked_at_only_so_far(sqlite_app:
     bomb = b"%PDF-1.7\n" + b"stream\n" + zlib.compress(b"\0" * 50_000_000, 9)
     found = verified(Tools(sqlite_app), bomb)
     assert found["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("change", [{"notes": "Free delivery."}, {"payment_terms": "net_60"}, {"deal_id": "OPP-9"}])
+def test_a_draft_whose_words_changed_no_longer_counts(sqlite_tools: Tools, change: dict[str, Any]):
+    quote_id = priced_quote(sqlite_tools, 0)
+    made = sqlite_tools("quote_pdf", quote_id=quote_id)
+    sqlite_tools("quote_update", quote_id=quote_id, expected_version=1, **change)
+    sqlite_tools("quote_price", quote_id=quote_id)
+    found = sqlite_tools("quote_verify_pdf", document=made["checksum"])
+    assert (found["is_current_approved"], found["total"]) == (False, 1500)
+    assert "which was changed since" in found["message"]
+
+
+def test_what_the_customer_has_counts_while_a_revision_is_made(sqlite_tools: Tools):
+    quote_id = sent_quote(sqlite_tools)
+    made = sqlite_tools("quote_pdf", quote_id=quote_id)
+    sqlite_tools("quote_revise", quote_id=quote_id, expected_version=1)
+    found = sqlite_tools("quote_verify_pdf", document=made["checksum"])
+    assert found["is_current_approved"] is True
+    assert (found["version"], found["current_version"]) == (1, 2)
+    assert "the one that the customer has and sent" in found["message"]
+    sqlite_tools("quote_price", quote_id=quote_id)
+    sqlite_tools("quote_send", quote_id=quote_id, expected_version=2)
+    assert sqlite_tools("quote_verify_pdf", document=made["checksum"])["is_current_approved"] is False
+
+
+def test_an_approved_version_that_could_not_be_sent_does_not_count_and_is_stamped(sqlite_tools: Tools):
+    manager = person(sqlite_tools.app, "dana", "sales_manager")
+    quote_id = priced_quote(sqlite_tools, 10, {"product_id": "prod_tk240v", "quantity": 1})
+    decide(manager, ask(sqlite_tools, quote_id))
+    made = sqlite_tools("quote_pdf", quote_id=quote_id)
+    assert made["stamp"] is None
+    tank = {"id": "prod_tk240v", "sku": "TK-240V", "name": "Tank", "category": "tanks", "active": False}
+    import_dicts(sqlite_tools.app, "products", tank)
+    assert sqlite_tools("quote_pdf", quote_id=quote_id)["stamp"] == "not_approved"
+    assert sqlite_tools("quote_verify_pdf", document=made["checksum"])["is_current_approved"] is False
+    import_dicts(sqlite_tools.app, "products", {**tank, "active": True})
+    assert sqlite_tools("quote_verify_pdf", document=made["checksum"])["is_current_approved"] is True
+    sqlite_tools("quote_revise", quote_id=quote_id, expected_version=1)
+    assert sqlite_tools("quote_pdf", quote_id=quote_id, version=1)["stamp"] == "not_approved"
