@@ -109,11 +109,11 @@ def test_each_tile_is_what_its_title_says(still: App, clock: make.StillEffects):
 
 def test_what_waits_now_is_what_can_be_decided(console: Console, clock: make.StillEffects):
     tools, dana = console.tools, console.signed_in("dana", "sales_manager")
-    for _ in range(2):
-        quote_id = priced_quote(tools, 10)
+    first, second = (priced_quote(tools, 10) for _ in range(2))
+    for quote_id in (first, second):
         ask(tools, quote_id)
     with console.app.database.writing(clock.monotonic() + 60) as connection:
-        changed = sa.update(quote).where(quote.c.id == quote_id).values(status="draft")
+        changed = sa.update(quote).where(quote.c.id == first).values(status="draft")
         connection.execute(changed)
     assert tools("approval_pending")["total"] == 1
     assert re.search(r'Waiting now</h2><p class="figure">1</p>', dana.get("/console/figures").text)
