@@ -11,7 +11,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq import approvals
 from cpq.db import Tx
 from cpq.money import from_micro, to_micro
 from cpq.policy.model import Ladder
@@ -41,7 +40,6 @@ def figures(tx: Tx, *, days: int) -> Figures:
         "slow_minutes": _at(all_minutes, 90) if all_minutes else None,
         "discounts": _discounts(tx, since),
         "outcomes": _outcomes(tx, since, parts=12 if days > 100 else 6),
-        "waiting": approvals.pending(tx, role=None, limit=1)["total"],
     }
 
 

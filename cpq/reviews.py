@@ -145,4 +145,3 @@ class Figures(TypedDict):
     """Nine of ten of all decisions were made within this."""
     discounts: list[DiscountFigure]
     outcomes: list[OutcomeFigure]
-    waiting: int

@@ -69,15 +69,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
         http.build(app, endpoint, loops, pages.build(app, partial(_document, app))),
-        host=app.settings.host,
-        port=app.settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=30,
-        # h11 reads header values by the letter of the standard; httptools keeps trailing blanks in them.
-        http="h11",
-        ws="none",
+        **http.listening(app.settings),
     )
 
 

@@ -7,7 +7,7 @@ import hmac
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -80,6 +80,23 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
         Mount("/", _Bearer(_Readable(endpoint.application), app)),
     ]
     return _Door(Starlette(routes=routes, lifespan=lifespan), app.settings)
+
+
+def listening(settings: Settings) -> dict[str, Any]:
+    """How the server listens. Only where a proxy is in front (CPQ_CONSOLE_URL) is it asked for whom it calls."""
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": 30,
+        "proxy_headers": bool(settings.console_url),
+        "forwarded_allow_ips": ["127.0.0.1", "::1"],
+        # h11 reads header values by the letter of the standard; httptools keeps trailing blanks in them.
+        "http": "h11",
+        "ws": "none",
+    }
 
 
 def require_safe_bind(app: App) -> None:

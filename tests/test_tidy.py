@@ -115,6 +115,7 @@ SIDEWAYS = {
     ("cpq.migrating", "cpq.db"),
     ("cpq.approvals.rounds", "cpq.policy"),
     ("cpq.approvals.keeping", "cpq.policy"),
+    ("cpq.approvals", "cpq.catalog"),
     ("cpq.approvals", "cpq.quotes"),
     ("cpq.approvals", "cpq.events"),
     ("cpq.documents", "cpq.quotes"),

@@ -134,7 +134,11 @@ def verify_audit(visit: Visit) -> Response:
 def show_figures(visit: Visit) -> Response:
     text = visit.query("days")
     days = int(text) if text in map(str, PERIODS) else 90
-    answer = visit.read("figures", lambda tx: dict(figures(tx, days=days)), days=days)
+
+    def work(tx: Tx) -> Answer:
+        return {**figures(tx, days=days), "waiting": approvals.pending(tx, role=None, limit=1)["total"]}
+
+    answer = visit.read("figures", work, days=days)
     currency = answer["currency"]
     pipeline = [
         (words(one["status"]), Decimal(one["value"]), f"{one['count']:,} · {_whole(one['value'], currency)}", "")

@@ -115,9 +115,7 @@ class Door:
             log.exception("page failed", extra={"path": path, "trace_id": trace_id})
             fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on our side.", hint=f"In the log: {trace_id}")
             response = self.refusal(request, fault)
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
+        return protected(response)
 
     def refusal(self, request: Request, error: CpqError, session: Session | None = None) -> Response:
         """A failure as a page that says what to do."""
@@ -162,6 +160,13 @@ class Door:
 
     def drop_cookie(self, response: Response, name: str) -> None:
         self.keep_cookie(response, name, "", 0)
+
+
+def protected(response: Response) -> Response:
+    """With what every answer carries."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Provider:
         self._known: dict[str, Any] = {}
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._read_at = 0.0
-        self._failed_at = float("-inf")
+        self._failed_at = 0.0
         self._failure: CpqError | None = None
 
     def address(self, name: str) -> str:

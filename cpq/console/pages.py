@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from cpq.app import App
 from cpq.console import browsing, queue, quote
-from cpq.console.door import Door, open_to_all, visited
+from cpq.console.door import Door, open_to_all, protected, visited
 from cpq.console.entering import Entrance, sign_out
 from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
@@ -26,7 +27,10 @@ def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
     entrance = Entrance(door)
 
     async def home(_: Request) -> Response:
-        return RedirectResponse("/console/queue", 303)
+        return protected(RedirectResponse("/console/queue", 303))
+
+    async def refuse(_: Request, error: HTTPException) -> Response:
+        return protected(PlainTextResponse(error.detail, error.status_code, error.headers))
 
     def static(request: Request, _form: object) -> Response:
         return door.showing.file(request)
@@ -58,7 +62,7 @@ def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
         *_provider(door, entrance),
         Route("/{rest:path}", open_to_all(door, missing), methods=["GET", "POST"]),
     ]
-    application = Starlette(routes=routes)
+    application = Starlette(routes=routes, exception_handlers={HTTPException: refuse})  # type: ignore[dict-item] # It gets no other.
     application.state.document = document
     return application
 

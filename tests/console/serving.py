@@ -93,7 +93,7 @@ def serving(
         http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
     )
     application = http.build(app, endpoint, (), pages.build(app, document))
-    server = uvicorn.Server(uvicorn.Config(application, port=port, log_config=None, http="h11", lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(application, **http.listening(app.settings), lifespan="on"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

@@ -170,6 +170,27 @@ def test_trying_links_is_slowed_down(console: Console, clock: make.StillEffects)
     assert visitor.get("/console/enter/main.guess").status_code == 403
 
 
+@pytest.mark.parametrize(("console_url", "last"), [("", 429), ("https://cpq.example.com", 403)])
+def test_who_calls_is_taken_only_from_a_proxy_in_front(
+    sqlite_app, clock: make.StillEffects, console_url: str, last: int
+):
+    """Without one a caller on this machine could have as many names as it likes."""
+    with serving(sqlite_app.settings.model_copy(update={"console_url": console_url}), clock) as console:
+        visitor = console.visitor()
+        answers = [
+            visitor.get("/console/enter/main.guess", headers={"X-Forwarded-For": f"10.0.0.{number}"}).status_code
+            for number in range(TRIES_PER_MINUTE + 1)
+        ]
+        assert answers == [403] * TRIES_PER_MINUTE + [last]
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", "queue"), ("DELETE", "none"), ("GET", "")])
+def test_what_is_not_a_page_is_protected_like_one(sqlite_console: Console, method: str, path: str):
+    answer = sqlite_console.visitor().request(method, f"/console/{path}")
+    assert answer.status_code == (303 if method == "GET" else 405)
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+
+
 def test_failed_tries_are_on_record(console: Console):
     console.visitor().get("/console/enter/main.guess")
     console.app.flush_audit()
