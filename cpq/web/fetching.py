@@ -22,7 +22,7 @@ from cpq.web.rules.addresses import Address, is_allowed, is_port_usual, is_publi
 REDIRECTS_MAX = 5
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 20.0
-"""For one page, redirects and slow bytes included."""
+"""For one page, redirects and slow bytes included, but not the time we wait before asking."""
 
 ADDRESSES_MAX = 16
 WATCH_SECONDS = 0.05
@@ -89,7 +89,9 @@ class Fetcher:
         deadline = self._effects.monotonic() + FETCH_SECONDS
         limit = bytes_max or self._bytes_max
         for step in range(REDIRECTS_MAX + 1):
+            asked = self._effects.monotonic()
             before_each(address)
+            deadline += self._effects.monotonic() - asked  # Waiting for our turn is not the other side's slowness.
             exchange = _Exchange(self._checked(address), address, limit, deadline, self._effects, may_go_on)
             # What we know is about the page that was asked for; a redirect leads to another one.
             answer = exchange.run((known or Known()) if step == 0 else Known())

@@ -167,6 +167,28 @@ def test_a_page_that_takes_too_long_is_given_up(
     assert "0.3 seconds" in reason(fetcher, site.url("/a"))
 
 
+def test_waiting_for_our_turn_takes_nothing_of_the_time_for_the_page(
+    site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetching, "FETCH_SECONDS", 2.0)
+    monkeypatch.setattr(fetcher, "_effects", waiting := Waiting())
+    site.pages |= {"/a": moved("/b"), "/b": "page"}
+    got = fetcher.fetch(read_address(site.url("/a")), before_each=lambda _step: waiting.wait(60.0))
+    assert got.body == b"page"
+
+
+class Waiting(Effects):
+    """A clock that can be put forward."""
+
+    waited = 0.0
+
+    def wait(self, seconds: float) -> None:
+        self.waited += seconds
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.waited
+
+
 def test_a_page_that_nobody_wants_any_more_is_given_up_at_once(site: Website, fetcher: Fetcher):
     site.pages["/a"] = (200, {**HTML, "X-How": "hang", "Content-Length": "50"}, b"")
     left = threading.Event()
