@@ -44,6 +44,13 @@ def test_a_page_may_come_packed(site: Website, fetcher: Fetcher):
     assert fetcher.fetch(read_address(site.url("/a"))).body == b"<p>" + b"hello " * 1000
 
 
+def test_a_page_packed_in_several_parts_is_read_whole(site: Website, fetcher: Fetcher):
+    status, headers, first = packed(b"<p>hello ")
+    rest = b"".join(packed(b"x" * count)[2] for count in (70_000, 0, 5))
+    site.pages["/a"] = (status, headers, first + rest + b"\0" * 100)
+    assert fetcher.fetch(read_address(site.url("/a"))).body == b"<p>hello " + b"x" * 70_005
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -143,6 +150,15 @@ def test_ports_below_1024_are_left_alone():
         (packed(b"0" * 50_000_000), "it is larger than 100,000 bytes"),
         ((200, {**HTML, "Content-Encoding": "gzip"}, packed(b"x" * 9000)[2][:-20]), "it broke off before its end"),
         ((200, {**HTML, "Content-Encoding": "gzip"}, b"not packed"), "it is packed in a way that cannot be read"),
+        (
+            (200, {**HTML, "Content-Encoding": "gzip"}, packed(b"x")[2] + packed(b"y" * 9000)[2][:-20]),
+            "it broke off before its end",
+        ),
+        (
+            (200, {**HTML, "Content-Encoding": "gzip"}, packed(b"")[2] * 4000),
+            "it is packed in a way that cannot be read",
+        ),
+        ((200, {**HTML, "Content-Encoding": "gzip"}, packed(b"x" * 60_000)[2] * 2), "it is larger than 100,000 bytes"),
         ((200, {**HTML, "Content-Encoding": "br"}, b"x"), "it is packed in a way that we did not ask for"),
         ((200, CHUNKED, b"-1\r\n" + b"x" * 500_000), "its answer is not proper HTTP"),
         ((200, CHUNKED, b"5\r\nhello\r\n-5\r\n" + b"x" * 500_000), "its answer is not proper HTTP"),

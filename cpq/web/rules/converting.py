@@ -283,15 +283,18 @@ class _Walker:
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
+        is_said = False
         for child in _definition_parts(node):
             parts = self._items(child)
             if child.tag == "dt":
+                if is_said:
+                    terms, is_said = [], False
                 terms.append(" ".join(" ".join(parts).split()))
             elif parts:
                 said = "\n".join(parts)
                 self._add("text", f"**{', '.join(terms)}**: {said}" if terms else said)
-                terms = []
-        if terms:
+                is_said = True
+        if terms and not is_said:
             self._add("text", f"**{', '.join(terms)}**")
 
     def _admonition(self, node: Any, kind: str) -> None:
@@ -343,8 +346,10 @@ class _Walker:
 
     def _image(self, node: Any) -> None:
         attributes = node.attributes
-        source = attributes.get("src") or attributes.get("data-src") or ""
-        url = self._resolved(source) if source and not source.startswith("data:") else None
+        sources = [attributes.get(name) or "" for name in ("src", "data-src")]
+        # A picture that is loaded late has a placeholder until then.
+        source = next((each for each in sources if each and not each.startswith("data:")), None)
+        url = self._resolved(source) if source else None
         if url and len(self.images) < IMAGES_MAX:
             alt = line(attributes.get("alt") or "", ALT_LENGTH_MAX)
             self.images.append(Image(url, alt, self._caption, len(self.blocks)))
