@@ -126,6 +126,25 @@ def test_links_are_read_as_deep_and_as_many_as_asked_on_the_same_site(sqlite_web
     assert len(sqlite_web("ingest", url=site.url("/start"), depth=2, pages_max=7)["pages"]) == 7
 
 
+def test_a_robots_txt_that_cannot_be_had_is_not_asked_for_with_every_page(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(site, "answer", lambda _path, _known: (503, {}, b""))
+    for path in ("/", "/warranty.html"):
+        error = sqlite_web.error("ingest", url=site.url(path))
+        assert "its robots.txt cannot be had: it answered with status 503" in error["message"]
+    assert site.asked == ["/robots.txt"]
+
+
+def test_a_site_that_moved_to_another_host_is_read_there(sqlite_web: Tools, site: Website):
+    there = f"http://localhost:{site.port}"
+    site.pages |= {"/start": moved(f"{there}/new"), "/new": '<p>New <a href="/more">more</a></p>', "/more": "<p>More"}
+    app = opened(sqlite_web.app.settings, site, web_allowed_hosts="127.0.0.1,localhost")
+    report = Tools(app)("ingest", url=site.url("/start"), depth=1)
+    assert [item["url"] for item in report["pages"]] == [f"{there}/new", f"{there}/more"]
+    app.close()
+
+
 def test_a_page_without_an_etag_is_known_by_its_content(sqlite_web: Tools, site: Website):
     site.has_etags = False
     outcomes = [sqlite_web("ingest", url=site.url("/warranty.html"))["pages"][0]["outcome"] for _ in range(2)]
