@@ -120,6 +120,12 @@ def answer(
 ) -> Answered:
     """Answer from these pages and what they lead to. The first is the seed; the others are read before it."""
     question = read_question(query, intent, tuple(constraints))
+    asked = {
+        "urls": [each.url for each in addresses],
+        "parts": len(question.parts),
+        "expansion_budget": expansion_budget,
+    }
+    log.debug("answer asked for", extra=asked)
     research = _Research(app, call, question, known_context, on_progress)
     research.read_pages(addresses)
     research.analyse()
@@ -521,6 +527,7 @@ def _written(
         "stop_reason": stats.stop_reason,
     }
     log.info("brief written", extra=extra)
+    log.debug("budget spent", extra={"budget": app.settings.response_token_budget, "split": brief.split})
     return Answered(brief, tuple(evidence), stats)
 
 

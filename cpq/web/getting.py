@@ -26,6 +26,9 @@ from cpq.web.storing import StoredPage
 log = logging.getLogger("cpq.web")
 
 ROBOTS_HOURS = 24
+ROBOTS_AGAIN_SECONDS = 60
+"""How long a robots.txt that could not be had is not asked for again."""
+
 ORIGINS_MAX = 10_000
 SLICE_SECONDS = 0.1
 CRAWL_DEPTH_MAX = 10
@@ -57,7 +60,8 @@ class Web:
         self._pause = settings.web_pause_seconds
         self._lock = threading.Lock()
         self._next_turn: dict[str, float] = {}
-        self._robots: dict[str, tuple[float, robots.Robots]] = {}
+        self._robots: dict[str, tuple[float, robots.Robots | str]] = {}
+        """Until when it holds, and the rules, or why they could not be had."""
         self.fresh_for = timedelta(hours=settings.web_fresh_hours)
         self.fetcher = Fetcher(
             app.effects,
@@ -79,9 +83,11 @@ class Web:
     def _rules_of(self, address: Address, call: Call) -> robots.Robots:
         """What robots.txt says. As RFC 9309 asks, a missing one allows all, one that cannot be had allows nothing."""
         with self._lock:
-            until, rules = self._robots.get(address.origin, (0.0, robots.NOTHING))
+            until, found = self._robots.get(address.origin, (0.0, robots.NOTHING))
         if self._effects.monotonic() < until:
-            return rules
+            if isinstance(found, str):
+                raise FetchError(found)
+            return found
         place = Address(address.scheme, address.host, address.port, "/robots.txt")
         try:
             got = self.fetcher.fetch(
@@ -96,13 +102,19 @@ class Web:
                 raise
             is_missing = error.status is not None and 400 <= error.status < 500
             if not is_missing:
-                raise FetchError(f"its robots.txt cannot be had: {error.reason}") from None
+                reason = f"its robots.txt cannot be had: {error.reason}"
+                if _is_wanted(call):  # Otherwise it was given up, and did not fail.
+                    self._remember(address, reason, ROBOTS_AGAIN_SECONDS)
+                raise FetchError(reason) from None
             rules = robots.EVERYTHING
+        self._remember(address, rules, ROBOTS_HOURS * 3600)
+        return rules
+
+    def _remember(self, address: Address, found: robots.Robots | str, seconds: float) -> None:
         with self._lock:
             if len(self._robots) >= ORIGINS_MAX:
                 self._robots.clear()
-            self._robots[address.origin] = (self._effects.monotonic() + ROBOTS_HOURS * 3600, rules)
-        return rules
+            self._robots[address.origin] = (self._effects.monotonic() + seconds, found)
 
     def _wait_for_turn(self, address: Address, delay_seconds: float, call: Call) -> None:
         """Take the next free turn of a site and wait for it, unless nobody waits for us any more."""
@@ -168,6 +180,8 @@ def crawl(
         done.add(address.url)
         if got.page is not None:
             met.add(got.page.url)
+            if level == 0:  # A page that was asked for may have moved to another host, with its whole site.
+                sites.add(read_address(got.page.url).host)
             if level < depth:
                 for link in got.page.links:
                     target = read_address(link.url)

@@ -20,6 +20,18 @@ _CHARSETS = re.compile(
 )
 """Those that browsers know. Python knows more, some of which are no encodings of text, or slow."""
 
+_MEANT = {
+    "latin1": "windows-1252",
+    "iso88591": "windows-1252",
+    "iso88599": "windows-1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shiftjis": "cp932",
+    "sjis": "cp932",
+    "euckr": "cp949",
+}
+"""What browsers read under a name, which is often more than the name says; pages are written for browsers."""
+
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNORECASE)
 _LOOKS_LIKE_HTML = re.compile(
@@ -75,8 +87,10 @@ def decoded(body: bytes, content_type: str, *, is_html: bool) -> str:
             return body[len(mark) :].decode(name, "replace")
     names = [found[1] for found in [_CHARSET.search(content_type)] if found]
     if is_html:
-        names += [found[1].decode() for found in [_META.search(body[:_SNIFFED_BYTES])] if found]
-    for name in [*filter(_is_known, map(str.lower, names)), "utf-8"]:
+        # A page whose own word could be read as ASCII is not in UTF-16.
+        said = [found[1].decode() for found in [_META.search(body[:_SNIFFED_BYTES])] if found]
+        names += ["utf-8" if name.lower().startswith("utf-16") else name for name in said]
+    for name in [*map(_meant, filter(_is_known, map(str.lower, names))), "utf-8"]:
         try:
             return body.decode(name)
         except (UnicodeDecodeError, LookupError):
@@ -177,6 +191,10 @@ def _pdf_page(body: bytes) -> Page:
 
 def _is_known(name: str) -> bool:
     return bool(_CHARSETS.fullmatch(name))
+
+
+def _meant(name: str) -> str:
+    return _MEANT.get(name.replace("-", "").replace("_", ""), name)
 
 
 def _is_utf8(name: str) -> bool:

@@ -176,7 +176,7 @@ def ingest(
         results.append(got)
         if job.app.effects.monotonic() >= deadline:
             break  # What was read is worth more than a time-out.
-    if len(results) == 1:
+    if all(got.page is None for got in results):
         getting.require_page(results[0], "/url")
     getting.embed(job.app, job.call, limit=answering.EMBEDDED_AT_ONCE)
     job.progress(wanted + 1, wanted + 1, f"Indexed {len(results)} pages")

@@ -126,6 +126,25 @@ def test_links_are_read_as_deep_and_as_many_as_asked_on_the_same_site(sqlite_web
     assert len(sqlite_web("ingest", url=site.url("/start"), depth=2, pages_max=7)["pages"]) == 7
 
 
+def test_a_robots_txt_that_cannot_be_had_is_not_asked_for_with_every_page(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(site, "answer", lambda _path, _known: (503, {}, b""))
+    for path in ("/", "/warranty.html"):
+        error = sqlite_web.error("ingest", url=site.url(path))
+        assert "its robots.txt cannot be had: it answered with status 503" in error["message"]
+    assert site.asked == ["/robots.txt"]
+
+
+def test_a_site_that_moved_to_another_host_is_read_there(sqlite_web: Tools, site: Website):
+    there = f"http://localhost:{site.port}"
+    site.pages |= {"/start": moved(f"{there}/new"), "/new": '<p>New <a href="/more">more</a></p>', "/more": "<p>More"}
+    app = opened(sqlite_web.app.settings, site, web_allowed_hosts="127.0.0.1,localhost")
+    report = Tools(app)("ingest", url=site.url("/start"), depth=1)
+    assert [item["url"] for item in report["pages"]] == [f"{there}/new", f"{there}/more"]
+    app.close()
+
+
 def test_a_page_without_an_etag_is_known_by_its_content(sqlite_web: Tools, site: Website):
     site.has_etags = False
     outcomes = [sqlite_web("ingest", url=site.url("/warranty.html"))["pages"][0]["outcome"] for _ in range(2)]
@@ -337,6 +356,13 @@ def test_images_of_the_evidence_are_listed(sqlite_web: Tools, site: Website):
     site.pages["/pictures"] = page("Pictures", f"<p>The AX looks like this:</p>{figure}")
     brief = sqlite_web("answer", url=site.url("/pictures"), query="What does the AX look like?")["brief"]
     assert f"[IMAGES]\n- [AX in blue]({site.url('/i/ax.png')}) — The AX from the left (from Source [1])" in brief
+
+
+def test_pages_that_all_fail_are_a_failure_and_one_that_does_not_is_a_report(sqlite_web: Tools, site: Website):
+    gone = [site.url("/gone"), site.url("/lost")]
+    assert sqlite_web.error("ingest", url=gone)["code"] == Code.UNAVAILABLE
+    report = sqlite_web("ingest", url=[*gone, site.url("/warranty.html")])
+    assert (report["failed"], report["fetched"]) == (2, 1)
 
 
 def test_text_of_a_page_stays_behind_its_mark(sqlite_web: Tools, site: Website):

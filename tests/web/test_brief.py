@@ -151,6 +151,24 @@ def test_the_budget_holds_and_the_best_passages_come_first(budget: int):
     assert sections(brief)[-1] == "[STATS]"
 
 
+def test_a_brief_says_what_each_section_took():
+    """F3.33"""
+    made = brief_of([evidence()], stats(), 30_000)
+    assert list(made.split) == ["sources", "evidence", "citations", "stats"]
+    assert abs(sum(made.split.values()) - count_tokens(made.text)) < 10
+
+
+def test_many_notes_leave_room_for_the_evidence():
+    """F3.11"""
+    notes = [f"Not indexed: https://a.example/{'x' * 300}{number}." for number in range(50)]
+    brief = write_brief([evidence()], stats(notes=notes), 1000)
+    assert count_tokens(brief) <= 1000
+    assert "> Passage 1 says" in brief
+    shown = brief.count("Note: Not indexed")
+    assert shown > 0
+    assert f"Note: {50 - shown} more notes were left out." in brief
+
+
 def test_a_trace_that_does_not_fit_is_left_out_with_a_note():
     """F3.11"""
     steps = [step(f"https://a.example/docs/{'x' * 60}{n}.html") for n in range(60)]

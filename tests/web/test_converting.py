@@ -45,8 +45,17 @@ def test_a_page_of_the_real_web_is_read_as_it_was_reviewed(name: str):
         ("<pre class='brush: sql'>SELECT</pre>", "```sql\nSELECT\n```"),
         ("<pre>a\n```\nb</pre>", "````\na\n```\nb\n````"),
         ("<code>a`b</code>", "``a`b``"),
+        ("<pre>a<br>b</pre>", "```\na\nb\n```"),
+        ("<pre><div>a</div><div>b<i>c</i></div>d</pre>", "```\na\nbc\nd\n```"),
+        ("<code>a<br>b</code>", "`a b`"),
+        ("500<sup>1</sup> m<sup>2</sup> H<sub>2</sub>O 10<sub>2</sub>", "500^1 m^2 H2O 10_2"),
+        ("10<sup>-3</sup> x<sup></sup> y<sup><a href='#n'>[1]</a></sup>", "10^{-3} x y[1]"),
         ("<dl><dt>A</dt><dd>one</dd></dl>", "**A**: one"),
         ("<dl><dd>alone</dd></dl>", "alone"),
+        (
+            "<dl><dt>A<dd>one<dd>two<dt>B<dt>C<dd>three<dt>D</dl>",
+            "**A**: one\n\n**A**: two\n\n**B, C**: three\n\n**D**",
+        ),
         ("<div class='admonition caution'>Hot</div>", "⚠️ CAUTION: Hot"),
         ("<div class='alert alert-info'>Know</div>", "ℹ️ INFO: Know"),
         ("<p class='note'>Mind</p>", "ℹ️ NOTE: Mind"),
@@ -91,6 +100,8 @@ def test_pictures_are_noted_with_whole_addresses():
     html = "<figure><img src='../a b.png' alt=' An  image '><figcaption>What <b>it</b> is</figcaption></figure>"
     image = convert(html, BASE).images[0]
     assert (image.url, image.alt, image.caption) == ("https://vendor.example/a%20b.png", "An image", "What it is")
+    late = convert("<img src='data:image/gif;base64,xx' data-src='/late.png'>", BASE)
+    assert [image.url for image in late.images] == ["https://vendor.example/late.png"]
     assert not convert("<img src='data:image/png;base64,xx'><img>", BASE).images
 
 
@@ -105,6 +116,11 @@ def test_the_short_way_for_plain_links_leads_where_the_long_one_does(path: str):
 def test_a_menu_that_is_folded_still_leads_somewhere():
     page = convert("<nav><div hidden><a href=/a>A</a></div></nav><p hidden><a href=/b>B</a></p>text", BASE)
     assert [(link.url, link.is_navigation) for link in page.links] == [("https://vendor.example/a", True)]
+
+
+def test_the_title_is_the_one_that_is_shown():
+    html = "<!-- <title>Old</title> --><script>'<title>x'</script><svg><title>s</title></svg><TITLE lang=en>New</TITLE>"
+    assert convert(html, BASE).title == "New"
 
 
 def test_a_base_element_says_where_links_lead_from():

@@ -44,6 +44,13 @@ def test_a_page_may_come_packed(site: Website, fetcher: Fetcher):
     assert fetcher.fetch(read_address(site.url("/a"))).body == b"<p>" + b"hello " * 1000
 
 
+def test_a_page_packed_in_several_parts_is_read_whole(site: Website, fetcher: Fetcher):
+    status, headers, first = packed(b"<p>hello ")
+    rest = b"".join(packed(b"x" * count)[2] for count in (70_000, 0, 5))
+    site.pages["/a"] = (status, headers, first + rest + b"\0" * 100)
+    assert fetcher.fetch(read_address(site.url("/a"))).body == b"<p>hello " + b"x" * 70_005
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -143,6 +150,15 @@ def test_ports_below_1024_are_left_alone():
         (packed(b"0" * 50_000_000), "it is larger than 100,000 bytes"),
         ((200, {**HTML, "Content-Encoding": "gzip"}, packed(b"x" * 9000)[2][:-20]), "it broke off before its end"),
         ((200, {**HTML, "Content-Encoding": "gzip"}, b"not packed"), "it is packed in a way that cannot be read"),
+        (
+            (200, {**HTML, "Content-Encoding": "gzip"}, packed(b"x")[2] + packed(b"y" * 9000)[2][:-20]),
+            "it broke off before its end",
+        ),
+        (
+            (200, {**HTML, "Content-Encoding": "gzip"}, packed(b"")[2] * 4000),
+            "it is packed in a way that cannot be read",
+        ),
+        ((200, {**HTML, "Content-Encoding": "gzip"}, packed(b"x" * 60_000)[2] * 2), "it is larger than 100,000 bytes"),
         ((200, {**HTML, "Content-Encoding": "br"}, b"x"), "it is packed in a way that we did not ask for"),
         ((200, CHUNKED, b"-1\r\n" + b"x" * 500_000), "its answer is not proper HTTP"),
         ((200, CHUNKED, b"5\r\nhello\r\n-5\r\n" + b"x" * 500_000), "its answer is not proper HTTP"),
@@ -165,6 +181,28 @@ def test_a_page_that_takes_too_long_is_given_up(
     monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3)
     site.pages["/a"] = (200, {**HTML, "X-How": how, "Content-Length": "5000"}, b"x" * 5000)
     assert "0.3 seconds" in reason(fetcher, site.url("/a"))
+
+
+def test_waiting_for_our_turn_takes_nothing_of_the_time_for_the_page(
+    site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetching, "FETCH_SECONDS", 2.0)
+    monkeypatch.setattr(fetcher, "_effects", waiting := Waiting())
+    site.pages |= {"/a": moved("/b"), "/b": "page"}
+    got = fetcher.fetch(read_address(site.url("/a")), before_each=lambda _step: waiting.wait(60.0))
+    assert got.body == b"page"
+
+
+class Waiting(Effects):
+    """A clock that can be put forward."""
+
+    waited = 0.0
+
+    def wait(self, seconds: float) -> None:
+        self.waited += seconds
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.waited
 
 
 def test_a_page_that_nobody_wants_any_more_is_given_up_at_once(site: Website, fetcher: Fetcher):

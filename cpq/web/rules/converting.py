@@ -216,15 +216,28 @@ class _Walker:
         elif href:
             self._note_link(href, "".join(self._said[before:]), is_navigation=False)
 
+    def _shifted(self, node: Any) -> None:
+        """A footnote's sign or an exponent, which would otherwise be another digit of the number before it.
+
+        What is set lower is left where it follows no digit: people look for `CO2` and `H2O`.
+        """
+        before = len(self._said)
+        is_plain = node.tag == "sub" and not "".join(self._said[-1:])[-1:].isdigit()
+        self._children(node)
+        text = tidy("".join(self._said[before:]))
+        if text and not is_plain and text[0] not in "[(^_":
+            mark = "^" if node.tag == "sup" else "_"
+            self._said[before:] = [f"{mark}{text}" if text.isalnum() else f"{mark}{{{text}}}"]
+
     def _code(self, node: Any) -> None:
-        text = " ".join(node.text(deep=True).split())
+        text = " ".join(_preformatted(node).split())
         mark = "``" if "`" in text else "`"
         if text:
             self._said.append(f"{mark}{text}{mark}")
 
     def _listing(self, node: Any) -> None:
         self._end_paragraph()
-        text = seen(node.text(deep=True)).strip("\n").rstrip()
+        text = seen(_preformatted(node)).strip("\n").rstrip()
         if text:
             text = _LONG_BACKTICKS.sub("`" * (FENCE_MAX - 1), text)
             longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
@@ -270,15 +283,18 @@ class _Walker:
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
+        is_said = False
         for child in _definition_parts(node):
             parts = self._items(child)
             if child.tag == "dt":
+                if is_said:
+                    terms, is_said = [], False
                 terms.append(" ".join(" ".join(parts).split()))
             elif parts:
                 said = "\n".join(parts)
                 self._add("text", f"**{', '.join(terms)}**: {said}" if terms else said)
-                terms = []
-        if terms:
+                is_said = True
+        if terms and not is_said:
             self._add("text", f"**{', '.join(terms)}**")
 
     def _admonition(self, node: Any, kind: str) -> None:
@@ -330,8 +346,10 @@ class _Walker:
 
     def _image(self, node: Any) -> None:
         attributes = node.attributes
-        source = attributes.get("src") or attributes.get("data-src") or ""
-        url = self._resolved(source) if source and not source.startswith("data:") else None
+        sources = [attributes.get(name) or "" for name in ("src", "data-src")]
+        # A picture that is loaded late has a placeholder until then.
+        source = next((each for each in sources if each and not each.startswith("data:")), None)
+        url = self._resolved(source) if source else None
         if url and len(self.images) < IMAGES_MAX:
             alt = line(attributes.get("alt") or "", ALT_LENGTH_MAX)
             self.images.append(Image(url, alt, self._caption, len(self.blocks)))
@@ -412,6 +430,28 @@ def _is_most_of(main: Any, root: Any) -> bool:
     return size >= MAIN_CHARACTERS_MIN or size * 4 >= len(root.text(deep=True))
 
 
+def _preformatted(node: Any) -> str:
+    """The text of a listing, a line for each line that a browser shows."""
+    if node.css_first(_LINE_ENDS) is None:
+        return str(node.text(deep=True))
+    said: list[str] = []
+    waiting: list[Any] = [node]
+    while waiting:
+        each = waiting.pop()
+        if each is None:
+            if said and not said[-1].endswith("\n"):
+                said.append("\n")
+        elif each.tag == "-text":
+            said.append(each.text_content or "")
+        elif each.tag == "br":
+            said.append("\n")
+        else:
+            # None stands for the edge of a block, where a line ends if none has ended yet.
+            edge = [None] if each.tag in _LINES else []
+            waiting += [*edge, *reversed(list(each.iter(include_text=True))), *edge]
+    return "".join(said)
+
+
 def _caption(node: Any) -> str:
     return line(node.text(deep=True).rstrip("¶# \n"), CAPTION_LENGTH_MAX)
 
@@ -462,7 +502,9 @@ def _admonition(tag: str, classes: str) -> str | None:
     return found[1] if tag != "span" else None
 
 
-_INLINE = names("b strong em i span u s small big sub sup abbr cite q mark font time label bdi bdo ins del")
+_INLINE = names("b strong em i span u s small big abbr cite q mark font time label bdi bdo ins del")
+_LINES = names("div p li tr")
+_LINE_ENDS = ", ".join(["br", *sorted(_LINES)])
 _MENU_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar"})
 _ROW_GROUPS = frozenset({"thead", "tbody", "tfoot"})
 _PLAIN_BLOCKS = names(
@@ -482,6 +524,8 @@ _HANDLERS: dict[str, Callable[[_Walker, Any], None]] = {
     **dict.fromkeys(("ul", "ol"), _Walker._list),
     **dict.fromkeys(_UNSHOWN, _Walker._skip),
     "header": _Walker._header,
+    "sup": _Walker._shifted,
+    "sub": _Walker._shifted,
     "br": _Walker._break,
     "hr": _Walker._rule,
     "a": _Walker._link,

@@ -42,8 +42,11 @@ _WALLS = names("table caption marquee applet button select math foreignobject")
 
 def title_of(html: str) -> str:
     """What stands in the first title element, before it is cut out."""
-    found = _TITLE.search(html)
-    return found[1] if found else ""
+    for hidden in _HIDDEN.finditer(html):
+        if (hidden[1] or "").lower() == "title":
+            found = _TITLE.match(hidden[0])
+            return found[1] if found else ""
+    return ""
 
 
 def visible(html: str) -> str:
