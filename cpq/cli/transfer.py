@@ -175,6 +175,8 @@ def export_quote(
     form = form or _quote_form(output)
     if form == "pdf" and output is None and sys.stdout.isatty():
         raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
+    if output is not None and not output.parent.is_dir():
+        raise click.UsageError(f"There is no folder {output.parent}: make it, or give another --output.")
     wish = documents.Wish(quote_id, template, locale, version)
     with engine.opened(options) as app:
         content = _pdf(app, wish) if form == "pdf" else _text(app, wish, form)

@@ -24,7 +24,7 @@ FORMATS = ("pdf", "json", "ubl", "csv", "html")
 
 COLUMNS = (
     "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period", "quantity", "currency",
-    "unit_price", "subtotal", "discount_pct", "discount_amount", "line_total", "tax_category", "notes",
+    "unit_price", "subtotal", "discount_pct", "discount_amount", "line_total", "tax_category", "notes", "stamp",
 )  # fmt: skip
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so would be run by a spreadsheet; it gets an apostrophe before it."""
@@ -35,7 +35,8 @@ def export(tx: Tx, wish: Wish, form: str, design: Design) -> str:
     ordering.require_template(wish.template)
     found = storing.load(tx, wish.quote_id, version=wish.version)
     template = wish.template if form == "html" else "executive_summary"  # Data has no limit to its lines.
-    content = ordering.contents(tx, found, template, design)
+    stamp = ordering.stamp_of(tx, found)
+    content = ordering.contents(tx, found, template, design, stamp)
     if form == "json":
         return json.dumps(to_wire(content), ensure_ascii=False, indent=2) + "\n"
     if form == "ubl":
@@ -43,7 +44,7 @@ def export(tx: Tx, wish: Wish, form: str, design: Design) -> str:
     if form == "csv":
         return _csv(content)
     locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
-    return whole(compose(design, content, wish.template, locale, ordering.stamp_of(tx, found)))
+    return whole(compose(design, content, wish.template, locale, stamp))
 
 
 def _csv(content: Mapping[str, Any]) -> str:
@@ -64,6 +65,7 @@ def _csv(content: Mapping[str, Any]) -> str:
                 "option_set": one["name"],
                 "category": product.get("category"),
                 "currency": content["quote"]["currency"],
+                "stamp": content["quote"]["stamp"],
             }
             writer.writerow([_cell(values.get(name)) for name in COLUMNS])
     return file.getvalue()

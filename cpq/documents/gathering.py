@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,16 +19,19 @@ from cpq.quotes.life import local_day
 from cpq.quotes.recording import tax_groups
 from cpq.quotes.storing import Quote
 from cpq.schema import account
-from cpq.text import to_wire
+from cpq.text import canonical_json, to_wire
 from cpq.views import amount
 
 FORMAT = "quotewright-quote/1"
 """The shape of the content, which customers' programs read."""
 
+UNCOMPARED = ("issued_at", "issued_on", "stamp")
+"""A version that is priced again at the same price says the same, and so does one that was approved since."""
+
 Content = dict[str, Any]
 
 
-def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str]) -> Content:
+def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str], stamp: str | None) -> Content:
     """The content of a document, in a fixed number of queries however many lines there are.
 
     Costs, margins, policies and approvals are no part of it, and of a product's attributes only those a seller shows.
@@ -40,14 +43,24 @@ def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str]) -> Conten
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     return {
         "format": FORMAT,
-        "quote": header(found),
+        "quote": {**_header(found), "stamp": stamp},
         "buyer": _buyer(tx, found),
-        "lines": [
-            line_of(found.id, row, shown_of(products, row.product_id) | {*attributes_shown}) for row in found.lines
-        ],
+        "lines": [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}) for row in found.lines],
         "option_sets": [_priced_set(row, version.option_set) for row in rows],
         "products": products,
     }
+
+
+def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
+    """Whether a document says what its version says now: the price, the terms and every line."""
+    said = {line["number"]: line["attributes"] for line in content["lines"]}
+    lines = []
+    for row in found.lines:
+        # By the document's own account of what is shown: what is shown today is no change of the quote.
+        shown = _shown(content["products"], row.product_id) | {*said.get(row.number, ())}
+        lines.append(_line(found.id, row, shown))
+    now = _header(found), lines
+    return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
 
 
 def issued_at(version: AnyRow) -> datetime:
@@ -56,7 +69,11 @@ def issued_at(version: AnyRow) -> datetime:
     return moment
 
 
-def header(found: Quote) -> Content:
+def _compared(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"quote": {name: value for name, value in header.items() if name not in UNCOMPARED}, "lines": lines}
+
+
+def _header(found: Quote) -> Content:
     version, root = found.version, found.root
     moment = issued_at(version)
     return {
@@ -85,13 +102,13 @@ def _buyer(tx: Tx, found: Quote) -> Content:
     return dict(zip(names, row, strict=True))
 
 
-def shown_of(products: Mapping[str, Any], product_id: str) -> set[str]:
+def _shown(products: Mapping[str, Any], product_id: str) -> set[str]:
     """The attributes of a line that a customer may see: what is chosen of the product, and what is shown of it."""
     product = products.get(product_id, {})
     return {*product.get("option_labels", ()), *product.get("attributes", ())}
 
 
-def line_of(quote_id: str, row: AnyRow, shown: Collection[str]) -> Content:
+def _line(quote_id: str, row: AnyRow, shown: Collection[str]) -> Content:
     """A line as a document tells it; of its attributes, which may be anything, only those that are shown."""
     line: Content = {
         "number": row.number,

@@ -13,7 +13,7 @@ from cpq import quotes
 from cpq.catalog import get_account
 from cpq.db import AnyRow, Tx
 from cpq.documents.design import TEMPLATES, Design
-from cpq.documents.gathering import gather
+from cpq.documents.gathering import gather, says_the_same
 from cpq.documents.localising import choose_locale
 from cpq.errors import bad_field, nearest
 from cpq.quotes import storing
@@ -66,11 +66,14 @@ def prepare(tx: Tx, wish: Wish, design: Design) -> Order:
     known = _known(tx, found.id, version, state, wish.template, locale)
     content = None
     if known is None:
-        content = contents(tx, found, wish.template, design)
+        found = _with_lines(tx, found)
+        content = _said_before(tx, found, stamp, wish.template, locale) or contents(
+            tx, found, wish.template, design, stamp
+        )
     return Order(found.id, version, wish.template, locale, stamp, state, found.version.fingerprint, known, content)
 
 
-def contents(tx: Tx, found: Quote, template: str, design: Design) -> dict[str, Any]:
+def contents(tx: Tx, found: Quote, template: str, design: Design, stamp: str | None) -> dict[str, Any]:
     """What a document of this version says; VALIDATION_ERROR when it would list too many lines."""
     found = _with_lines(tx, found)
     most = tx.settings.pdf_lines_max
@@ -81,7 +84,7 @@ def contents(tx: Tx, found: Quote, template: str, design: Design) -> dict[str, A
             maximum=most,
             hint="Take the template executive_summary, or `cpq export quote --format csv`.",
         )
-    return gather(tx, found, attributes_shown=design.brand.attributes_shown)
+    return gather(tx, found, attributes_shown=design.brand.attributes_shown, stamp=stamp)
 
 
 def require_template(template: str) -> None:
@@ -188,6 +191,21 @@ def _state(found: Quote, stamp: str | None, design: Design) -> str:
     if found.version.status == "draft":
         return f"{name}:draft:{found.root.edit}:{design.digest[:16]}"
     return f"{name}:{found.version.option_set or ''}"
+
+
+def _said_before(tx: Tx, found: Quote, stamp: str | None, template: str, locale: str) -> dict[str, Any] | None:
+    """What the customer may have in hand since this version was a draft that needed no approval, if it still holds.
+
+    It stays the document of the version when it is sent, whatever became of the account or the catalogue meanwhile.
+    """
+    if stamp is not None or found.version.status == "draft":
+        return None
+    key = {"quote_id": found.id, "version": found.version.version, "template": template, "locale": locale}
+    mine = sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in key.items()))
+    as_draft = document.c.state.startswith("final:draft:", autoescape=True)
+    newest = sa.select(document.c.content).where(mine, as_draft).order_by(document.c.created_at.desc(), document.c.id)
+    content: dict[str, Any] | None = tx.connection.scalar(newest.limit(1))
+    return content if content is not None and says_the_same(content, found) else None
 
 
 def _known(tx: Tx, quote_id: str, version: int, state: str, template: str, locale: str) -> AnyRow | None:

@@ -45,7 +45,9 @@ class _Writer:
         _text(root, "UBLVersionID", "2.1")
         _text(root, "ID", f"{quote['id']}-v{quote['version']}")
         _text(root, "IssueDate", quote["issued_on"])
-        for note in filter(None, (quote["notes"], quote["tax_note"], f"fingerprint {quote['fingerprint']}")):
+        stamp = quote.get("stamp")  # Documents of before do not have it.
+        held = f"{stamp.replace('_', ' ').upper()}: this version may not go to a customer." if stamp else None
+        for note in filter(None, (held, quote["notes"], quote["tax_note"], f"fingerprint {quote['fingerprint']}")):
             _text(root, "Note", note)
         _text(root, "PricingCurrencyCode", self.currency)
         _text(root, "LineCountNumeric", str(len(self.chosen["lines"])))

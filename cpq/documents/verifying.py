@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,17 +14,13 @@ from cpq.documents import gathering, ordering
 from cpq.documents.store import checksum_of
 from cpq.quotes import storing
 from cpq.quotes.life import status_at
-from cpq.quotes.storing import Quote
 from cpq.schema import document, quote_version
-from cpq.text import canonical_json
 from cpq.views import VerifiedPdf
 
 STREAMS_MAX = 500
 STREAM_BYTES_MAX = 1024**2
 COUNTED = ("draft", "approved", "sent", "accepted")
 """What can hold, a draft and an approved version only while they could be sent."""
-UNCOMPARED = ("issued_at", "issued_on")
-"""A version that is priced again at the same price says the same."""
 
 _CHECKSUM = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 _MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
@@ -65,7 +60,7 @@ def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
     root, version = found.root, found.version
     status = status_at(version.status, version.expires_at, tx.now)
     is_current = root.version == row.version or version.status == "sent"
-    is_same = says_the_same(row.content, found)
+    is_same = gathering.says_the_same(row.content, found)
     counts = status in COUNTED and ordering.stamp_of(tx, found) is None
     is_good = is_current and is_same and counts and row.stamp is None
     return {
@@ -85,22 +80,6 @@ def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
         "currency": root.currency,
         "issued_at": row.created_at,
     }
-
-
-def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
-    """Whether a document says what its version says now: the price, the terms and every line."""
-    said = {line["number"]: line["attributes"] for line in content["lines"]}
-    lines = []
-    for row in found.lines:
-        # By the document's own account of what is shown: what is shown today is no change of the quote.
-        shown = gathering.shown_of(content["products"], row.product_id) | {*said.get(row.number, ())}
-        lines.append(gathering.line_of(found.id, row, shown))
-    now = gathering.header(found), lines
-    return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
-
-
-def _compared(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"quote": {name: value for name, value in header.items() if name not in UNCOMPARED}, "lines": lines}
 
 
 def _said(row: AnyRow, current: int, status: str, *, is_good: bool, is_same: bool) -> str:

@@ -43,14 +43,17 @@ def test_a_quote_is_exported_as_pdf_and_verified(quote: str, run: Run, tmp_path:
 def test_a_quote_is_exported_as_data(quote: str, run: Run, tmp_path: Path):
     content = json.loads(run("export", "quote", quote, "--format", "json").out)
     assert content["option_sets"][0]["total"] == 3330
+    assert content["quote"]["stamp"] == "not_approved"
     root = Xml.fromstring(run("export", "quote", quote, "--format", "ubl").out)
     assert root.tag == "{urn:oasis:names:specification:ubl:schema:xsd:Quotation-2}Quotation"
+    assert "NOT APPROVED: this version may not go to a customer." in [note.text for note in root.iter() if note.text]
     assert run("export", "quote", quote, "--output", tmp_path / "q.csv").code == 0
     rows = list(csv.DictReader(io.StringIO((tmp_path / "q.csv").read_text())))
     assert [(row["sku"], row["quantity"], row["line_total"]) for row in rows] == [
         ("PLAN-PRO-001", "150", "1350"),
         ("TNK-240V", "1", "1980"),
     ]
+    assert {row["stamp"] for row in rows} == {"not_approved"}
     assert rows[0]["notes"] == "'=1+1"  # A spreadsheet must not run it.
 
 
@@ -70,3 +73,9 @@ def test_what_cannot_be_exported_is_said(home: Path, run: Run):
     assert "There is no quote 'Q-none'" in ran.err
     assert ran.out == ""
     assert run("export", "quote", "Q-none", "--format", "docx").code == 2
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_made(quote: str, run: Run, tmp_path: Path):
+    ran = run("export", "quote", quote, "--output", tmp_path / "nowhere" / "offer.pdf")
+    assert ran.code == 2
+    assert f"There is no folder {tmp_path / 'nowhere'}" in ran.err

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from cpq.access import LOCAL_AGENT
 from cpq.app import App, Call, open_app
 from cpq.config import read_settings
 from cpq.documents import workers
 from cpq.documents.design import TEMPLATES
+from cpq.schema import account
 from tests import make, papers
 from tests.approving import ask, decide, person, priced_quote
 from tests.make import Tools
@@ -159,6 +161,19 @@ def test_a_changed_draft_gets_another_document_and_an_old_version_keeps_its_own(
     sqlite_tools("quote_revise", quote_id=quote_id, expected_version=1)
     assert sqlite_tools("quote_pdf", quote_id=quote_id)["version"] == 2
     assert sqlite_tools("quote_pdf", quote_id=quote_id, version=1)["checksum"] == sent["checksum"]
+
+
+def test_sending_does_not_change_the_document_when_the_account_has_changed(sqlite_tools: Tools):
+    quote_id = priced_quote(sqlite_tools, 0)
+    draft = sqlite_tools("quote_pdf", quote_id=quote_id)
+    with sqlite_tools.app.database.writing(sqlite_tools.app.effects.monotonic() + 30) as connection:
+        mine = account.c.id == "acct_acme_001"
+        connection.execute(sa.update(account).where(mine).values(contact="Somebody else"))
+    sqlite_tools("quote_send", quote_id=quote_id, expected_version=1)
+    sent = sqlite_tools("quote_pdf", quote_id=quote_id)
+    assert sent["checksum"] == draft["checksum"]
+    other = sqlite_tools("quote_pdf", quote_id=quote_id, template="compact")
+    assert "Somebody else" in Paper.of(other).text
 
 
 def test_q11_the_same_key_gets_the_same_answer_and_another_request_is_refused(tools: Tools):
