@@ -100,7 +100,7 @@ def roots() -> dict[str, Path]:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Tools]:
-    app = open_app(settings.model_copy(update={"rate_limit_per_minute": 0, **roots()}))
+    app = open_app(settings.model_copy(update={"rate_limit_per_minute": 0, "web_pause_seconds": 0.0, **roots()}))
     yield Tools(app)
     app.close()
 
