@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcp_facade import house
 from mcp_facade.prompts import PROMPT_NAME
 from mcp_facade.tools import ALL_TOOLS
 from tests.conformance import node, servers
@@ -91,14 +92,17 @@ def _is_envelope(result: Result, code: str) -> bool:
 
 
 ENVELOPE = {"code", "message", "details"}
-FOLDERS = {tool.name for tool in ALL_TOOLS if tool.toolset in ("docs", "context")}
-"""They appear with the folder that they read, and there is none here."""
+TOOLS = [tool.name for tool in ALL_TOOLS if tool.toolset not in ("docs", "context")]
+"""Those two appear with the folder that they read, and there is none here."""
+
+RESOURCES = ["template://house/conventions", "template://house/quote"]
+RESOURCE_TEMPLATES = ["product://{product_id}", "quote://{quote_id}/pdf", "template://house/characteristics/{category}"]
 
 INSPECTIONS = (
     Inspection(
         "tools/list --strict",
         ("--method", "tools/list", "--strict"),
-        lambda result: set(_names(result["tools"], "name")) == {tool.name for tool in ALL_TOOLS} - FOLDERS,
+        lambda result: _names(result["tools"], "name") == TOOLS,
     ),
     Inspection(
         "tools/call, good",
@@ -114,12 +118,12 @@ INSPECTIONS = (
     Inspection(
         "resources/list",
         ("--method", "resources/list"),
-        lambda result: all(uri.startswith("template://") for uri in _names(result["resources"], "uri")),
+        lambda result: sorted(_names(result["resources"], "uri")) == RESOURCES,
     ),
     Inspection(
         "resources/templates/list",
         ("--method", "resources/templates/list"),
-        lambda result: "product://{product_id}" in _names(result["resourceTemplates"], "uriTemplate"),
+        lambda result: sorted(_names(result["resourceTemplates"], "uriTemplate")) == RESOURCE_TEMPLATES,
     ),
     Inspection(
         "resources/read",
@@ -129,6 +133,6 @@ INSPECTIONS = (
     Inspection(
         "prompts/list",
         ("--method", "prompts/list"),
-        lambda result: PROMPT_NAME in _names(result["prompts"], "name"),
+        lambda result: sorted(_names(result["prompts"], "name")) == sorted([PROMPT_NAME, house.PROMPT_NAME]),
     ),
 )
