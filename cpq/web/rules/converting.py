@@ -432,6 +432,9 @@ def _is_most_of(main: Any, root: Any) -> bool:
 
 def _preformatted(node: Any) -> str:
     """The text of a listing, a line for each line that a browser shows."""
+    only = node.first_child
+    if only is None or (only.next is None and only.tag == "-text"):
+        return str(only.text_content or "") if only else ""
     if node.css_first(_LINE_ENDS) is None:
         return str(node.text(deep=True))
     said: list[str] = []

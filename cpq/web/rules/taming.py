@@ -18,16 +18,15 @@ REPEATED_MAX = 200_000
 """Formatting elements that the parser would have to open again, all paragraphs together."""
 
 _HIDDEN = re.compile(
-    r"<!--.*?(?:--!?>|\Z)"
-    r"|<(script|style|noscript|template|iframe|textarea|xmp|noembed|noframes|svg|object|title)(?=[\s/>])"
-    r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z)",
+    r"<(?=[!inostx])(?:!--.*?(?:--!?>|\Z)"
+    r"|(s(?:cript|tyle|vg)|no(?:script|embed|frames)|t(?:emplate|extarea|itle)|iframe|xmp|object)(?=[\s/>])"
+    r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z))",
     re.DOTALL | re.IGNORECASE,
 )
 _TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{0,2000})", re.IGNORECASE)
-_CDATA = re.compile(r"<!\[CDATA\[|\]\]>")
-_PLAINTEXT = re.compile(r"<(/?)(?:plaintext|frameset)", re.IGNORECASE)
+_PLAINTEXT = re.compile(r"<(?=[/pf])(/?)(?:plaintext|frameset)", re.IGNORECASE)
 _TAG = re.compile(
-    r"<(/?)([a-zA-Z][^\s/>]*+)"
+    r"<(/?[a-zA-Z][^\s/>]*+)"
     r"(?:[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+|(?=>)))?+)*+[\s/]*+>?"
 )
 _ANY_TAG = re.compile(r"<[/!?]?[a-zA-Z][^<>]*>")
@@ -35,6 +34,7 @@ _BLOCK_END = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|table|ul|ol|dl|dt|dd|secti
 
 _VOID = names("area base br col embed hr img input link meta param source track wbr")
 _CLOSED_BY_NEXT = names("html head body p li dt dd option optgroup tr td th tbody thead tfoot colgroup a nobr form")
+_WITHOUT_DEPTH = frozenset(tag for name in _VOID | _CLOSED_BY_NEXT for tag in (name, f"/{name}"))
 _FORMATTING = names("b big code em font i s small strike strong tt u")
 _WALLS = names("table caption marquee applet button select math foreignobject")
 """What an end tag outside of it does not reach into."""
@@ -55,7 +55,7 @@ def visible(html: str) -> str:
     A blank takes the place of each, so that two halves of a tag cannot grow together.
     """
     shown = _HIDDEN.sub(" ", html)
-    return _PLAINTEXT.sub(r"<\1pre", _CDATA.sub(" ", shown))
+    return _PLAINTEXT.sub(r"<\1pre", shown.replace("<![CDATA[", " ").replace("]]>", " "))
 
 
 def is_tame(html: str) -> bool:
@@ -64,23 +64,23 @@ def is_tame(html: str) -> bool:
         return True
     opened: list[str] = []
     formatting = repeated = 0
-    for is_end, name in _TAG.findall(html):
-        if not name.islower():
-            name = name.lower()
-        if name in _VOID or name in _CLOSED_BY_NEXT:
+    for tag in _TAG.findall(html):
+        name = tag if tag.islower() else tag.lower()
+        if name in _WITHOUT_DEPTH:
             repeated += formatting
-        elif not is_end:
+        elif name[0] != "/":
             opened.append(name)
             if name in _FORMATTING:
                 formatting += 1
             else:
                 repeated += formatting
-        elif opened and opened[-1] == name:
-            opened.pop()
-            formatting -= name in _FORMATTING
+            if len(opened) > DEPTH_MAX:
+                return False
+        elif opened and opened[-1] == name[1:]:
+            formatting -= opened.pop() in _FORMATTING
         else:
-            formatting -= _close(opened, name)
-        if len(opened) > DEPTH_MAX or repeated > REPEATED_MAX:
+            formatting -= _close(opened, name[1:])
+        if repeated > REPEATED_MAX:
             return False
     return True
 
