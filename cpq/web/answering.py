@@ -46,7 +46,6 @@ NEIGHBOUR_SHARE = 0.8
 """A neighbour has no score of its own; it stands below the passage it explains."""
 
 SHAPE_BONUS = 0.1
-EMBEDDED_AT_ONCE = 150
 CITATION_CHARACTERS_MAX = 600
 
 Report = Callable[..., None]
@@ -376,7 +375,7 @@ class _Research:
 
     def _embed(self) -> None:
         if self._ingested:
-            getting.embed(self._app, self._call, limit=EMBEDDED_AT_ONCE)
+            getting.embed_newest(self._app, self._call)
 
     def _evidence(self, tx: Tx) -> tuple[list[Evidence], str, int]:
         """The passages of the brief: all there are when they are few, else the best with their neighbours."""

@@ -15,6 +15,7 @@ from cpq.app import App, Call
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.search import storing as search_storing
+from cpq.search.corpus import Corpus
 from cpq.web import storing
 from cpq.web.fetching import Fetched, Fetcher, FetchError, Known
 from cpq.web.reading import decoded, read_page
@@ -32,6 +33,9 @@ ROBOTS_AGAIN_SECONDS = 60
 ORIGINS_MAX = 10_000
 SLICE_SECONDS = 0.1
 CRAWL_DEPTH_MAX = 10
+EMBEDDED_AT_ONCE = 60
+"""Six seconds of one core. The server reckons the rest between calls; until then passages are found by their words."""
+
 
 Outcome = Literal["indexed", "updated", "unchanged", "fresh", "failed"]
 
@@ -69,8 +73,8 @@ class Web:
             bytes_max=settings.web_page_bytes_max,
         )
 
-    def fetch(self, address: Address, known: Known, call: Call) -> Fetched:
-        """A page, if its site lets us have it, when it is our turn."""
+    def fetch(self, address: Address, known_of: Callable[[Address], Known], call: Call) -> Fetched:
+        """A page, if its site lets us have it, when it is our turn. `known_of` is asked for each step on the way."""
 
         def before_each(step: Address) -> None:
             rules = self._rules_of(step, call)
@@ -78,7 +82,9 @@ class Web:
                 raise FetchError("its site's robots.txt does not allow it", is_refused=True)
             self._wait_for_turn(step, rules.delay_seconds, call)
 
-        return self.fetcher.fetch(address, known=known, may_go_on=lambda: _is_wanted(call), before_each=before_each)
+        return self.fetcher.fetch(
+            address, known_of=known_of, before_each=before_each, may_go_on=lambda: _is_wanted(call)
+        )
 
     def _rules_of(self, address: Address, call: Call) -> robots.Robots:
         """What robots.txt says. As RFC 9309 asks, a missing one allows all, one that cannot be had allows nothing."""
@@ -94,9 +100,10 @@ class Web:
                 place,
                 may_go_on=lambda: _is_wanted(call),
                 before_each=lambda step: self._wait_for_turn(step, 0.0, call),
-                bytes_max=robots.ROBOTS_BYTES_MAX,
+                cut_bytes=robots.ROBOTS_BYTES_MAX,
             )
-            rules = robots.read_robots(decoded(got.body, got.content_type, is_html=False))
+            whole = got.body if len(got.body) < robots.ROBOTS_BYTES_MAX else got.body.rpartition(b"\n")[0]
+            rules = robots.read_robots(decoded(whole, got.content_type, is_html=False))
         except FetchError as error:
             if error.is_refused:
                 raise
@@ -146,15 +153,26 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
     known = _look(app, call, address.url)
     if known is not None and is_fresh_enough and app.effects.now() < known.checked_at + web.fresh_for:
         return Got(address.url, "fresh", known)
+    on_the_way: dict[str, StoredPage] = {}
+
+    def known_of(step: Address) -> Known:
+        """What we know is about a page itself; an address that only leads to it is asked without."""
+        page = known if step == address else _look(app, call, step.url)
+        if page is None or page.url != step.url:
+            return Known()
+        on_the_way[page.id] = page
+        return page.known
+
     try:
-        # What we know is about the page itself; an address that redirects is asked without it.
-        fetched = web.fetch(address, known.known if known and known.url == address.url else Known(), call)
+        fetched = web.fetch(address, known_of, call)
         call.check()
         return _keep(app, call, address, fetched)
     except FetchError as error:
         call.check()  # A page that was given up because the caller left has not failed.
         log.info("page failed", extra={"url": address.url, "reason": error.reason})
-        kept = known and _note_failure(app, call, known, error.reason)
+        # A page that this address led to before may be well: only what was asked for has failed.
+        noted = {page.id: _note_failure(app, call, page, error.reason) for page in on_the_way.values()}
+        kept = noted.get(known.id, known) if known else next(reversed(noted.values()), None)
         return Got(address.url, "failed", kept, error.reason, error.is_refused)
 
 
@@ -191,12 +209,19 @@ def crawl(
         yield got
 
 
-def embed(
-    app: App, call: Call, *, limit: int | None = None, progress: Callable[[int, int], None] = lambda _d, _t: None
-) -> int:
-    """Reckon the vectors that passages still lack, as far as `limit`."""
-    corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, storing.SOURCE)})["corpus"]
-    return search_storing.embed(app, call, corpus, limit=limit, progress=progress)
+def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
+    """Reckon all vectors that passages still lack."""
+    return search_storing.embed(app, call, _corpus(app, call), progress=progress)
+
+
+def embed_newest(app: App, call: Call) -> int:
+    """Reckon the vectors of what was just read, as far as a caller may be kept waiting for it."""
+    return search_storing.embed(app, call, _corpus(app, call), limit=EMBEDDED_AT_ONCE, newest_first=True)
+
+
+def _corpus(app: App, call: Call) -> Corpus:
+    found: Corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, storing.SOURCE)})["corpus"]
+    return found
 
 
 def require_page(got: Got, field: str) -> StoredPage:

@@ -178,7 +178,7 @@ def ingest(
             break  # What was read is worth more than a time-out.
     if all(got.page is None for got in results):
         getting.require_page(results[0], "/url")
-    getting.embed(job.app, job.call, limit=answering.EMBEDDED_AT_ONCE)
+    getting.embed_newest(job.app, job.call)
     job.progress(wanted + 1, wanted + 1, f"Indexed {len(results)} pages")
     return telling.ingest_view(results)
 

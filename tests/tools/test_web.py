@@ -16,7 +16,8 @@ from mcp import Client
 from cpq.app import App, open_app
 from cpq.config import Settings, read_settings
 from cpq.errors import Code
-from cpq.web import answering, fetching
+from cpq.web import answering, fetching, getting, storing
+from cpq.web.rules import robots
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS, tools_of
 from tests.make import StillEffects, Tools, row_counts
@@ -180,6 +181,53 @@ def test_redirects_lead_to_one_page_whichever_way_it_is_asked_for(sqlite_web: To
     assert not site.asked
     assert sqlite_web("status", source_url=site.url("/old"))["documents"] == 1
     assert sqlite_web("search", query="warranty years", source_urls=[site.url("/old")])["chunks"] == 1
+
+
+def test_a_page_behind_a_redirect_is_not_sent_again(sqlite_web: Tools, site: Website):
+    site.pages["/old"] = moved("/warranty.html")
+    sqlite_web("ingest", url=site.url("/old"))
+    site.asked.clear()
+    assert sqlite_web("ingest", url=site.url("/old"))["unchanged"] == 1
+    assert site.asked == ["/old", "/warranty.html 304"]
+
+
+def test_a_failure_is_noted_on_the_page_that_failed(sqlite_web: Tools, site: Website):
+    """R-07: `/old` led to a page that is still well, and now leads to one that is not."""
+    site.pages["/old"] = moved("/warranty.html")
+    sqlite_web("ingest", url=[site.url("/old"), site.url("/models/1.html")])
+    site.pages |= {"/old": moved("/models/1.html"), "/models/1.html": (500, HTML, b"")}
+    report = sqlite_web("ingest", url=[site.url("/old"), site.url("/unknown")])
+    assert report["pages"][0]["outcome"] == "failed"
+    failures = {item["url"]: item["failure"] for item in sqlite_web("status")["pages"]}
+    assert failures == {
+        site.url("/models/1.html"): "it answered with status 500",
+        site.url("/warranty.html"): None,
+    }
+    site.pages["/new"] = moved("/models/1.html")
+    brief = sqlite_web("answer", url=site.url("/new"), query="AX1 rotary compressor", expansion_budget=0)["brief"]
+    assert "now it was not: it answered with status 500." in brief
+    assert "> The AX1 is a rotary compressor of 6 hp." in brief
+
+
+def test_of_a_long_robots_txt_the_first_half_megabyte_counts(sqlite_web: Tools, site: Website):
+    filler = "# filler\n" * 56_888
+    assert len(filler) < robots.ROBOTS_BYTES_MAX < len(filler) + 20
+    site.robots = f"User-agent: *\nDisallow: /service\n{filler}Disallow: /warranty.html\n"
+    assert "robots.txt" in sqlite_web.error("ingest", url=site.url("/service/oil.html"))["message"]
+    assert sqlite_web("ingest", url=site.url("/warranty.html"))["fetched"] == 1
+
+
+def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(getting, "EMBEDDED_AT_ONCE", 1)
+    sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(3)])
+    sqlite_web("ingest", url=site.url("/warranty.html"))
+    corpus = sqlite_web.app.kept["main", storing.CORPUS, ""]
+    waiting = [text for _, text in corpus.missing()]
+    assert len(waiting) == 2
+    assert not [text for text in waiting if "warranty" in text.lower()]
+    assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
 
 
 def test_pdf_markdown_and_text_pages_are_read_as_well(sqlite_web: Tools, site: Website):

@@ -34,7 +34,7 @@ def test_a_page_comes_with_its_type_and_what_to_remember(site: Website, fetcher:
     site.pages["/a"] = "<p>hello</p>"
     got = fetcher.fetch(read_address(site.url("/a")))
     assert (got.status, got.body, got.content_type) == (200, b"<p>hello</p>", "text/html; charset=utf-8")
-    again = fetcher.fetch(read_address(site.url("/a")), known=got.known)
+    again = fetcher.fetch(read_address(site.url("/a")), known_of=lambda _step: got.known)
     assert (again.is_unchanged, again.body) == (True, b"")
     assert site.asked == ["/a", "/a 304"]
 
@@ -130,10 +130,29 @@ def test_redirects_are_followed_a_few_times_each_checked(site: Website, fetcher:
     assert reason(fetcher, site.url("/loop")) == "it redirects more than 5 times"
 
 
-def test_what_is_known_of_a_page_is_not_said_to_another(site: Website, fetcher: Fetcher):
+def test_what_is_known_is_asked_for_each_step_and_said_to_that_page_alone(site: Website, fetcher: Fetcher):
     site.pages |= {"/a": moved("/b"), "/b": "page"}
     known = fetcher.fetch(read_address(site.url("/b"))).known
-    assert fetcher.fetch(read_address(site.url("/a")), known=known).body == b"page"
+
+    def known_of(path: str) -> Any:
+        return lambda step: known if step.path == path else Known()
+
+    assert fetcher.fetch(read_address(site.url("/a")), known_of=known_of("/a")).body == b"page"
+    again = fetcher.fetch(read_address(site.url("/a")), known_of=known_of("/b"))
+    assert (again.is_unchanged, again.address.path) == (True, "/b")
+
+
+@pytest.mark.parametrize("body", [b"x" * 100_001, b"x" * 5_000_000, packed(b"x" * 5_000_000)[2]])
+def test_of_a_page_of_which_the_beginning_will_do_no_more_is_read(site: Website, fetcher: Fetcher, body: bytes):
+    packing = {"Content-Encoding": "gzip"} if body[:1] != b"x" else {}
+    site.pages["/a"] = (200, {**HTML, **packing}, body)
+    assert fetcher.fetch(read_address(site.url("/a")), cut_bytes=70_000).body == b"x" * 70_000
+
+
+def test_a_machine_that_is_never_asked_is_refused_before_we_wait_for_our_turn(fetcher: Fetcher):
+    waited: list[Any] = []
+    assert "private network" in reason(fetcher, "http://10.0.0.1/", before_each=waited.append)
+    assert not waited
 
 
 def test_ports_below_1024_are_left_alone():
