@@ -82,6 +82,11 @@ def test_a_page_of_the_real_web_is_read_as_it_was_reviewed(name: str):
         ("<body style=display:none>yes", "yes"),
         ("<p>tag characters \U000e0041\U000e0042 and\u202e turned\u200b text</p>", "tag characters and turned text"),
         ("<select><option>no</option></select><button>no</button>yes", "yes"),
+        (
+            "<p>one <select><optgroup label=a><option>no<option>no</select> two <datalist><option>no</datalist>",
+            "one two",
+        ),
+        ("<div><select><option>no</div>yes", "yes"),
     ],
 )
 def test_each_rule_of_conversion(html: str, expected: str):
@@ -138,14 +143,26 @@ def test_a_base_element_says_where_links_lead_from():
         "<form><div></form>" * 30_000 + "deep",
         "<b><div></b>" * 30_000 + "deep",
         "".join(f"<b id={n}>" for n in range(190)) + "<p>x" * 50_000 + "deep",
+        f"<p {' '.join(f'a{n}' for n in range(200_000))}>deep",
+        "<p>" + "<body a='>'b c d></body>" * 50_000 + "deep",
+        "<BODY>" * 1500 + "deep",
+        "".join(f"<p a{n}>" for n in range(100_000)) + "deep",
+        "".join(f"<x{n}></x{n}>" for n in range(100_000)) + "deep",
     ],
-    ids=["div", "b", "list", "table", "form", "misnested", "repeated"],
+    ids=lambda html: html[:12],
 )
 def test_a_page_built_to_hurt_the_parser_is_stripped_with_a_warning(html: str):
     """F3.23"""
     page = convert(html, BASE)
     assert page.warning == NOT_TAME
     assert page.blocks[-1].text.endswith("deep")
+
+
+def test_a_page_of_more_elements_than_there_is_room_for_is_stripped_with_a_warning(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cpq.web.rules.taming.TAGS_MAX", 3000)
+    assert convert("<p>x" * 3000, BASE).warning is None
+    page = convert("<p>x" * 3000 + "<i>deep", BASE)
+    assert (page.warning, page.blocks[-1].text) == (NOT_TAME, "xdeep")
 
 
 @pytest.mark.parametrize("opening", ["<ul><li>", "<ul>", "<dl><dd>", "<div class=note>", "<ol><li><dl><dd>"])
@@ -199,6 +216,9 @@ def test_a_short_page_does_not_become_a_long_one():
         "<title " * 200_000,
         "<div hidden style=display:none>" * 190 + "<i hidden>x</i>" * 30_000,
         "<nav hidden><a href=x style=display:none>" * 500,
+        "<select>" + "<option>x" * 200_000,
+        "<optgroup>x" * 200_000,
+        f"<p style='font-size:{'0' * 3000}'>x</p>" * 600,
         "<svg><script>x</script><title>y</title></svg>z",
         "<plaintext>a</p>b",
         "<frameset><frame src=x></frameset>",
