@@ -197,6 +197,7 @@ class _Exchange:
                 self._socket.close()
                 failure = error
                 continue
+            self._socket.settimeout(self._left())  # A page may be slower than a handshake.
             threading.Thread(target=self._watch, daemon=True).start()
             return self._socket if self._address.scheme == "http" else self._encrypted(self._socket)
         raise failure

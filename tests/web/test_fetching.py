@@ -202,6 +202,14 @@ def test_a_page_that_takes_too_long_is_given_up(
     assert "0.3 seconds" in reason(fetcher, site.url("/a"))
 
 
+def test_a_page_that_is_slow_but_in_time_is_waited_for(
+    site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetching, "CONNECT_SECONDS", 0.03)
+    site.pages["/a"] = (200, {**HTML, "X-How": "drip"}, b"page")
+    assert fetcher.fetch(read_address(site.url("/a"))).body == b"page"
+
+
 def test_waiting_for_our_turn_takes_nothing_of_the_time_for_the_page(
     site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ):
