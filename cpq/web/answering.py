@@ -47,6 +47,7 @@ NEIGHBOUR_SHARE = 0.8
 
 SHAPE_BONUS = 0.1
 CITATION_CHARACTERS_MAX = 600
+PREVIEW_MAX = 500
 
 Report = Callable[..., None]
 """`on_progress(phase, detail, iteration=None, total=None)`."""
@@ -120,8 +121,12 @@ def answer(
     """Answer from these pages and what they lead to. The first is the seed; the others are read before it."""
     question = read_question(query, intent, tuple(constraints))
     asked = {
-        "urls": [each.url for each in addresses],
+        "urls": " ".join(each.url for each in addresses),
+        "query": query,
         "parts": len(question.parts),
+        "intent": question.intent,
+        "known_context": known_context,
+        "constraints": "; ".join(constraints),
         "expansion_budget": expansion_budget,
     }
     log.debug("answer asked for", extra=asked)
@@ -289,8 +294,6 @@ class _Research:
             phases_ms=self._spent,
             notes=notes,
         )
-        if not evidence:
-            log.warning("nothing relevant was found", extra={"url": self._seed_url})
         return _written(self._app, evidence, stats, self._steps, self._seed_url)
 
     def _reason_to_stop(self, budget: int, *, is_off: bool) -> str:
@@ -526,7 +529,10 @@ def _written(
         "stop_reason": stats.stop_reason,
     }
     log.info("brief written", extra=extra)
-    log.debug("budget spent", extra={"budget": app.settings.response_token_budget, "split": brief.split})
+    if not evidence:
+        log.warning("nothing relevant was found", extra={"chunks_evaluated": stats.chunks_evaluated})
+    spent = {"budget": app.settings.response_token_budget, "split": brief.split, "preview": brief.text[:PREVIEW_MAX]}
+    log.debug("budget spent", extra=spent)
     return Answered(brief, tuple(evidence), stats)
 
 

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -22,6 +22,7 @@ from cpq.web.reading import decoded, read_page
 from cpq.web.rules import robots
 from cpq.web.rules.addresses import Address, read_address, read_allowed
 from cpq.web.rules.chunking import CHUNKS_MAX, passages_of
+from cpq.web.rules.pages import BLOCKS_MAX
 from cpq.web.storing import StoredPage
 
 log = logging.getLogger("cpq.web")
@@ -183,9 +184,14 @@ def crawl(
     *,
     depth: int,
     pages_max: int,
+    seconds_max: float | None = None,
     on_start: Callable[[str, int], None] = lambda _url, _number: None,
 ) -> Iterator[Got]:
-    """Get pages and what they link to on the same sites, nearest first, and ask of each whether it has changed."""
+    """Get pages and what they link to on the same sites, nearest first, and ask of each whether it has changed.
+
+    After `seconds_max` no further page is begun: what was read is worth more than a time-out.
+    """
+    began = app.effects.monotonic()
     sites = {address.host for address in addresses}
     waiting = deque((address, 0) for address in dict.fromkeys(addresses))
     met = {address.url for address in addresses}
@@ -207,6 +213,9 @@ def crawl(
                         met.add(link.url)
                         waiting.append((target, level + 1))
         yield got
+        if seconds_max is not None and waiting and app.effects.monotonic() - began >= seconds_max:
+            log.warning("time limit is near", extra={"pages": len(done), "waiting": len(waiting)})
+            return
 
 
 def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
@@ -244,11 +253,11 @@ def _keep(app: App, call: Call, asked: Address, fetched: Fetched) -> Got:
     if fetched.is_unchanged:
         raise FetchError("it says that it has not changed, but it was never read")
     read, kind = read_page(fetched)
+    passages = passages_of(read)
+    if len(passages) >= CHUNKS_MAX or len(read.blocks) >= BLOCKS_MAX:
+        read = replace(read, warning=read.warning or "The page is longer than what is kept of one.")
     if read.warning:
         log.warning("page read in part", extra={"url": fetched.address.url, "reason": read.warning})
-    passages = passages_of(read)
-    if len(passages) == CHUNKS_MAX:
-        log.warning("page cut", extra={"url": fetched.address.url, "passages": CHUNKS_MAX})
 
     def work(tx: Tx) -> StoredPage:
         kept = storing.keep(

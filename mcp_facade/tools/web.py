@@ -168,14 +168,10 @@ def ingest(
         addresses,
         depth=min(depth, DEPTH_MAX),
         pages_max=wanted,
+        seconds_max=answering.TIME_SHARE * job.app.settings.tool_timeout_seconds,
         on_start=lambda at, number: job.progress(number, wanted + 1, f"Scraping {at[-80:]}...", is_phase=True),
     )
-    deadline = job.app.effects.monotonic() + answering.TIME_SHARE * job.app.settings.tool_timeout_seconds
-    results = []
-    for got in crawled:
-        results.append(got)
-        if job.app.effects.monotonic() >= deadline:
-            break  # What was read is worth more than a time-out.
+    results = list(crawled)
     if all(got.page is None for got in results):
         getting.require_page(results[0], "/url")
     getting.embed_newest(job.app, job.call)
