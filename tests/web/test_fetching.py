@@ -18,6 +18,7 @@ from cpq.effects import Effects
 from cpq.web import fetching
 from cpq.web.fetching import Fetcher, FetchError, Known
 from cpq.web.rules.addresses import read_address
+from tests import loopback
 from tests.website import Website, moved, packed
 
 HTML = {"Content-Type": "text/html"}
@@ -153,6 +154,19 @@ def test_a_machine_that_is_never_asked_is_refused_before_we_wait_for_our_turn(fe
     waited: list[Any] = []
     assert "private network" in reason(fetcher, "http://10.0.0.1/", before_each=waited.append)
     assert not waited
+
+
+def test_no_test_can_talk_to_another_machine(monkeypatch: pytest.MonkeyPatch):
+    """Addresses for documentation, which are nobody's; not even they are asked."""
+    with socket.socket() as caller, pytest.raises(loopback.OutsideError):
+        caller.connect(("192.0.2.1", 80))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, pytest.raises(loopback.OutsideError):
+        sender.sendto(b"x", ("192.0.2.1", 53))
+    monkeypatch.setattr(fetching, "is_public", lambda machine: machine == "192.0.2.1")
+    fetcher = Fetcher(Effects(), allowed_hosts=frozenset(), bytes_max=1000)
+    with pytest.raises(loopback.OutsideError):
+        fetcher.fetch(read_address("http://192.0.2.1/"))
+    assert reason(fetcher, "http://vendor.example/") == "its host was not found"
 
 
 def test_ports_below_1024_are_left_alone():
