@@ -112,13 +112,13 @@ class Database:
                     yield self._connection
 
     def close(self) -> None:
+        if self._gate is not None:
+            self._gate.close()  # Once whoever is writing has finished.
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         self._reader.dispose()
         self._writer.dispose()
-        if self._gate is not None:
-            self._gate.close()
 
 
 class Statement:
