@@ -55,7 +55,7 @@ def environment(settings: Settings) -> dict[str, str]:
 async def test_f3_15_f3_28_over_stdio_progress_comes_before_the_one_result(environment: dict[str, str], site: Website):
     said: list[str] = []
 
-    async def note(_progress: float, _total: float | None, message: str | None) -> None:
+    async def note(progress: float, total: float | None, message: str | None) -> None:
         said.append(message or "")
 
     parameters = StdioServerParameters(command=sys.executable, args=["-m", "mcp_facade"], env=environment)
@@ -74,7 +74,7 @@ def test_f3_32_f3_33_stdout_is_protocol_alone_and_stderr_tells_of_start_call_siz
 ):
     start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     ask = {"name": "answer", "arguments": {"url": site.url("/warranty.html"), "query": "How long is the warranty?"}}
-    sent = [
+    sent: list[dict[str, Any]] = [
         {"id": 0, "method": "initialize", "params": start},
         {"method": "notifications/initialized"},
         {"id": 1, "method": "tools/call", "params": ask},
