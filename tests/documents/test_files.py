@@ -20,7 +20,7 @@ from cpq.documents.design import TEMPLATES
 from cpq.documents.ubl import CAC, CBC
 from cpq.effects import Effects
 from cpq.text import canonical_json
-from tests import papers
+from tests import papers, verapdf
 from tests.make import Tools
 from tests.papers import Paper
 
@@ -32,7 +32,7 @@ NAMES = {"cac": CAC, "cbc": CBC}
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_file_says_that_it_is_pdf_a_3_and_pdf_ua(paper: Papers, template: str):
-    """As far as can be told without a full validator: identification, profile, tags, language, title, attachments."""
+    """Identification, profile, language, title, attachments, bookmarks; the rest is veraPDF's, below."""
     with paper("mixed", template).opened() as pdf, pdf.open_metadata() as metadata:
         assert metadata["pdfaid:part"] == "3"
         assert metadata["pdfaid:conformance"] == "A"
@@ -51,6 +51,45 @@ def test_the_file_says_that_it_is_pdf_a_3_and_pdf_ua(paper: Papers, template: st
         assert pdf.trailer.ID is not None
         with pdf.open_outline() as outline:
             assert outline.root
+
+
+VALIDATED = (
+    *(("mixed", template, None) for template in TEMPLATES),
+    ("arabic", "standard", None),
+    ("arabic", "detailed", None),
+    ("german", "compact", None),
+    ("japanese", "standard", None),
+    ("japanese", "detailed", None),
+    ("sets", "comparison", "ja"),
+    ("sets", "executive_summary", "fr"),
+    ("nasty", "standard", "es"),
+    ("scripts", "standard", "de_CH"),
+    ("stamped", "compact", None),
+    ("sixty", "standard", None),
+)
+
+
+def test_verapdf_finds_nothing_against_the_files(paper: Papers, tmp_path: Path):
+    """PDF/A-3a and PDF/UA-1, every rule that a program can check; a file that breaks some is found out."""
+    paths = []
+    for name, template, locale in VALIDATED:
+        paths.append(tmp_path / f"{name}-{template}-{locale}.pdf")
+        paths[-1].write_bytes(paper(name, template, locale).pdf)
+    spoilt = tmp_path / "spoilt.pdf"
+    with paper("one").opened() as pdf:
+        del pdf.Root.OutputIntents
+        del pdf.Root.Lang
+        pdf.save(spoilt)
+    found = verapdf.findings([*paths, spoilt])
+    told = " ".join(found.pop("spoilt.pdf"))
+    assert "3a 6.2.4.3-2: " in told
+    assert "ua1 7.2-" in told
+    assert found == {path.name: [] for path in paths}
+
+
+def test_every_script_that_we_have_a_font_for_shows_without_boxes(desk: Tools, samples: dict[str, str]):
+    """With the spaces between its words, which come from the font of the word before."""
+    assert desk("quote_pdf", quote_id=samples["scripts"])["warnings"] == []
 
 
 @pytest.mark.parametrize(
