@@ -187,6 +187,41 @@ def test_the_attached_ubl_adds_up(paper: Papers, name: str):
     assert number(total, "cbc:PayableAmount") == document.content["option_sets"][0]["total"]
 
 
+UBL_ORDER = {
+    "Quotation": "UBLVersionID ID IssueDate Note PricingCurrencyCode LineCountNumeric ValidityPeriod "
+    "AdditionalDocumentReference SellerSupplierParty BuyerCustomerParty TransactionConditions TaxTotal "
+    "QuotedMonetaryTotal QuotationLine",
+    "Party": "PartyIdentification PartyName PostalAddress PartyTaxScheme Contact",
+    "PostalAddress": "AddressLine Country",
+    "PartyTaxScheme": "CompanyID TaxScheme",
+    "Contact": "Name Telephone ElectronicMail",
+    "TaxTotal": "TaxAmount TaxSubtotal",
+    "TaxSubtotal": "TaxableAmount TaxAmount TaxCategory",
+    "TaxCategory": "ID Percent TaxExemptionReason TaxScheme",
+    "QuotedMonetaryTotal": "LineExtensionAmount TaxExclusiveAmount TaxInclusiveAmount PayableAmount",
+    "QuotationLine": "ID LineItem",
+    "LineItem": "ID Note Quantity LineExtensionAmount AllowanceCharge Price Item",
+    "AllowanceCharge": "ChargeIndicator Amount BaseAmount",
+    "Price": "PriceAmount BaseQuantity",
+    "Item": "Description Name SellersItemIdentification AdditionalItemProperty",
+    "AdditionalItemProperty": "Name Value",
+}
+"""What UBL 2.1 allows in these elements of what we write, in the order of its schema."""
+
+
+@pytest.mark.parametrize("name", ["mixed", "german", "arabic", "nasty"])
+def test_the_attached_ubl_has_its_elements_in_the_order_of_the_schema(paper: Papers, name: str):
+    """The schema itself, from the package index, was run on all samples; see CONTRIBUTING.md."""
+    root = Xml.fromstring(paper(name).attached("quotation.xml"))
+    for element in root.iter():
+        kind, inside = element.tag.rpartition("}")[2], [child.tag.rpartition("}")[2] for child in element]
+        if len(inside) > 1:
+            order = UBL_ORDER[kind].split()
+            assert [order.index(one) for one in inside] == sorted(order.index(one) for one in inside), kind
+        if kind.endswith("Amount"):
+            assert element.get("currencyID") == paper(name).content["quote"]["currency"]
+
+
 @pytest.fixture
 def listening() -> Iterator[tuple[int, list[bytes]]]:
     """A server on loopback that notes whoever comes."""
