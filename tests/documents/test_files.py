@@ -284,7 +284,13 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
 
 @pytest.mark.parametrize(
     ("name", "template", "page"),
-    [("mixed", "standard", 0), ("stamped", "compact", 0), ("arabic", "standard", 0), ("sets", "comparison", 0)],
+    [
+        ("mixed", "standard", 0),
+        ("mixed", "standard", 1),
+        ("stamped", "compact", 0),
+        ("arabic", "standard", 0),
+        ("sets", "comparison", 0),
+    ],
 )
 def test_pages_look_as_they_did(paper: Papers, name: str, template: str, page: int):
     """Against a picture that was looked at; ids and dates differ, so a few grey values may. See CONTRIBUTING.md."""
