@@ -89,7 +89,7 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
     account there are no prices. All of it is of one revision of the catalogue.
     """
     while True:
-        revision = _revision(tx)
+        revision = revision_of(tx)
         known = _shelf(tx.tenant_id, revision)
         buyer = known.accounts.get(account_id) if account_id else None
         offers = known.offers.get((account_id, currency), {})
@@ -99,9 +99,15 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
         buyer = buyer or (_read_account(tx, account_id) if account_id else None)
         found = _read_offers(tx, product_ids, offers, currency, buyer)
         # Each statement may see what others committed meanwhile; what is kept, and quoted, is of one revision.
-        if _revision(tx) == revision:
+        if revision_of(tx) == revision:
             known.keep(buyer, account_id, currency, found)
             return Facts(buyer, found)
+
+
+def revision_of(tx: Tx) -> str:
+    """Which state the catalogue is in: another one after every change of a product, a price or an account."""
+    rows = _REVISION.rows(tx.connection, tenant=tx.tenant_id)
+    return str(rows[0][0]) if rows else ""
 
 
 def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
@@ -273,11 +279,6 @@ def _shelf(tenant_id: str, revision: str) -> _Shelf:
                 _SHELVES.pop(next(iter(_SHELVES)), None)
             _SHELVES[tenant_id, revision] = shelf
     return shelf
-
-
-def _revision(tx: Tx) -> str:
-    rows = _REVISION.rows(tx.connection, tenant=tx.tenant_id)
-    return str(rows[0][0]) if rows else ""
 
 
 def _with_parts(ids: Collection[str], offers: Mapping[str, ProductFacts]) -> tuple[dict[str, ProductFacts], list[str]]:

@@ -77,6 +77,7 @@ def _compose(design: Design, content: Mapping[str, Any], template: str, locale: 
         doc=view,
         t=view.tongue.label,
         own=view.tongue.text,
+        side=lambda text: Markup(' dir="ltr"') if view.tongue.side(text) else "",
         logo=logo,
         logo_name=design.brand.logo,
         qr=_qr(view, code_text(design.brand.verify_url, content["quote"])),

@@ -48,6 +48,7 @@ def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str], stamp: st
         "lines": [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}) for row in found.lines],
         "option_sets": [_priced_set(row, version.option_set) for row in rows],
         "products": products,
+        "attributes_shown": sorted(attributes_shown),
     }
 
 
@@ -55,9 +56,10 @@ def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     """Whether a document says what its version says now: the price, the terms and every line."""
     said = {line["number"]: line["attributes"] for line in content["lines"]}
     lines = []
+    # By the document's own account of what is shown: what is shown today is no change of the quote.
+    always = {*content.get("attributes_shown", ())}  # Documents of before do not have it.
     for row in found.lines:
-        # By the document's own account of what is shown: what is shown today is no change of the quote.
-        shown = _shown(content["products"], row.product_id) | {*said.get(row.number, ())}
+        shown = _shown(content["products"], row.product_id) | {*said.get(row.number, ())} | always
         lines.append(_line(found.id, row, shown))
     now = _header(found), lines
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))

@@ -10,6 +10,7 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from unicodedata import bidirectional
 
 from babel import Locale, UnknownLocaleError, localedata
 from babel.dates import format_date
@@ -80,6 +81,11 @@ class Tongue:
             return value
         value = _DIGIT_GROUPS.sub(rf"{LTR_ISOLATE}\g<0>{POP_ISOLATE}", value)
         return "\n".join(f"{ISOLATE}{line}{POP_ISOLATE}" if line else "" for line in value.split("\n"))
+
+    def side(self, value: str) -> str:
+        """In a right-to-left document, where a text of its own lines begins that runs the other way: `ltr`."""
+        first = next((kind for kind in map(bidirectional, value) if kind in ("L", "R", "AL")), "")
+        return "ltr" if self.is_rtl and first == "L" else ""
 
     def figure(self, value: str) -> str:
         """Digits and their signs, which run from left to right in every language."""

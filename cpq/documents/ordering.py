@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq import quotes
-from cpq.catalog import get_account
+from cpq.catalog import facts, get_account
 from cpq.db import AnyRow, Tx
 from cpq.documents.design import TEMPLATES, Design
 from cpq.documents.gathering import gather, says_the_same
@@ -23,6 +23,9 @@ from cpq.views import QuotePdf
 
 WENT_OUT = ("sent", "accepted", "declined", "superseded")
 STAMPS = {"cancelled": "cancelled", "pending_approval": "not_approved", "rejected": "not_approved"}
+KEPT_MAX = 1_000
+"""Versions of which a process remembers whether they may be sent."""
+
 WITHOUT_LINES = ("executive_summary",)
 """Templates that do not list every line, and so have no limit to their number."""
 
@@ -57,8 +60,6 @@ def prepare(tx: Tx, wish: Wish, design: Design) -> Order:
     """Look up a version and say which document of it is wanted; gather what it says unless it was issued before."""
     require_template(wish.template)
     found = storing.load(tx, wish.quote_id, version=wish.version, with_lines=False)
-    if found.version.status in ("draft", "approved"):
-        found = _with_lines(tx, found)
     locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
     stamp = stamp_of(tx, found)
     state = _state(found, stamp, design)
@@ -105,7 +106,7 @@ def stamp_of(tx: Tx, found: Quote) -> str | None:
     if status == "approved" and found.version.expires_at <= tx.now:
         return "expired"
     if status in ("draft", "approved"):
-        return None if quotes.may_be_sent(tx, found) else "not_approved"
+        return None if _may_be_sent(tx, found) else "not_approved"
     return STAMPS.get(status, "not_approved")
 
 
@@ -176,6 +177,25 @@ def answer(row: AnyRow, path: str, outcome: str) -> QuotePdf:
         "outcome": outcome,
         "message": "Document made." if outcome == "created" else "The document was made before; these are its bytes.",
     }
+
+
+def _may_be_sent(tx: Tx, found: Quote) -> bool:
+    """Decided anew when anything changed that it follows from; asking once more for a long quote costs nothing then."""
+    version, revision = found.version, facts.revision_of(tx)
+    quote = (found.root.version, found.root.edit, version.status, found.root.expires_at <= tx.now)
+    basis = (*quote, tx.policies.content_hash, revision)
+    key = tx.tenant_id, found.id, version.version
+    known: dict[tuple[str, str, int], tuple[object, bool]] = tx.kept.setdefault("documents.may_be_sent", {})
+    kept = known.get(key)
+    if kept is not None and kept[0] == basis:
+        return kept[1]
+    decided = quotes.may_be_sent(tx, _with_lines(tx, found))
+    # Without a revision nobody says when products change, and one that changed meanwhile may have been read in part.
+    if revision and facts.revision_of(tx) == revision:
+        if len(known) >= KEPT_MAX:
+            known.clear()
+        known[key] = (basis, decided)
+    return decided
 
 
 _WITHOUT_CONTENT = [column for column in document.c if column is not document.c.content]

@@ -28,6 +28,9 @@ OTHER_MM = 1.15
 WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
 """How wide the characters of a figure are printed, at most."""
 
+TOTAL_SCALE = 1.6
+"""How much wider the total is, in larger letters and with its currency."""
+
 Content = Mapping[str, Any]
 
 
@@ -100,6 +103,15 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What is done at the customer's site, however many lines it is on."""
+
+    quantity: str
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
 class Alternative:
     name: str
     is_selected: bool
@@ -140,6 +152,7 @@ class Widths:
     unit_price: int
     discount: int
     amount: int
+    total: int
 
 
 @dataclass(frozen=True)
@@ -176,7 +189,7 @@ class DocumentView:
     line_notes: tuple[Note, ...]
     alternatives: tuple[Alternative, ...]
     comparisons: tuple[Comparison, ...]
-    installation: tuple[LineView, ...]
+    installation: tuple[Work, ...]
     exclusions: tuple[str, ...]
     terms: tuple[str, ...]
     stamp: str
@@ -223,7 +236,7 @@ class _Presenter:
         selected = self.sets[0]
         texts = brand.texts_in(t.language)
         lines = {line["number"]: self._line(line) for line in selected["lines"]}
-        installation = tuple(view for number, view in lines.items() if self._is_installation(number))
+        installation = tuple(self._works(selected))
         exclusions = texts.exclusions if installation else (*texts.exclusions_without_installation, *texts.exclusions)
         values = {
             "payment": t.payment_terms(quote["payment_terms"]),
@@ -252,7 +265,7 @@ class _Presenter:
             notes=self._paragraphs(quote["notes"]),
             sections=tuple(self._sections(selected, lines)),
             has_discount=any(line["discount_amount"] for line in selected["lines"]),
-            widths=_widths(lines.values(), t),
+            widths=_widths(lines.values(), t, t.money(selected["total"], self.currency)),
             totals=tuple(self._totals(selected)),
             total=t.money(selected["total"], self.currency),
             tax_note=t.text(quote["tax_note"] or ""),
@@ -331,7 +344,7 @@ class _Presenter:
             details=tuple(self._details(priced, asked, product)),
             quantity=t.number(1 if is_ramp else priced["quantity"]),
             unit_price=t.unit_price(priced["subtotal" if is_ramp else "unit_price"], self.currency),
-            discount=f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self.currency)}" if off else "",
+            discount=t.figure(f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self.currency)}") if off else "",
             amount=t.amount(priced["line_total"], self.currency),
             net=Decimal(priced["line_total"]),
             category=product["category"],
@@ -348,7 +361,9 @@ class _Presenter:
         if chosen:
             labels = product["option_labels"]
             yield " · ".join(
-                t.isolated(f"{t.text(labels.get(name) or t.word('specs', name))}: {self._value(value)}")
+                t.isolated(
+                    f"{t.text(labels.get(name) or t.word('specs', name))}{t.label('colon')} {self._value(value)}"
+                )
                 for name, value in chosen.items()
             )
         if product["components"]:
@@ -465,16 +480,31 @@ class _Presenter:
 
     def _compared_totals(self, sets: Sequence[Content]) -> Iterable[tuple[str, tuple[str, ...]]]:
         t = self.tongue
-        for name, sign in (("subtotal", 1), ("discount_total", -1), ("net", 1), ("tax_total", 1)):
-            label = {"net": t.label("net_total"), "tax_total": t.label("tax_total")}.get(name) or t.label(name)
-            yield label, tuple(t.amount(sign * one[name], self.currency) for one in sets)
+        labels = {
+            "subtotal": "subtotal",
+            "discount_total": "discount_total",
+            "net": "net_total",
+            "tax_total": "tax_total",
+        }
+        if not any(one["discount_total"] for one in sets):
+            labels = {"net": "net_total", "tax_total": "tax_total"}
+        for name, label in labels.items():
+            sign = -1 if name == "discount_total" else 1
+            yield t.label(label), tuple(t.amount(sign * one[name], self.currency) for one in sets)
         yield t.label("total"), tuple(t.money(one["total"], self.currency) for one in sets)
 
-    def _is_installation(self, number: int) -> bool:
-        rule = self.design.brand.installation
-        product = self.products.get(self.asked[number]["product_id"], _UNKNOWN)
-        found = product["specs"].get(rule.spec, {}).get("value")
-        return bool(product["category"] == rule.category and found == rule.value)
+    def _works(self, chosen: Content) -> Iterable[Work]:
+        rule, t = self.design.brand.installation, self.tongue
+        quantities: dict[str, int] = {}
+        for line in chosen["lines"]:
+            asked = self.asked[line["number"]]
+            product = self.products.get(asked["product_id"], _UNKNOWN)
+            if product["category"] == rule.category and product["specs"].get(rule.spec, {}).get("value") == rule.value:
+                times = 1 if "ramp" in asked else line["quantity"]
+                quantities[asked["product_id"]] = quantities.get(asked["product_id"], 0) + times
+        for product_id, quantity in quantities.items():
+            product = self.products[product_id]
+            yield Work(t.number(quantity), t.text(product["name"]), t.text(product["description"]))
 
 
 _WORD = re.compile(r"[a-z0-9_-]{1,40}")
@@ -499,7 +529,7 @@ def _in_rows(facts: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
     return facts[:half], facts[half:] + (Row("", ""),) * (2 * half - len(facts))
 
 
-def _widths(lines: Collection[LineView], tongue: Tongue) -> Widths:
+def _widths(lines: Collection[LineView], tongue: Tongue, total: str) -> Widths:
     def fit(figures: Iterable[str], heading: str, least: int) -> int:
         widest = max(map(_millimetres, figures), default=0)
         return max(least, math.ceil(max(widest, len(tongue.label(heading)) * 1.3) + PADDING_MM))
@@ -510,6 +540,7 @@ def _widths(lines: Collection[LineView], tongue: Tongue) -> Widths:
         fit((line.unit_price for line in lines), "unit_price", 21),
         fit((line.discount for line in lines), "discount", 21),
         fit((line.amount for line in lines), "amount", 23),
+        math.ceil(_millimetres(total) * TOTAL_SCALE + PADDING_MM),
     )
 
 

@@ -52,7 +52,7 @@ class LineChange(Part):
     quantity: Quantity | None = None
     discount_pct: Percentage | None = None
     attributes: Attributes | None = None
-    notes: Notes | None = None
+    notes: Annotated[Notes | None, Field(description="For the customer, below the line.")] = None
 
 
 @tool(title="Search accounts", toolset="deals", needs=Permission.READ)

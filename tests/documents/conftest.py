@@ -53,6 +53,9 @@ def samples(desk: Tools) -> dict[str, str]:
         "sixty": papers.quoted(desk, *papers.many_lines(desk, 60), discount=1),
         "japanese": papers.quoted(desk, account_id="acct_hikari_020", currency="JPY", notes="納期は髙橋様へ。"),
         "arabic": papers.quoted(desk, account_id="acct_emirates_023", discount=1, notes="هاتف: +971 4 555 0142"),
+        "scripts": papers.quoted(
+            desk, papers.MACHINES[1], notes="汉字简体 繁體 한국어 עברית ไทย हिन्दी Ελληνικά Русский € ₹"
+        ),
         "ramp": papers.quoted(desk, {**papers.MACHINES[1], "ramp": [{"months": 6, "quantity": 100}, {"months": 6}]}),
         "sets": papers.quoted(desk, *sets),
         "nasty": papers.quoted(

@@ -20,7 +20,7 @@ from cpq.documents.design import TEMPLATES
 from cpq.documents.ubl import CAC, CBC
 from cpq.effects import Effects
 from cpq.text import canonical_json
-from tests import papers
+from tests import papers, verapdf
 from tests.make import Tools
 from tests.papers import Paper
 
@@ -32,7 +32,7 @@ NAMES = {"cac": CAC, "cbc": CBC}
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_file_says_that_it_is_pdf_a_3_and_pdf_ua(paper: Papers, template: str):
-    """As far as can be told without a full validator: identification, profile, tags, language, title, attachments."""
+    """Identification, profile, language, title, attachments, bookmarks; the rest is veraPDF's, below."""
     with paper("mixed", template).opened() as pdf, pdf.open_metadata() as metadata:
         assert metadata["pdfaid:part"] == "3"
         assert metadata["pdfaid:conformance"] == "A"
@@ -51,6 +51,45 @@ def test_the_file_says_that_it_is_pdf_a_3_and_pdf_ua(paper: Papers, template: st
         assert pdf.trailer.ID is not None
         with pdf.open_outline() as outline:
             assert outline.root
+
+
+VALIDATED = (
+    *(("mixed", template, None) for template in TEMPLATES),
+    ("arabic", "standard", None),
+    ("arabic", "detailed", None),
+    ("german", "compact", None),
+    ("japanese", "standard", None),
+    ("japanese", "detailed", None),
+    ("sets", "comparison", "ja"),
+    ("sets", "executive_summary", "fr"),
+    ("nasty", "standard", "es"),
+    ("scripts", "standard", "de_CH"),
+    ("stamped", "compact", None),
+    ("sixty", "standard", None),
+)
+
+
+def test_verapdf_finds_nothing_against_the_files(paper: Papers, tmp_path: Path):
+    """PDF/A-3a and PDF/UA-1, every rule that a program can check; a file that breaks some is found out."""
+    paths = []
+    for name, template, locale in VALIDATED:
+        paths.append(tmp_path / f"{name}-{template}-{locale}.pdf")
+        paths[-1].write_bytes(paper(name, template, locale).pdf)
+    spoilt = tmp_path / "spoilt.pdf"
+    with paper("one").opened() as pdf:
+        del pdf.Root.OutputIntents
+        del pdf.Root.Lang
+        pdf.save(spoilt)
+    found = verapdf.findings([*paths, spoilt])
+    told = " ".join(found.pop("spoilt.pdf"))
+    assert "3a 6.2.4.3-2: " in told
+    assert "ua1 7.2-" in told
+    assert found == {path.name: [] for path in paths}
+
+
+def test_every_script_that_we_have_a_font_for_shows_without_boxes(desk: Tools, samples: dict[str, str]):
+    """With the spaces between its words, which come from the font of the word before."""
+    assert desk("quote_pdf", quote_id=samples["scripts"])["warnings"] == []
 
 
 @pytest.mark.parametrize(
@@ -148,6 +187,41 @@ def test_the_attached_ubl_adds_up(paper: Papers, name: str):
     assert number(total, "cbc:PayableAmount") == document.content["option_sets"][0]["total"]
 
 
+UBL_ORDER = {
+    "Quotation": "UBLVersionID ID IssueDate Note PricingCurrencyCode LineCountNumeric ValidityPeriod "
+    "AdditionalDocumentReference SellerSupplierParty BuyerCustomerParty TransactionConditions TaxTotal "
+    "QuotedMonetaryTotal QuotationLine",
+    "Party": "PartyIdentification PartyName PostalAddress PartyTaxScheme Contact",
+    "PostalAddress": "AddressLine Country",
+    "PartyTaxScheme": "CompanyID TaxScheme",
+    "Contact": "Name Telephone ElectronicMail",
+    "TaxTotal": "TaxAmount TaxSubtotal",
+    "TaxSubtotal": "TaxableAmount TaxAmount TaxCategory",
+    "TaxCategory": "ID Percent TaxExemptionReason TaxScheme",
+    "QuotedMonetaryTotal": "LineExtensionAmount TaxExclusiveAmount TaxInclusiveAmount PayableAmount",
+    "QuotationLine": "ID LineItem",
+    "LineItem": "ID Note Quantity LineExtensionAmount AllowanceCharge Price Item",
+    "AllowanceCharge": "ChargeIndicator Amount BaseAmount",
+    "Price": "PriceAmount BaseQuantity",
+    "Item": "Description Name SellersItemIdentification AdditionalItemProperty",
+    "AdditionalItemProperty": "Name Value",
+}
+"""What UBL 2.1 allows in these elements of what we write, in the order of its schema."""
+
+
+@pytest.mark.parametrize("name", ["mixed", "german", "arabic", "nasty"])
+def test_the_attached_ubl_has_its_elements_in_the_order_of_the_schema(paper: Papers, name: str):
+    """The schema itself, from the package index, was run on all samples; see CONTRIBUTING.md."""
+    root = Xml.fromstring(paper(name).attached("quotation.xml"))
+    for element in root.iter():
+        kind, inside = element.tag.rpartition("}")[2], [child.tag.rpartition("}")[2] for child in element]
+        if len(inside) > 1:
+            order = UBL_ORDER[kind].split()
+            assert [order.index(one) for one in inside] == sorted(order.index(one) for one in inside), kind
+        if kind.endswith("Amount"):
+            assert element.get("currencyID") == paper(name).content["quote"]["currency"]
+
+
 @pytest.fixture
 def listening() -> Iterator[tuple[int, list[bytes]]]:
     """A server on loopback that notes whoever comes."""
@@ -210,7 +284,13 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
 
 @pytest.mark.parametrize(
     ("name", "template", "page"),
-    [("mixed", "standard", 0), ("stamped", "compact", 0), ("arabic", "standard", 0), ("sets", "comparison", 0)],
+    [
+        ("mixed", "standard", 0),
+        ("mixed", "standard", 1),
+        ("stamped", "compact", 0),
+        ("arabic", "standard", 0),
+        ("sets", "comparison", 0),
+    ],
 )
 def test_pages_look_as_they_did(paper: Papers, name: str, template: str, page: int):
     """Against a picture that was looked at; ids and dates differ, so a few grey values may. See CONTRIBUTING.md."""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from cpq.access import LOCAL_AGENT
 from cpq.app import App, Call, open_app
-from cpq.config import read_settings
+from cpq.config import read_settings, shipped
 from cpq.documents import workers
 from cpq.documents.design import TEMPLATES
 from cpq.schema import account
@@ -144,6 +144,43 @@ def test_q36_what_is_rejected_cancelled_unpriced_or_expired_is_stamped(sqlite_ap
     clock.advance(days=60)
     assert tools("quote_pdf", quote_id=approved)["stamp"] == "expired"
     assert tools("quote_pdf", quote_id=sent)["checksum"] == before["checksum"]
+    app.close()
+
+
+def test_q36_the_stamp_follows_whatever_it_depends_on(sqlite_app: App, clock: make.StillEffects, tmp_path: Path):
+    """Q-36 although it is remembered: the price, the catalogue, the account, the policies, the clock."""
+    policies = Path(shutil.copytree(shipped("policies"), tmp_path / "policies"))
+    for tested in policies.glob("*_test.yaml"):
+        tested.unlink()
+    app = open_app(sqlite_app.settings.model_copy(update={"policies_dir": policies}), clock)
+    tools = Tools(app)
+    quote_id = priced_quote(tools, 0, {"product_id": "prod_tk240v", "quantity": 1})
+
+    def stamp() -> str | None:
+        twice = [tools("quote_pdf", quote_id=quote_id)["stamp"] for _ in range(2)]
+        assert twice[0] == twice[1]
+        return twice[0]
+
+    assert stamp() is None
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    assert stamp() == "not_approved"
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=0)
+    assert stamp() is None
+    tank = {"id": "prod_tk240v", "sku": "TK-240V", "name": "Tank", "category": "tanks"}
+    make.import_dicts(app, "products", {**tank, "active": False})
+    assert stamp() == "not_approved"
+    make.import_dicts(app, "products", {**tank, "active": True})
+    assert stamp() is None
+    rules = (policies / "discounts.yaml").read_text(encoding="utf-8")
+    block = "\nrules:\n  - {id: small, when: net_value < 5000, then: {severity: block, message: Too small.}}\n"
+    (policies / "discounts.yaml").write_text(rules + block, encoding="utf-8")
+    clock.advance(seconds=5)
+    assert stamp() == "not_approved"
+    (policies / "discounts.yaml").write_text(rules, encoding="utf-8")
+    clock.advance(seconds=5)
+    assert stamp() is None
+    clock.advance(days=60)
+    assert stamp() == "not_approved"
     app.close()
 
 

@@ -1,16 +1,21 @@
 """What stands on the pages: everything, once, in its place, adding up, in every template and language."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
+import sqlalchemy as sa
 
 from cpq.documents.design import TEMPLATES
+from cpq.schema import product
 from tests import papers
+from tests.make import Tools
 from tests.papers import Paper
 
 Papers = Callable[..., Paper]
 
+WORD = re.compile(r"[a-z]+([_-][a-z]+)*")
 SAMPLES = ("one", "mixed", "german", "twelve", "sixty", "japanese", "ramp", "nasty")
 
 
@@ -68,6 +73,24 @@ def test_headings_repeat_and_totals_never_stand_alone(paper: Papers):
         assert document.content["quote"]["fingerprint"] in text
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_nobody_signs_a_page_that_says_nothing_else(paper: Papers, template: str):
+    """What is agreed, or who offers it, is on the page with the signature."""
+    for name in ("one", "mixed", "german", "sixty", "sets", "arabic"):
+        document = paper(name, template)
+        last = document.pages[-1]
+        assert label(document, "acceptance") in last
+        before = [label(document, "about"), label(document, "terms")]
+        assert [word for word in before if word in last], (name, template)
+
+
+def test_a_comparison_ends_with_its_totals_on_the_page_of_its_lines(paper: Papers):
+    document = paper("sets", "comparison")
+    assert "Total" in document.pages[0]
+    assert "All amounts in USD" in document.pages[0]
+    assert "Discount" not in document.text  # No alternative has one.
+
+
 def test_lines_are_grouped_and_every_group_has_its_sum(paper: Papers):
     document = paper("mixed")
     text = document.text
@@ -84,7 +107,7 @@ def test_a_compact_document_of_twelve_lines_is_one_page(paper: Papers):
 
 
 def test_an_executive_summary_is_one_page_whatever_the_lines(paper: Papers):
-    for name in ("one", "twelve", "german"):
+    for name in ("one", "twelve", "german", "mixed", "arabic", "stamped"):
         assert len(paper(name, "executive_summary").pages) == 1, name
     assert len(paper("sixty", "executive_summary").pages) <= 2
 
@@ -124,6 +147,13 @@ def test_c2_15_the_skeleton_is_complete(paper: Papers):
     for office in ("Dayton", "Chicago", "Houston", "Duisburg", "Osaka"):
         assert office in text
     assert "Installation and start-up" not in paper("one").text
+
+
+def test_work_on_several_lines_is_told_once(sqlite_tools: Tools):
+    lines = [{"product_id": "prod_svc_install", "quantity": quantity} for quantity in (3, 4)]
+    text = Paper.of(sqlite_tools("quote_pdf", quote_id=papers.quoted(sqlite_tools, *lines))).text
+    assert text.count(" × Turnkey Installation, crew day") == 1
+    assert "7 × Turnkey Installation, crew day" in text
 
 
 def test_the_comparison_sets_alternatives_side_by_side(paper: Papers):
@@ -196,3 +226,33 @@ def test_arabic_runs_from_right_to_left_and_figures_do_not(paper: Papers):
     amounts = document.columns(label(document, "amount"))
     assert numbers
     assert all(cell.right < 200 for cell in amounts if cell.page == 0)
+
+
+def test_figures_stand_below_each_other_from_right_to_left_too(paper: Papers):
+    """Of the discounts the amount ends the column, whatever the percentage; the totals end where the amounts do."""
+    document = paper("arabic")
+    ends = {name: {round(cell.right) for cell in figures(document, name)} for name in ("discount", "amount")}
+    assert all(len(found) == 1 for found in ends.values()), ends
+    net = next(cell for cell in document.cells if cell.text == label(document, "net_total"))
+    assert round(document.row_of(net)[0].right) in ends["amount"]
+
+
+def figures(document: Paper, name: str) -> list[papers.Cell]:
+    """Of the first page, which has no totals."""
+    return [cell for cell in document.columns(label(document, name)) if cell.page == 0 and cell.text[-1].isdigit()]
+
+
+def test_a_text_that_runs_the_other_way_keeps_its_stops(paper: Papers):
+    """Its second line begins within an isolate, which the engine forgets there; the whole text has a side instead."""
+    assert "CFMat110PSI." in paper("arabic", "detailed").seen()
+
+
+def test_what_the_sample_catalogue_says_in_words_is_said_in_every_language(desk: Tools):
+    """Names of types, finishes and grades; figures and names of their own are the same everywhere."""
+    rows = desk.app.look(
+        desk.app.new_call(), lambda tx: tx.connection.execute(sa.select(product.c.specs)).scalars().all()
+    )
+    words = {value for specs in rows for value in specs.values() if isinstance(value, str) and WORD.fullmatch(value)}
+    assert "heatless_desiccant" in words
+    for language in ("de", "fr", "es", "ja", "ar"):
+        assert not words - set(papers.design().labels[language]["words"]), language

@@ -108,6 +108,19 @@ def test_a_draft_whose_words_changed_no_longer_counts(sqlite_tools: Tools, chang
     assert "which was changed since" in found["message"]
 
 
+def test_a_draft_whose_line_says_more_no_longer_counts(sqlite_tools: Tools):
+    """An attribute that customers see; one that they do not see is no change of the document."""
+    tank = {"product_id": "prod_tk240v", "quantity": 1}
+    for attributes, is_good in (({"condition": "refurbished"}, False), ({"cost_note": "see sheet"}, True)):
+        quote_id = priced_quote(sqlite_tools, 0, tank)
+        made = sqlite_tools("quote_pdf", quote_id=quote_id)
+        change = [{"line_id": f"{quote_id}-ql-1", "attributes": attributes}]
+        sqlite_tools("quote_update", quote_id=quote_id, expected_version=1, change_lines=change)
+        sqlite_tools("quote_price", quote_id=quote_id)
+        found = sqlite_tools("quote_verify_pdf", document=made["checksum"])
+        assert found["is_current_approved"] is is_good, attributes
+
+
 def test_what_the_customer_has_counts_while_a_revision_is_made(sqlite_tools: Tools):
     quote_id = sent_quote(sqlite_tools)
     made = sqlite_tools("quote_pdf", quote_id=quote_id)
