@@ -83,9 +83,9 @@ def search(
         is_lenient=True,
     )
     found = keeper.corpus.search(query, limit=max(1, min(limit, LIMIT_MAX)), where=where)
-    hits = [(hit, *hit.payload) for hit in found.hits if hit.score >= tx.settings.search_score_min]
+    hits = [hit for hit in found.hits if hit.score >= tx.settings.search_score_min]
     answer: ContextFound = {
-        "results": [{"chunk": pack.chunk(place), "combined_score": hit.score} for hit, pack, place in hits],
+        "results": [{"chunk": hit.payload.chunk(hit.id), "combined_score": hit.score} for hit in hits],
         "total": found.eligible,
         "mode": found.mode,
         "notice": NOTICE,

@@ -161,11 +161,9 @@ def search(tx: Tx, query: str, *, top_k: int = TOP_K_DEFAULT, file_filter: str |
     where = Where(documents=documents, is_lenient=True)
     found = docs.keeper.corpus.search(query, limit=max(1, min(top_k, TOP_K_MAX)), where=where)
     floor = tx.settings.search_score_min
-    hits = [(hit, *hit.payload) for hit in found.hits if hit.score >= floor]
     return {
         "results": [
-            {"content": _content(page, page.parts[place]), "score": hit.score, "metadata": _metadata(page, place)}
-            for hit, page, place in hits
+            _hit(hit.payload, hit.payload.found(hit.id), hit.score) for hit in found.hits if hit.score >= floor
         ],
         "total_chunks": found.eligible,
         "query_ms": round((tx.effects.monotonic() - started) * 1000, 1),
@@ -190,7 +188,7 @@ def get_page(tx: Tx, file_path: str) -> DocsPage:
                 "heading_level": part.level,
                 "char_count": part.end - part.start,
             }
-            for part in page.parts
+            for part in page.parts()
         ],
         "notice": NOTICE,
     }
@@ -201,7 +199,7 @@ def get_section(tx: Tx, file_path: str, heading_path: str) -> DocsSection:
     page = _page(tx, file_path)
     parts = page.section(heading_path)
     if not parts:
-        known = list(dict.fromkeys(part.section_path for part in page.parts))
+        known = list(dict.fromkeys(part.section_path for part in page.parts()))
         raise CpqError(
             Code.NOT_FOUND,
             f"No section found at heading: {_short(heading_path)} in {page.path}. "
@@ -333,28 +331,27 @@ def _nearest(wanted: str, known: list[str]) -> list[str] | None:
     return [_short(path) for path in leaf[:3] or nearest(wanted, known[:2_000])] or None
 
 
-def _content(page: Page, part: Part) -> str:
-    return page.text()[part.start : part.end]
-
-
-def _metadata(page: Page, place: int) -> DocsMetadata:
-    part = page.parts[place]
+def _hit(page: Page, part: Part, score: float) -> DocsHit:
     return {
-        "file_path": page.path,
-        "heading_path": part.heading_path,
-        "heading_level": part.level,
-        "last_modified": page.last_modified,
-        "char_count": part.end - part.start,
+        "content": page.text()[part.start : part.end],
+        "score": score,
+        "metadata": {
+            "file_path": page.path,
+            "heading_path": part.heading_path,
+            "heading_level": part.level,
+            "last_modified": page.last_modified,
+            "char_count": part.end - part.start,
+        },
     }
 
 
 def _summary(page: Page) -> DocsSummary:
-    headings = [part.heading for part in page.parts if part.level in (1, 2) and part.number == 1]
+    parts = page.parts()
     return {
         "file_path": page.path,
         "title": page.title,
-        "headings": headings,
-        "chunk_count": len(page.parts),
+        "headings": [part.heading for part in parts if part.level in (1, 2) and part.number == 1],
+        "chunk_count": len(parts),
         "total_chars": page.total_chars,
         "last_modified": page.last_modified,
     }

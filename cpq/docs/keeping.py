@@ -118,7 +118,7 @@ class DocsKeeper:
             del self._stamps[path]
         if fresh or gone:
             # A page without a word is a page all the same, but holds nothing that could be found.
-            emptied = [path for path, page in fresh.items() if not page.parts]
+            emptied = [path for path, page in fresh.items() if not page.total_chars]
             self.corpus.change([chunk for page in fresh.values() for chunk in chunks_of(page)], [*gone, *emptied])
             self.revision += 1
             kept = {path: page for path, page in self.state.pages.items() if path not in gone}

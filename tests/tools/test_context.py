@@ -199,7 +199,7 @@ def test_e3_08_similarity_is_the_cosine_of_384_dimensions(tools: Tools):
     assert embedder is not None
     corpus = keeper(tools).corpus
     for hit in corpus.search("authentication", limit=10).hits:
-        made = hit.payload[0].chunk(hit.payload[1])
+        made = hit.payload.chunk(hit.id)
         expected = embedder.unit("authentication") @ embedder.unit(f"{made['title']}\n{made['text']}")
         assert len(embedder.unit("x")) == 384
         assert hit.similarity == pytest.approx(expected, abs=0.02)
@@ -242,7 +242,7 @@ def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, 
     def look() -> None:
         while not stop.is_set():
             hits = keeper(watched).corpus.search("generation", limit=100).hits
-            generations.append({hit.payload[0].chunk(hit.payload[1])["metadata"].get("g", "old") for hit in hits})
+            generations.append({hit.payload.chunk(hit.id)["metadata"].get("g", "old") for hit in hits})
 
     reader = threading.Thread(target=look)
     reader.start()
@@ -281,7 +281,12 @@ def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, c
 
 
 @pytest.mark.parametrize(
-    "broken", [b"{", b"", b"[1]", b"{}", b'[{"id": 1}]', b"\xff\xfe", b'[{"id": "a", "embedding": [1]}]']
+    "broken",
+    [
+        *(b"{", b"", b"[1]", b"{}", b'[{"id": 1}]', b"\xff\xfe", b'[{"id": "a", "embedding": [1]}]', b"3", b'"chunks"'),
+        *(b'[{"id": "a"}', b'[{"id": "a"},]', b'[{"id": "a"}] x', b'{"chunks": 1}', b'{"chunks" [{"id": "a"}]}'),
+        *(b'{"chunks": [{"id": "a"}], "metadata": {"dimensions": 768}}', b'[{"id": "a"} {"id": "b"}]', b"[" * 9_999),
+    ],
 )
 def test_e3_14_a_corrupt_file_keeps_the_old_state_and_the_next_good_one_repairs(
     watched: Tools, root: Path, clock: StillEffects, broken: bytes, caplog: pytest.LogCaptureFixture
@@ -359,6 +364,32 @@ def test_e3_17_without_the_model_words_decide_and_the_answer_says_so(open_tools:
     monkeypatch.setattr("cpq.search.corpus.installed_embedder", lambda: None)
     found = open_tools()("cortex_search", query="AuthHandler struct")
     assert (found["mode"], found["results"][0]["chunk"]["id"]) == ("lexical", HANDLER["id"])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '[{"id": "a"}, {"id": "b", "text": "first"}, {"id": "b", "text": "second"}]',
+        ' { "made" : {"by": [1]}, "chunks" : [ {"id": "a"} , {"id": "b", "text": "first"} ] , "n": null } \n',
+        '\ufeff{"chunks": [{"id": "a", "title": "\\ud800"}, {"id": "b", "text": "first", "embedding": null}]}',
+    ],
+)
+def test_e3_16_chunk_files_of_every_shape_are_read(written: str):
+    a, b = read_file(written.encode())
+    assert (a.id, b.id, b.text, b.chunk_type) == ("a", "b", "first", "documentation")
+    a.title.encode()
+
+
+def test_chunks_of_one_source_are_found_however_many_and_wherever_they_stand(
+    open_tools: Callable[..., Tools], root: Path
+):
+    source = {"file_path": "docs/long.md"}
+    many = [chunk(f"long-{number:03}", text=f"unit{number}", metadata=source) for number in range(80)]
+    write(root, "long", *many[:50], chunk("between"), *many[50:])
+    tools = open_tools()
+    assert tools("cortex_search", query="x", tags=["docs"], limit=1)["total"] == 81
+    for number in (0, 49, 50, 79):
+        assert tools("cortex_search", query=f"unit{number}")["results"][0]["chunk"]["id"] == f"long-{number:03}"
 
 
 @pytest.mark.parametrize("head", [{}, {"metadata": {"dimensions": 768, "model": "other"}}])

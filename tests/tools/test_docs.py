@@ -295,6 +295,9 @@ def test_d3_24_the_status_says_how_the_server_is(app: App, tmp_path: Path):
     embedding = status["embedding"]
     assert (embedding["model"], embedding["dimensions"], embedding["provider"]) == ("all-MiniLM-L6-v2", 384, "local")
     assert embedding["waiting"] == status["index"]["total_chunks"]
+    (root / "caching.md").write_text("# Caching\n\nOf another kind.\n")  # Nobody waits for what it was.
+    status = Tools(with_docs)("get_status")
+    assert status["embedding"]["waiting"] == status["index"]["total_chunks"]
     docs.index(with_docs)
     assert Tools(with_docs)("get_status")["embedding"]["waiting"] == 0
     with_docs.close()
