@@ -23,6 +23,9 @@ SUFFIXES = (".md", ".markdown")
 SKIPPED = ("node_modules", "__pycache__")
 BATCH_PAGES = 500
 LOOK_SECONDS_MAX = 0.25
+FEW_FILES = 20
+"""So many are read in a moment that is worth waiting for: whoever just wrote one wants to see it."""
+
 SETTLED_SECONDS = 0.05
 """A file that was changed this shortly before it was read may change again without its time telling."""
 
@@ -50,21 +53,21 @@ class DocsKeeper:
         self.started_at = effects.monotonic()
         self._effects = effects
         self._lock = threading.Lock()
-        self._is_reading = False
+        self._reading = 0
         self._stamps: dict[str, Stamp | None] = {}
 
     def refresh(self, progress: Progress = lambda _done, _total: None) -> State:
-        """The state with every change of the files so far, unless another thread is reading changed files.
+        """The state with every change of the files so far, unless another thread is reading many changed files.
 
-        Only the very first reading is waited for, and a look that finds nothing, because it may have been too early.
+        The very first reading is waited for; one of a few files, or a look that finds nothing, only for a moment.
         A file that cannot be read keeps its last good page.
         """
         is_first = self.state.indexed_at is None
-        if self._lock.acquire(timeout=-1 if is_first else 0 if self._is_reading else LOOK_SECONDS_MAX):
+        if self._lock.acquire(timeout=-1 if is_first else 0 if self._reading > FEW_FILES else LOOK_SECONDS_MAX):
             try:
                 self._look(progress)
             finally:
-                self._is_reading = False
+                self._reading = 0
                 self._lock.release()
         return self.state
 
@@ -82,7 +85,7 @@ class DocsKeeper:
         ]
         known = {path: said for path, said in self.state.problems.items() if path in found.files}
         problems = known | found.problems
-        self._is_reading = bool(changed)
+        self._reading = len(changed)
         before, is_first = self.revision, self.state.indexed_at is None
         for start in range(0, max(len(changed), 1), BATCH_PAGES):
             batch = changed[start : start + BATCH_PAGES]

@@ -1,8 +1,9 @@
-"""The context toolset through its tool: contract E3."""
+"""The context toolset through its tool, in this process and over stdio: contract E3; also in test_retrieval_servers."""
 
 import json
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from mcp import Client
 
 from cpq import context
 from cpq.app import App, open_app
-from cpq.config import read_settings
+from cpq.config import Settings, read_settings
 from cpq.context import keeping, making
 from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
 from cpq.errors import CpqError
@@ -22,6 +23,7 @@ from cpq.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
 from tests.make import StillEffects, Tools
+from tests.tools.remote import environment, served
 
 FILES = dict(zip(CHUNK_TYPES, ("doc-chunks", "code-symbols", "code-definitions", "code-data"), strict=True))
 
@@ -64,13 +66,33 @@ LOGIN = chunk(
 LIMITS = chunk("data-limits", "data", text="MAX_LOGINS = 5  # authentication attempts", metadata={"file_path": "a.py"})
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "chunks"
+def write_all(root: Path) -> Path:
     root.mkdir()
     for made in (AUTH, HANDLER, LOGIN, LIMITS):
         write(root, FILES[made["chunk_type"]], made)
     return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_all(tmp_path / "chunks")
+
+
+@pytest.fixture(scope="module", params=["registry", "stdio"])
+def asked(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tools]:
+    """For tests that only ask."""
+    home = tmp_path_factory.mktemp("asked")
+    shutil.copy(sqlite_template, home / "quotewright.db")
+    root = write_all(home / "chunks")
+    if request.param == "stdio":
+        with served(environment(home, CPQ_CHUNKS_DIR=str(root), CPQ_TOOLSETS="context")) as remote:
+            yield remote
+        return
+    app = open_app(Settings(home=home, chunks_dir=root))
+    yield Tools(app)
+    app.close()
 
 
 @pytest.fixture
@@ -114,8 +136,8 @@ def keeper(tools: Tools) -> keeping.ContextKeeper:
     return tools.app.kept["context"].keeper
 
 
-def test_e3_01_the_answer_has_whole_chunks_with_their_scores(tools: Tools):
-    found = tools("cortex_search", query="auth handler struct")
+def test_e3_01_the_answer_has_whole_chunks_with_their_scores(asked: Tools):
+    found = asked("cortex_search", query="auth handler struct")
     assert set(found) == {"results", "total", "mode", "notice"}
     best = found["results"][0]
     assert set(best) == {"chunk", "combined_score"}
@@ -135,16 +157,16 @@ def test_e3_01_the_limit_has_a_default_of_fifteen(tools: Tools, root: Path):
     app.close()
 
 
-def test_e3_02_vectors_never_leave_the_server(tools: Tools):
-    assert "embedding" not in str(tools("cortex_search", query="auth handler", limit=100))
+def test_e3_02_vectors_never_leave_the_server(asked: Tools):
+    assert "embedding" not in str(asked("cortex_search", query="auth handler", limit=100))
 
 
-def test_e3_03_types_are_alternatives_and_none_means_all(tools: Tools):
+def test_e3_03_types_are_alternatives_and_none_means_all(asked: Tools):
     for kind, expected in zip(CHUNK_TYPES, (AUTH, HANDLER, LOGIN, LIMITS), strict=True):
-        assert ids(tools, chunk_types=[kind]) == [expected["id"]]
-    assert ids(tools, chunk_types=["symbols", "definitions"]) == sorted([HANDLER["id"], LOGIN["id"]])
-    assert len(ids(tools, chunk_types=[])) == 4
-    refused = tools.error("cortex_search", query="x", chunk_types=["code"])
+        assert ids(asked, chunk_types=[kind]) == [expected["id"]]
+    assert ids(asked, chunk_types=["symbols", "definitions"]) == sorted([HANDLER["id"], LOGIN["id"]])
+    assert len(ids(asked, chunk_types=[])) == 4
+    refused = asked.error("cortex_search", query="x", chunk_types=["code"])
     assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "/chunk_types/0")
 
 
@@ -162,8 +184,8 @@ def test_e3_03_types_are_alternatives_and_none_means_all(tools: Tools):
         (["nothing"], []),
     ],
 )
-def test_e3_04_tags_must_all_be_there(tools: Tools, tags: list[str], expected: list[str]):
-    assert ids(tools, tags=tags) == sorted(expected)
+def test_e3_04_tags_must_all_be_there(asked: Tools, tags: list[str], expected: list[str]):
+    assert ids(asked, tags=tags) == sorted(expected)
 
 
 def test_e3_05_tags_come_from_language_kind_path_front_matter_and_hashtags():
@@ -176,8 +198,8 @@ def test_e3_05_tags_come_from_language_kind_path_front_matter_and_hashtags():
     assert set(found) == {"definitions", "code", "src", "typescript"}
 
 
-def test_e3_06_order_is_by_score_and_always_the_same(tools: Tools):
-    answers = [tools("cortex_search", query="authentication user") for _ in range(3)]
+def test_e3_06_order_is_by_score_and_always_the_same(asked: Tools):
+    answers = [asked("cortex_search", query="authentication user") for _ in range(3)]
     scores = [hit["combined_score"] for hit in answers[0]["results"]]
     assert scores == sorted(scores, reverse=True)
     assert answers[0] == answers[1] == answers[2]
@@ -401,8 +423,8 @@ def test_e3_18_vectors_of_another_size_fail_at_the_start(tools: Tools, root: Pat
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\n"])
-def test_e3_19_a_blank_query_is_refused(tools: Tools, query: str):
-    error = tools.error("cortex_search", query=query)
+def test_e3_19_a_blank_query_is_refused(asked: Tools, query: str):
+    error = asked.error("cortex_search", query=query)
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/query")
 
 
