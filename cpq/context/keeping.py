@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from cpq.context.chunks import DimensionError, MalformedError, Packed, packed, read_file, searchable
@@ -25,6 +26,7 @@ QUIET_SECONDS = 0.5
 LOOK_SECONDS = 0.1
 FILE_BYTES_MAX = 1024**3
 BATCH_CHUNKS = 2_000
+SKIPPED_SHOWN_MAX = 5
 
 Packs = dict[str, Packed]
 
@@ -37,8 +39,9 @@ class ContextKeeper:
         self.corpus: Corpus = new_corpus("context", PROSE)
         self.revision = 0
         self.reloads = 0
-        self.problem: str | None = None
+        self._problem: str | None = None
         """Why the files as they are now are not used, while an earlier state of them is."""
+        self._skipped: dict[str, str] = {}
         self._effects = effects
         self._lock = threading.Lock()
         self._is_loaded = False
@@ -46,6 +49,16 @@ class ContextKeeper:
         self._loaded: dict[str, Stamp] = {}
         self._packs: dict[str, Packs] = {}
         self._quiet_at: float | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What an answer may lack."""
+        if self._problem:
+            return f"The newest chunk files cannot be used, the last good state answers: {self._problem}"
+        if self._skipped:
+            skipped = "; ".join(f"{name} {reason}" for name, reason in islice(self._skipped.items(), SKIPPED_SHOWN_MAX))
+            return f"{len(self._skipped)} of the chunk files cannot be used: {skipped}"
+        return None
 
     def load(self) -> None:
         """The first time: read all files, skip malformed ones with a warning. CpqError when the folder is missing."""
@@ -79,6 +92,7 @@ class ContextKeeper:
                 self._quiet_at = None
                 self._reload(found)
         except CpqError as error:
+            self._seen = {}  # Should the folder come back, everything in it is new.
             self._note(error.message)
         finally:
             self._lock.release()
@@ -104,6 +118,7 @@ class ContextKeeper:
             ) from None
         except (MalformedError, UnreadableError) as error:
             log.warning("a chunk file is skipped", extra={"file": name, "reason": str(error)})
+            self._skipped[name] = str(error)
             return {}
 
     def _reload(self, found: Listing) -> None:
@@ -121,8 +136,11 @@ class ContextKeeper:
         if fresh or removed:
             self.corpus.change_in_parts(_parts(fresh), removed)
             self.revision += 1
+        self._skipped = {
+            name: reason for name, reason in self._skipped.items() if self._loaded[name] == found.files.get(name)
+        }
         self._loaded, self._packs = dict(found.files), packs
-        self.problem = None
+        self._problem = None
         self.reloads += 1
         give_back()
         log.info("context reloaded", extra={"files": len(packs), "chunks": len(self.corpus)})
@@ -137,9 +155,9 @@ class ContextKeeper:
         return packs
 
     def _note(self, problem: str) -> None:
-        if problem != self.problem:
+        if problem != self._problem:
             log.error("chunk files cannot be used, the last good state stays", extra={"problem": problem})
-        self.problem = problem
+        self._problem = problem
 
 
 def _documents(packs: Mapping[str, Packs]) -> Packs:

@@ -16,11 +16,11 @@ from cpq.config import Settings
 from cpq.db import Tx
 from cpq.docs import git
 from cpq.docs.git import GitFacts
-from cpq.docs.keeping import DocsKeeper, Progress, State
+from cpq.docs.keeping import DocsKeeper, State
 from cpq.docs.pages import Page, Part
 from cpq.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.search.embedding import is_installed
-from cpq.search.following import Follower
+from cpq.search.following import Follower, Progress
 from cpq.search.globs import matcher, relative
 from cpq.search.index import Where
 from cpq.search.markdown import Scalar
@@ -138,16 +138,16 @@ class DocsStatus(TypedDict):
 class Docs:
     """The pages of one folder, and the vectors that follow them."""
 
-    def __init__(self, app_or_tx: App | Tx) -> None:
-        self.keeper = DocsKeeper(_root(app_or_tx.settings), app_or_tx.effects)
-        self.follower = Follower(self.keeper.corpus, app_or_tx.effects)
+    def __init__(self, owner: App | Tx) -> None:
+        self.keeper = DocsKeeper(_root(owner.settings), owner.effects)
+        self.follower = Follower(self.keeper, owner.effects)
 
     def refreshed(self, tx: Tx) -> State:
         """What the files say now."""
         self.follower.wait()
         state = self.keeper.refresh()
         if not self.follower.is_watched:
-            self.follower.load(tx, self.keeper.revision)
+            self.follower.load(tx)
         return state
 
 
@@ -259,27 +259,22 @@ def status(tx: Tx) -> DocsStatus:
     }
 
 
+def read(app: App, progress: Progress) -> None:
+    """Read every page that is new or changed; words are found from then on."""
+    _docs(app).keeper.refresh(progress)
+
+
 def index(app: App, progress: Progress = lambda _done, _total: None) -> Docs:
     """Read every page and reckon every vector that is missing, and forget those of texts that are gone."""
     docs = _docs(app)
     docs.keeper.refresh()
-    docs.follower.complete(app, docs.keeper.revision, progress)
+    docs.follower.complete(app, progress)
     return docs
 
 
 def loops(app: App) -> list[Loop]:
     """What a server does besides answering: it looks for changes, and reckons vectors."""
-    docs = _docs(app)
-    docs.follower.is_watched = True
-
-    def look() -> float:
-        started = app.effects.monotonic()
-        docs.keeper.refresh()
-        took = app.effects.monotonic() - started
-        has_more = docs.follower.step(app, docs.keeper.revision)
-        return 0.0 if has_more else max(LOOK_SECONDS, 40 * took)
-
-    return [Loop("docs", look)]
+    return [_docs(app).follower.loop(app, LOOK_SECONDS)]
 
 
 def require(settings: Settings) -> None:

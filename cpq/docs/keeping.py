@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Stamp, UnreadableError
+from cpq.search.following import Progress
 from cpq.search.scoring import PROSE
 
 log = logging.getLogger("cpq.docs")
@@ -28,8 +29,6 @@ FEW_FILES = 20
 
 SETTLED_SECONDS = 0.05
 """A file that was changed this shortly before it was read may change again without its time telling."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,9 @@ class DocsKeeper:
         self._reading = 0
         self._stamps: dict[str, Stamp | None] = {}
 
+    def look(self) -> None:
+        self.refresh()
+
     def refresh(self, progress: Progress = lambda _done, _total: None) -> State:
         """The state with every change of the files so far, unless another thread is reading many changed files.
 
@@ -65,13 +67,13 @@ class DocsKeeper:
         is_first = self.state.indexed_at is None
         if self._lock.acquire(timeout=-1 if is_first else 0 if self._reading > FEW_FILES else LOOK_SECONDS_MAX):
             try:
-                self._look(progress)
+                self._take_over(progress)
             finally:
                 self._reading = 0
                 self._lock.release()
         return self.state
 
-    def _look(self, progress: Progress) -> None:
+    def _take_over(self, progress: Progress) -> None:
         try:
             found = folders.scan(self.root, SUFFIXES, skipped=SKIPPED)
         except OSError as error:

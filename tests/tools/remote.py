@@ -36,7 +36,7 @@ def server(env: Mapping[str, str]) -> StdioServerParameters:
 def environment(home: Path, **settings: str) -> dict[str, str]:
     """What a server is started with: nothing of ours but these."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("CPQ_", "MCP_", "CORTEX_"))}
-    return {**env, "CPQ_HOME": str(home), **settings}
+    return {**env, "CPQ_HOME": str(home), "MCP_RATE_LIMIT_PER_MINUTE": "0", **settings}
 
 
 @contextmanager

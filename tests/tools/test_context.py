@@ -347,10 +347,12 @@ def test_e3_14_a_folder_that_vanishes_and_returns_changes_nothing(
     assert ids(watched) == before
     assert "cannot be opened" in watched("cortex_search", query="x")["warning"]
     (tmp_path / "away").rename(root)
+    rest(watched, clock)
+    assert "warning" not in watched("cortex_search", query="x")
+    assert (ids(watched), keeper(watched).revision) == (before, 1)
     write(root, "fresh", chunk("fresh"))
     rest(watched, clock)
     assert ids(watched) == sorted([*before, "fresh"])
-    assert "warning" not in watched("cortex_search", query="x")
 
 
 def test_e3_15_a_missing_folder_fails_at_the_start(open_tools: Callable[..., Tools], tmp_path: Path):
@@ -363,15 +365,23 @@ def test_e3_15_a_missing_folder_fails_at_the_start(open_tools: Callable[..., Too
 
 
 def test_e3_16_a_malformed_file_is_skipped_at_the_start_with_a_warning(
-    open_tools: Callable[..., Tools], root: Path, caplog: pytest.LogCaptureFixture
+    open_tools: Callable[..., Tools], root: Path, caplog: pytest.LogCaptureFixture, clock: StillEffects
 ):
     (root / "broken.json").write_text("{")
     (root / "nan.json").write_text('[{"id": "a", "metadata": {"x": NaN}}]')
     (root / "notes.txt").write_text("not a chunk file")
     (root / "out.json").symlink_to("/etc/passwd")
+    tools = open_tools(clock)
     with caplog.at_level(logging.WARNING):
-        assert len(ids(open_tools())) == 4
+        assert len(ids(tools)) == 4
     assert caplog.text.count("a chunk file is skipped") == 2
+    assert tools("cortex_search", query="x")["warning"].startswith("2 of the chunk files cannot be used: ")
+    write(root, "nan", chunk("mended"))
+    rest(tools, clock)
+    assert "mended" in ids(tools)
+    assert tools("cortex_search", query="x")["warning"].startswith(
+        "1 of the chunk files cannot be used: broken.json is"
+    )
 
 
 def test_e3_17_a_model_that_cannot_be_used_fails_at_the_start(tools: Tools, tmp_path: Path, monkeypatch):

@@ -450,7 +450,12 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
 
 
 @in_process
-def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(tools: Tools, root: Path, monkeypatch):
+@pytest.mark.parametrize("few", [0, keeping.FEW_FILES])
+def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
+    tools: Tools, root: Path, few: int, monkeypatch
+):
+    """For a few files they wait a moment, but no longer."""
+    monkeypatch.setattr(keeping, "FEW_FILES", few)
     tools("list_pages")
     is_reading, go_on = threading.Event(), threading.Event()
     real = page_of
@@ -470,6 +475,28 @@ def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(tools: 
     go_on.set()
     indexer.join()
     assert tools("get_page", file_path="known-result.md")["title"] == "Changed"
+
+
+@in_process
+def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Tools, root: Path, monkeypatch):
+    tools("list_pages")
+    is_reading, go_on = threading.Event(), threading.Event()
+    real = page_of
+
+    def slow(*arguments):
+        is_reading.set()
+        assert go_on.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr(keeping, "page_of", slow)
+    monkeypatch.setattr(keeping, "LOOK_SECONDS_MAX", 30)
+    (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
+    indexer = threading.Thread(target=tools, args=("list_pages",))
+    indexer.start()
+    assert is_reading.wait(30)
+    threading.Timer(0.02, go_on.set).start()
+    assert tools("get_page", file_path="known-result.md")["title"] == "Changed"
+    indexer.join()
 
 
 def test_d3_30_every_error_names_the_next_step(tools: Tools):
