@@ -370,7 +370,8 @@ def test_e3_16_a_malformed_file_is_skipped_at_the_start_with_a_warning(
     (root / "broken.json").write_text("{")
     (root / "nan.json").write_text('[{"id": "a", "metadata": {"x": NaN}}]')
     (root / "notes.txt").write_text("not a chunk file")
-    (root / "out.json").symlink_to("/etc/passwd")
+    (root.parent / "outside.json").write_text('[{"id": "outside"}]')
+    (root / "out.json").symlink_to(root.parent / "outside.json")
     tools = open_tools(clock)
     with caplog.at_level(logging.WARNING):
         assert len(ids(tools)) == 4
