@@ -108,5 +108,7 @@ def _opened(options: Options, folder: Path | None) -> Iterator[App]:
 
 
 def _index(app: App) -> None:
+    with Meter("Reading", app.effects) as meter:
+        docs.read(app, meter)
     with Meter("Indexing", app.effects) as meter:
         docs.index(app, meter)

@@ -16,7 +16,7 @@ from cpq.context.keeping import LOOK_SECONDS, ContextKeeper
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.search.embedding import installed_embedder
-from cpq.search.following import Follower
+from cpq.search.following import Follower, Progress
 from cpq.search.index import Where
 
 LIMIT_DEFAULT = 15
@@ -56,14 +56,14 @@ class Context:
 
     def __init__(self, owner: App | Tx) -> None:
         self.keeper = ContextKeeper(_root(owner.settings), owner.effects)
-        self.follower = Follower(self.keeper.corpus, owner.effects)
+        self.follower = Follower(self.keeper, owner.effects)
 
     def current(self, tx: Tx) -> ContextKeeper:
         self.keeper.load()
         self.follower.wait()
         if not self.follower.is_watched:
             self.keeper.look()
-            self.follower.load(tx, self.keeper.revision)
+            self.follower.load(tx)
         return self.keeper
 
 
@@ -83,36 +83,29 @@ def search(
         is_lenient=True,
     )
     found = keeper.corpus.search(query, limit=max(1, min(limit, LIMIT_MAX)), where=where)
-    hits = [(hit, *hit.payload) for hit in found.hits if hit.score >= tx.settings.search_score_min]
+    hits = [hit for hit in found.hits if hit.score >= tx.settings.search_score_min]
     answer: ContextFound = {
-        "results": [{"chunk": pack.chunk(place), "combined_score": hit.score} for hit, pack, place in hits],
+        "results": [{"chunk": hit.payload.chunk(hit.id), "combined_score": hit.score} for hit in hits],
         "total": found.eligible,
         "mode": found.mode,
         "notice": NOTICE,
     }
-    if keeper.problem:
-        answer["warning"] = f"The newest chunk files cannot be used, the last good state answers: {keeper.problem}"
+    if warning := keeper.warning:
+        answer["warning"] = warning
     return answer
 
 
-def index(app: App, progress: Any = lambda _done, _total: None) -> Context:
+def index(app: App, progress: Progress = lambda _done, _total: None) -> Context:
     """Load all chunk files and reckon every vector that is missing, and forget those of texts that are gone."""
     context = _context(app)
     context.keeper.load()
-    context.follower.complete(app, context.keeper.revision, progress)
+    context.follower.complete(app, progress)
     return context
 
 
 def loops(app: App) -> list[Loop]:
     """What a server does besides answering: it watches the folder, and reckons vectors."""
-    context = _context(app)
-    context.follower.is_watched = True
-
-    def look() -> float:
-        context.keeper.look()
-        return 0.0 if context.follower.step(app, context.keeper.revision) else LOOK_SECONDS
-
-    return [Loop("context", look)]
+    return [_context(app).follower.loop(app, LOOK_SECONDS)]
 
 
 def require(app: App) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import attrgetter
 from posixpath import splitext
 from typing import Any
 
@@ -16,6 +19,7 @@ from cpq.search.vectors import DIMENSIONS
 
 CHUNK_TYPES = ("documentation", "symbols", "definitions", "data")
 TAG_LENGTH_MAX = 64
+PACK_CHUNKS_MAX = 32
 LANGUAGES = {
     ".py": "python",
     ".pyi": "python",
@@ -38,6 +42,8 @@ LANGUAGES = {
 
 # A word after #, but no heading, no anchor of a link, no reference to a line, and no colour.
 _HASHTAG = re.compile(r"(?<![\w#&/(\[])#(?![0-9a-fA-F]{6}\b|[0-9a-fA-F]{3}\b)([^\W\d_][\w-]{1,63})")
+_BLANK = re.compile(r"[ \t\n\r]*")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -68,25 +74,21 @@ class ContextChunk:
         return str(self.metadata.get("file_path") or "")
 
 
-def read_file(content: bytes) -> list[ContextChunk]:
-    """The chunks of a file: a list of them, or an object with such a list under `chunks`.
+def read_file(content: bytes) -> Iterator[ContextChunk]:
+    """The chunks of a file, each as it is read: a list of them, or an object with such a list under `chunks`.
 
-    Vectors in it are measured and dropped, each as it is read: they say nothing to another model, and are large.
+    Vectors in it are measured and dropped: they say nothing to another model, and are large. Of chunks with the same id
+    the first counts. MalformedError when the file turns out to be something else.
     """
+    seen: set[str] = set()
     try:
-        found = _DECODER.decode(content.decode("utf-8-sig"))
+        for place, value in enumerate(_values(content.decode("utf-8-sig")), 1):
+            chunk = _chunk(value, place)
+            if chunk.id not in seen:
+                seen.add(chunk.id)
+                yield chunk
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"is not JSON: {str(error).partition(chr(10))[0][:200]}") from None
-    if isinstance(found, dict):
-        head = found.get("metadata")
-        if isinstance(head, dict) and head.get("dimensions") not in (None, DIMENSIONS):
-            raise _other_model(head["dimensions"])
-        found = found.get("chunks")
-    if not isinstance(found, list):
-        raise MalformedError("holds no list of chunks")
-    if b"\\ud" in content.lower():  # Half a character, written as JSON can write it, cannot be sent to anybody.
-        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
-    return list(_once(_chunk(value, place) for place, value in enumerate(found, 1)))
 
 
 def tags_of(chunk_type: str, given: Iterable[object], metadata: Mapping[str, Any], text: str) -> tuple[str, ...]:
@@ -112,39 +114,43 @@ def normal_tag(tag: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The chunks of one source file, replaced together."""
+    """A few chunks of one source, replaced together."""
 
     document_id: str
     content: bytes
 
-    def chunk(self, place: int) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(zlib.decompress(self.content))[place]
+    def chunks(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(zlib.decompress(self.content))
         return found
 
-
-def packed(file: str, chunks: Sequence[ContextChunk]) -> Iterator[tuple[Packed, Sequence[ContextChunk]]]:
-    """The chunks of a chunk file by the source they are of, each group packed."""
-    groups: dict[str, list[ContextChunk]] = {}
-    for place, chunk in enumerate(chunks):
-        # Chunks without a source are taken a few at a time.
-        groups.setdefault(chunk.source or f"\0{place // 32}", []).append(chunk)
-    for source, group in groups.items():
-        content = json.dumps([chunk.as_json() for chunk in group], separators=(",", ":"))
-        yield Packed(f"{file}\0{source}", zlib.compress(content.encode(), 1)), group
+    def chunk(self, found_id: str) -> dict[str, Any]:
+        """The one that was found under this id; see `searchable`."""
+        wanted = found_id.removesuffix(f"\0{self.document_id}")
+        return next(chunk for chunk in self.chunks() if chunk["id"] == wanted)
 
 
-def searchable(pack: Packed, group: Sequence[ContextChunk]) -> Iterator[Chunk]:
-    """What is searched of a group. Equal scores come in the order of the chunks' ids."""
-    for place, chunk in enumerate(group):
+def packed(file: str, chunks: Iterable[ContextChunk]) -> Iterator[Packed]:
+    """The chunks of a chunk file, a few at a time: unpacking one means unpacking all of them."""
+    counts: Counter[str] = Counter()
+    for source, run in groupby(chunks, attrgetter("source")):
+        while group := [chunk.as_json() for chunk in islice(run, PACK_CHUNKS_MAX)]:
+            counts[source] += 1
+            content = json.dumps(group, separators=(",", ":")).encode()
+            yield Packed(f"{file}\0{source}\0{counts[source]}", zlib.compress(content, 1))
+
+
+def searchable(pack: Packed) -> Iterator[Chunk]:
+    """What is searched of it. Equal scores come in the order of the chunks' ids."""
+    for chunk in pack.chunks():
         yield Chunk(
-            id=f"{chunk.id}\0{pack.document_id}",
+            id=f"{chunk['id']}\0{pack.document_id}",
             document_id=pack.document_id,
-            title=chunk.title,
-            text=chunk.text,
-            words=f"{' '.join(chunk.tags)} {chunk.source}",
-            tags=[type_tag(chunk.chunk_type), *map(own_tag, chunk.tags)],
+            title=chunk["title"],
+            text=chunk["text"],
+            words=f"{' '.join(chunk['tags'])} {chunk['metadata'].get('file_path') or ''}",
+            tags=[type_tag(chunk["chunk_type"]), *map(own_tag, chunk["tags"])],
             is_prose=True,
-            payload=(pack, place),
+            payload=pack,
         )
 
 
@@ -178,13 +184,70 @@ def _chunk(value: object, place: int) -> ContextChunk:
     return ContextChunk(texts["id"], kind, texts["title"], texts["text"], tags, metadata, created, updated)
 
 
-def _once(chunks: Iterable[ContextChunk]) -> Iterator[ContextChunk]:
-    """Of chunks with the same id the first."""
-    seen: set[str] = set()
-    for chunk in chunks:
-        if chunk.id not in seen:
-            seen.add(chunk.id)
-            yield chunk
+def _values(text: str) -> Iterator[object]:
+    """What stands in the list, one after the other: a large file as objects would take many times its size."""
+    reader = _Reader(text)
+    has_list = False
+    if reader.next() == "[":
+        has_list = True
+        yield from reader.items()
+    elif reader.next() == "{":
+        for _ in reader.places("{", "}"):
+            name = reader.value()
+            reader.take(":")
+            if name == "chunks" and reader.next() == "[":
+                has_list = True
+                yield from reader.items()
+                continue
+            value = reader.value()
+            dimensions = value.get("dimensions") if name == "metadata" and isinstance(value, dict) else None
+            if dimensions not in (None, DIMENSIONS):
+                raise _other_model(dimensions)
+    else:
+        reader.value()
+    if reader.next():
+        raise ValueError(f"something stands behind its end, at character {reader.place}")
+    if not has_list:
+        raise MalformedError("holds no list of chunks")
+
+
+class _Reader:
+    """Where we are in a JSON text."""
+
+    def __init__(self, text: str) -> None:
+        self.place = 0
+        self._text = text
+
+    def next(self) -> str:
+        """The next mark; nothing at the end."""
+        self.place = _BLANK.match(self._text, self.place).end()  # type: ignore[union-attr] # It always matches.
+        return self._text[self.place : self.place + 1]
+
+    def take(self, mark: str) -> None:
+        if self.next() != mark:
+            raise ValueError(f"there is no {mark} at character {self.place}")
+        self.place += 1
+
+    def places(self, opening: str, closing: str) -> Iterator[None]:
+        """Stops at every place between the brackets where something stands."""
+        self.take(opening)
+        if self.next() != closing:
+            yield
+            while self.next() == ",":
+                self.take(",")
+                yield
+        self.take(closing)
+
+    def items(self) -> Iterator[object]:
+        return (self.value() for _ in self.places("[", "]"))
+
+    def value(self) -> object:
+        self.next()
+        value, end = _DECODER.raw_decode(self._text, self.place)
+        if _HALF.search(self._text, self.place, end):  # Half a character, as JSON can write it, is sent to nobody.
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        self.place = end
+        return value
 
 
 def _other_model(size: object) -> DimensionError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
-from cpq.context.chunks import ContextChunk, DimensionError, MalformedError, Packed, packed, read_file, searchable
+from cpq.context.chunks import DimensionError, MalformedError, Packed, packed, read_file, searchable
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError
 from cpq.memory import give_back
@@ -25,9 +25,10 @@ QUIET_SECONDS = 0.5
 
 LOOK_SECONDS = 0.1
 FILE_BYTES_MAX = 1024**3
-BATCH_CHUNKS = 10_000
+BATCH_CHUNKS = 2_000
+SKIPPED_SHOWN_MAX = 5
 
-Digests = dict[str, bytes]
+Packs = dict[str, Packed]
 
 
 class ContextKeeper:
@@ -38,15 +39,26 @@ class ContextKeeper:
         self.corpus: Corpus = new_corpus("context", PROSE)
         self.revision = 0
         self.reloads = 0
-        self.problem: str | None = None
+        self._problem: str | None = None
         """Why the files as they are now are not used, while an earlier state of them is."""
+        self._skipped: dict[str, str] = {}
         self._effects = effects
         self._lock = threading.Lock()
         self._is_loaded = False
         self._seen: dict[str, Stamp] = {}
         self._loaded: dict[str, Stamp] = {}
-        self._digests: dict[str, Digests] = {}
+        self._packs: dict[str, Packs] = {}
         self._quiet_at: float | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What an answer may lack."""
+        if self._problem:
+            return f"The newest chunk files cannot be used, the last good state answers: {self._problem}"
+        if self._skipped:
+            skipped = "; ".join(f"{name} {reason}" for name, reason in islice(self._skipped.items(), SKIPPED_SHOWN_MAX))
+            return f"{len(self._skipped)} of the chunk files cannot be used: {skipped}"
+        return None
 
     def load(self) -> None:
         """The first time: read all files, skip malformed ones with a warning. CpqError when the folder is missing."""
@@ -56,7 +68,8 @@ class ContextKeeper:
             if not self._is_loaded:
                 found = self._scan()
                 for name in found.files:
-                    self._load_first(name)
+                    self._packs[name] = self._read_first(name)
+                self.corpus.change_in_parts(_parts(pack for packs in self._packs.values() for pack in packs.values()))
                 self._seen = self._loaded = dict(found.files)
                 self._is_loaded = True
                 self.revision += 1
@@ -79,6 +92,7 @@ class ContextKeeper:
                 self._quiet_at = None
                 self._reload(found)
         except CpqError as error:
+            self._seen = {}  # Should the folder come back, everything in it is new.
             self._note(error.message)
         finally:
             self._lock.release()
@@ -93,9 +107,9 @@ class ContextKeeper:
                 hint="Make it with `cpq context index DIR`, or leave the toolset context out of CPQ_TOOLSETS.",
             ) from None
 
-    def _load_first(self, name: str) -> None:
+    def _read_first(self, name: str) -> Packs:
         try:
-            chunks = self._read(name)
+            return self._read(name)
         except DimensionError as error:
             raise CpqError(
                 Code.UNAVAILABLE,
@@ -104,59 +118,58 @@ class ContextKeeper:
             ) from None
         except (MalformedError, UnreadableError) as error:
             log.warning("a chunk file is skipped", extra={"file": name, "reason": str(error)})
-            return
-        self._digests[name] = {}
-        batch: list[Chunk] = []
-        for pack, group in packed(name, chunks):
-            self._digests[name][pack.document_id] = _digest(pack)
-            batch += searchable(pack, group)
-            if len(batch) >= BATCH_CHUNKS:
-                self.corpus.change(batch)
-                batch = []
-        self.corpus.change(batch)
+            self._skipped[name] = str(error)
+            return {}
 
     def _reload(self, found: Listing) -> None:
         """All that changed, or nothing: half of what an indexer wrote is no state."""
-        fresh: list[Chunk] = []
-        digests: dict[str, Digests] = {}
+        packs: dict[str, Packs] = {}
         for name, stamp in found.files.items():
-            if self._loaded.get(name) == stamp:
-                digests[name] = self._digests.get(name, {})
-                continue
             try:
-                chunks = self._read(name)
+                packs[name] = self._packs[name] if self._loaded.get(name) == stamp else self._read(name)
             except (MalformedError, UnreadableError) as error:
                 self._note(f"{name} {error}")
                 return
-            before, digests[name] = self._digests.get(name, {}), {}
-            for pack, group in packed(name, chunks):
-                digests[name][pack.document_id] = digest = _digest(pack)
-                if before.get(pack.document_id) != digest:
-                    fresh += searchable(pack, group)
-        removed = _documents(self._digests) - _documents(digests)
+        before, after = _documents(self._packs), _documents(packs)
+        fresh = [pack for document, pack in after.items() if before.get(document) != pack]
+        removed = before.keys() - after.keys()
         if fresh or removed:
-            self.corpus.change(fresh, removed)
+            self.corpus.change_in_parts(_parts(fresh), removed)
             self.revision += 1
-        self._loaded, self._digests = dict(found.files), digests
-        self.problem = None
+        self._skipped = {
+            name: reason for name, reason in self._skipped.items() if self._loaded[name] == found.files.get(name)
+        }
+        self._loaded, self._packs = dict(found.files), packs
+        self._problem = None
         self.reloads += 1
-        if fresh:
-            del fresh
-            give_back()
-        log.info("context reloaded", extra={"files": len(digests), "chunks": len(self.corpus)})
+        give_back()
+        log.info("context reloaded", extra={"files": len(packs), "chunks": len(self.corpus)})
 
-    def _read(self, name: str) -> list[ContextChunk]:
-        return read_file(folders.read_bytes(self.root, name, FILE_BYTES_MAX))
+    def _read(self, name: str) -> Packs:
+        """What is in a file; what was in it before is the same object."""
+        before = self._packs.get(name, {})
+        packs: Packs = {}
+        for pack in packed(name, read_file(folders.read_bytes(self.root, name, FILE_BYTES_MAX))):
+            known = before.get(pack.document_id)
+            packs[pack.document_id] = known if known == pack else pack
+        return packs
 
     def _note(self, problem: str) -> None:
-        if problem != self.problem:
+        if problem != self._problem:
             log.error("chunk files cannot be used, the last good state stays", extra={"problem": problem})
-        self.problem = problem
+        self._problem = problem
 
 
-def _digest(pack: Packed) -> bytes:
-    return hashlib.blake2b(pack.content, digest_size=16).digest()
+def _documents(packs: Mapping[str, Packs]) -> Packs:
+    return {document: pack for of_file in packs.values() for document, pack in of_file.items()}
 
 
-def _documents(digests: Mapping[str, Digests]) -> set[str]:
-    return {document for of_file in digests.values() for document in of_file}
+def _parts(packs: Iterable[Packed]) -> Iterator[list[Chunk]]:
+    """What is searched of them, some at a time."""
+    part: list[Chunk] = []
+    for pack in packs:
+        part += searchable(pack)
+        if len(part) >= BATCH_CHUNKS:
+            yield part
+            part = []
+    yield part

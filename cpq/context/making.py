@@ -176,10 +176,9 @@ def _dated(chunks: list[ContextChunk], before: dict[str, ContextChunk], now: str
 
 def _before(target: Path, name: str) -> dict[str, ContextChunk]:
     try:
-        found = read_file(folders.read_bytes(target, name, FILE_BYTES_MAX))
+        return {chunk.id: chunk for chunk in read_file(folders.read_bytes(target, name, FILE_BYTES_MAX))}
     except (UnreadableError, MalformedError):
         return {}
-    return {chunk.id: chunk for chunk in found}
 
 
 def _write(path: Path, kind: str, chunks: list[ContextChunk]) -> None:

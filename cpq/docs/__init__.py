@@ -16,11 +16,11 @@ from cpq.config import Settings
 from cpq.db import Tx
 from cpq.docs import git
 from cpq.docs.git import GitFacts
-from cpq.docs.keeping import DocsKeeper, Progress, State
+from cpq.docs.keeping import DocsKeeper, State
 from cpq.docs.pages import Page, Part
 from cpq.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.search.embedding import is_installed
-from cpq.search.following import Follower
+from cpq.search.following import Follower, Progress
 from cpq.search.globs import matcher, relative
 from cpq.search.index import Where
 from cpq.search.markdown import Scalar
@@ -138,16 +138,16 @@ class DocsStatus(TypedDict):
 class Docs:
     """The pages of one folder, and the vectors that follow them."""
 
-    def __init__(self, app_or_tx: App | Tx) -> None:
-        self.keeper = DocsKeeper(_root(app_or_tx.settings), app_or_tx.effects)
-        self.follower = Follower(self.keeper.corpus, app_or_tx.effects)
+    def __init__(self, owner: App | Tx) -> None:
+        self.keeper = DocsKeeper(_root(owner.settings), owner.effects)
+        self.follower = Follower(self.keeper, owner.effects)
 
     def refreshed(self, tx: Tx) -> State:
         """What the files say now."""
         self.follower.wait()
         state = self.keeper.refresh()
         if not self.follower.is_watched:
-            self.follower.load(tx, self.keeper.revision)
+            self.follower.load(tx)
         return state
 
 
@@ -161,11 +161,9 @@ def search(tx: Tx, query: str, *, top_k: int = TOP_K_DEFAULT, file_filter: str |
     where = Where(documents=documents, is_lenient=True)
     found = docs.keeper.corpus.search(query, limit=max(1, min(top_k, TOP_K_MAX)), where=where)
     floor = tx.settings.search_score_min
-    hits = [(hit, *hit.payload) for hit in found.hits if hit.score >= floor]
     return {
         "results": [
-            {"content": _content(page, page.parts[place]), "score": hit.score, "metadata": _metadata(page, place)}
-            for hit, page, place in hits
+            _hit(hit.payload, hit.payload.found(hit.id), hit.score) for hit in found.hits if hit.score >= floor
         ],
         "total_chunks": found.eligible,
         "query_ms": round((tx.effects.monotonic() - started) * 1000, 1),
@@ -190,7 +188,7 @@ def get_page(tx: Tx, file_path: str) -> DocsPage:
                 "heading_level": part.level,
                 "char_count": part.end - part.start,
             }
-            for part in page.parts
+            for part in page.parts()
         ],
         "notice": NOTICE,
     }
@@ -201,7 +199,7 @@ def get_section(tx: Tx, file_path: str, heading_path: str) -> DocsSection:
     page = _page(tx, file_path)
     parts = page.section(heading_path)
     if not parts:
-        known = list(dict.fromkeys(part.section_path for part in page.parts))
+        known = list(dict.fromkeys(part.section_path for part in page.parts()))
         raise CpqError(
             Code.NOT_FOUND,
             f"No section found at heading: {_short(heading_path)} in {page.path}. "
@@ -261,27 +259,22 @@ def status(tx: Tx) -> DocsStatus:
     }
 
 
+def read(app: App, progress: Progress) -> None:
+    """Read every page that is new or changed; words are found from then on."""
+    _docs(app).keeper.refresh(progress)
+
+
 def index(app: App, progress: Progress = lambda _done, _total: None) -> Docs:
     """Read every page and reckon every vector that is missing, and forget those of texts that are gone."""
     docs = _docs(app)
     docs.keeper.refresh()
-    docs.follower.complete(app, docs.keeper.revision, progress)
+    docs.follower.complete(app, progress)
     return docs
 
 
 def loops(app: App) -> list[Loop]:
     """What a server does besides answering: it looks for changes, and reckons vectors."""
-    docs = _docs(app)
-    docs.follower.is_watched = True
-
-    def look() -> float:
-        started = app.effects.monotonic()
-        docs.keeper.refresh()
-        took = app.effects.monotonic() - started
-        has_more = docs.follower.step(app, docs.keeper.revision)
-        return 0.0 if has_more else max(LOOK_SECONDS, 40 * took)
-
-    return [Loop("docs", look)]
+    return [_docs(app).follower.loop(app, LOOK_SECONDS)]
 
 
 def require(settings: Settings) -> None:
@@ -333,28 +326,27 @@ def _nearest(wanted: str, known: list[str]) -> list[str] | None:
     return [_short(path) for path in leaf[:3] or nearest(wanted, known[:2_000])] or None
 
 
-def _content(page: Page, part: Part) -> str:
-    return page.text()[part.start : part.end]
-
-
-def _metadata(page: Page, place: int) -> DocsMetadata:
-    part = page.parts[place]
+def _hit(page: Page, part: Part, score: float) -> DocsHit:
     return {
-        "file_path": page.path,
-        "heading_path": part.heading_path,
-        "heading_level": part.level,
-        "last_modified": page.last_modified,
-        "char_count": part.end - part.start,
+        "content": page.text()[part.start : part.end],
+        "score": score,
+        "metadata": {
+            "file_path": page.path,
+            "heading_path": part.heading_path,
+            "heading_level": part.level,
+            "last_modified": page.last_modified,
+            "char_count": part.end - part.start,
+        },
     }
 
 
 def _summary(page: Page) -> DocsSummary:
-    headings = [part.heading for part in page.parts if part.level in (1, 2) and part.number == 1]
+    parts = page.parts()
     return {
         "file_path": page.path,
         "title": page.title,
-        "headings": headings,
-        "chunk_count": len(page.parts),
+        "headings": [part.heading for part in parts if part.level in (1, 2) and part.number == 1],
+        "chunk_count": len(parts),
         "total_chars": page.total_chars,
         "last_modified": page.last_modified,
     }

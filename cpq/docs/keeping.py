@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Stamp, UnreadableError
+from cpq.search.following import Progress
 from cpq.search.scoring import PROSE
 
 log = logging.getLogger("cpq.docs")
@@ -23,10 +24,11 @@ SUFFIXES = (".md", ".markdown")
 SKIPPED = ("node_modules", "__pycache__")
 BATCH_PAGES = 500
 LOOK_SECONDS_MAX = 0.25
+FEW_FILES = 20
+"""So many are read in a moment that is worth waiting for: whoever just wrote one wants to see it."""
+
 SETTLED_SECONDS = 0.05
 """A file that was changed this shortly before it was read may change again without its time telling."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -50,25 +52,28 @@ class DocsKeeper:
         self.started_at = effects.monotonic()
         self._effects = effects
         self._lock = threading.Lock()
-        self._is_reading = False
+        self._reading = 0
         self._stamps: dict[str, Stamp | None] = {}
 
-    def refresh(self, progress: Progress = lambda _done, _total: None) -> State:
-        """The state with every change of the files so far, unless another thread is reading changed files.
+    def look(self) -> None:
+        self.refresh()
 
-        Only the very first reading is waited for, and a look that finds nothing, because it may have been too early.
+    def refresh(self, progress: Progress = lambda _done, _total: None) -> State:
+        """The state with every change of the files so far, unless another thread is reading many changed files.
+
+        The very first reading is waited for; one of a few files, or a look that finds nothing, only for a moment.
         A file that cannot be read keeps its last good page.
         """
         is_first = self.state.indexed_at is None
-        if self._lock.acquire(timeout=-1 if is_first else 0 if self._is_reading else LOOK_SECONDS_MAX):
+        if self._lock.acquire(timeout=-1 if is_first else 0 if self._reading > FEW_FILES else LOOK_SECONDS_MAX):
             try:
-                self._look(progress)
+                self._take_over(progress)
             finally:
-                self._is_reading = False
+                self._reading = 0
                 self._lock.release()
         return self.state
 
-    def _look(self, progress: Progress) -> None:
+    def _take_over(self, progress: Progress) -> None:
         try:
             found = folders.scan(self.root, SUFFIXES, skipped=SKIPPED)
         except OSError as error:
@@ -82,7 +87,7 @@ class DocsKeeper:
         ]
         known = {path: said for path, said in self.state.problems.items() if path in found.files}
         problems = known | found.problems
-        self._is_reading = bool(changed)
+        self._reading = len(changed)
         before, is_first = self.revision, self.state.indexed_at is None
         for start in range(0, max(len(changed), 1), BATCH_PAGES):
             batch = changed[start : start + BATCH_PAGES]
@@ -118,7 +123,7 @@ class DocsKeeper:
             del self._stamps[path]
         if fresh or gone:
             # A page without a word is a page all the same, but holds nothing that could be found.
-            emptied = [path for path, page in fresh.items() if not page.parts]
+            emptied = [path for path, page in fresh.items() if not page.total_chars]
             self.corpus.change([chunk for page in fresh.values() for chunk in chunks_of(page)], [*gone, *emptied])
             self.revision += 1
             kept = {path: page for path, page in self.state.pages.items() if path not in gone}

@@ -1,12 +1,14 @@
-"""PURE. A page as it is kept: its sections in parts that can be found, and its text packed small."""
+"""PURE. A page as it is kept: its sections in parts that can be found, and both packed small."""
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from posixpath import basename
+from typing import NamedTuple
 
 from cpq.search import markdown
 from cpq.search.index import Chunk
@@ -14,21 +16,20 @@ from cpq.search.markdown import Scalar, listed
 from cpq.search.passages import split
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A passage of a page: a whole section, or one of the parts of a long one."""
 
     section_path: str
     heading: str
     level: int
     number: int
-    count: int
+    parts: int
     start: int
     end: int
 
     @property
     def heading_path(self) -> str:
-        return f"{self.section_path} [part {self.number}/{self.count}]" if self.count > 1 else self.section_path
+        return f"{self.section_path} [part {self.number}/{self.parts}]" if self.parts > 1 else self.section_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +38,32 @@ class Page:
     title: str
     """The first heading of level 1, else the file's name."""
     last_modified: datetime
-    parts: tuple[Part, ...]
+    total_chars: int
     front_matter: dict[str, Scalar | list[Scalar]]
     problem: str | None
+    outline: str
+    """The parts as JSON: as objects they take three times the memory."""
     packed: bytes
     """The text of the parts one after the other. Packed, it takes a third of the memory, and unpacking is quick."""
 
-    @property
-    def total_chars(self) -> int:
-        return self.parts[-1].end if self.parts else 0
+    def parts(self) -> list[Part]:
+        return [Part(*values) for values in json.loads(self.outline)]
 
     def text(self) -> str:
         return zlib.decompress(self.packed).decode()
 
     def section(self, heading_path: str) -> list[Part]:
         """The parts of the section under exactly this breadcrumb; a part's own breadcrumb stands for its section."""
-        found = [part for part in self.parts if part.section_path == heading_path]
+        parts = self.parts()
+        found = [part for part in parts if part.section_path == heading_path]
         if not found:
-            of = next((part.section_path for part in self.parts if part.heading_path == heading_path), None)
-            found = [part for part in self.parts if part.section_path == of]
+            of = next((part.section_path for part in parts if part.heading_path == heading_path), None)
+            found = [part for part in parts if part.section_path == of]
         return found
+
+    def found(self, chunk_id: str) -> Part:
+        """The part that was found under this id; see `chunks_of`."""
+        return self.parts()[int(chunk_id.removeprefix(f"{self.path}\0"))]
 
 
 def page_of(path: str, text: str, last_modified: datetime, problem: str | None = None) -> Page:
@@ -75,8 +82,16 @@ def page_of(path: str, text: str, last_modified: datetime, problem: str | None =
             place = end
     # Half a character, as broken UTF-16 has it, cannot be sent to anybody.
     packed = zlib.compress("".join(texts).encode("utf-8", "replace"), 1)
-    title = document.title or name
-    return Page(path, title, last_modified, tuple(parts), document.front_matter, problem or document.problem, packed)
+    return Page(
+        path=path,
+        title=document.title or name,
+        last_modified=last_modified,
+        total_chars=place,
+        front_matter=document.front_matter,
+        problem=problem or document.problem,
+        outline=json.dumps(parts, ensure_ascii=False, separators=(",", ":")),
+        packed=packed,
+    )
 
 
 def chunks_of(page: Page) -> Iterator[Chunk]:
@@ -84,7 +99,7 @@ def chunks_of(page: Page) -> Iterator[Chunk]:
     text = page.text()
     title, tags = page.front_matter.get("title"), page.front_matter.get("tags")
     words = " ".join([page.path, str(title or ""), *listed(tags or [])])
-    for number, part in enumerate(page.parts):
+    for number, part in enumerate(page.parts()):
         yield Chunk(
             id=f"{page.path}\0{number:06}",
             document_id=page.path,
@@ -92,5 +107,5 @@ def chunks_of(page: Page) -> Iterator[Chunk]:
             text=text[part.start : part.end],
             words=words,
             is_prose=True,
-            payload=(page, number),
+            payload=page,
         )

@@ -1,4 +1,4 @@
-"""One corpus in this process: its current index, swapped whole on a change, and the texts that still want a vector."""
+"""One corpus in this process: its current index, swapped whole on a change, and its model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 
 from cpq.search.embedding import Embedder, installed_embedder
-from cpq.search.index import ANYWHERE, Chunk, Found, Index, Where, text_hash
+from cpq.search.index import ANYWHERE, Chunk, Found, Index, Where
 from cpq.search.scoring import Scale
 from cpq.search.vectors import Vector
 
@@ -23,7 +23,6 @@ class Corpus:
         self.lock = threading.RLock()
         """Held while the corpus is changed, never while it is searched."""
         self._index = Index()
-        self._texts: dict[bytes, str] = {}
 
     def __len__(self) -> int:
         return len(self._index)
@@ -40,12 +39,18 @@ class Corpus:
 
         Words are found at once. A text that was here before keeps its vector; the others wait for `cpq.search.storing`.
         """
-        fresh = list(chunks)
+        self.change_in_parts([chunks], removed)
+
+    def change_in_parts(self, parts: Iterable[Iterable[Chunk]], removed: Collection[str] = ()) -> None:
+        """The same for more than should be in memory at once: one part at least, no document in two of them.
+
+        Searches see all of it or nothing.
+        """
         with self.lock:
-            index = self._index.changed(fresh, removed, with_vectors=self.embedder is not None)
-            if self.embedder is not None:
-                texts = self._texts | {text_hash(chunk.read): chunk.read for chunk in fresh}
-                self._texts = {name: texts[name] for name in index.missing()}
+            index = self._index
+            for part in parts:
+                index = index.changed(part, removed, with_vectors=self.embedder is not None)
+                removed = ()
             self._index = index
 
     def replace_all(self, chunks: Iterable[Chunk]) -> None:
@@ -70,23 +75,24 @@ class Corpus:
         """The ids of all passages that pass, in order, without ranking them."""
         return self._index.matching(where)
 
-    def missing(self) -> list[tuple[bytes, str]]:
-        """The texts that wait for a vector, with their hashes."""
-        return list(self._texts.items())
+    def missing(self) -> list[bytes]:
+        """The hashes of the texts that wait for a vector."""
+        with self.lock:
+            return list(dict.fromkeys(self._index.missing()))
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> None:
         """Hand in vectors; those of texts that are gone meanwhile are ignored."""
         with self.lock:
             self._index.fill(vectors)
-            for name in vectors:
-                self._texts.pop(name, None)
 
     def embed(self, limit: int | None = None, *, newest_first: bool = False) -> dict[bytes, Vector]:
         """Reckon the vectors of the texts that wait, or of some of them, and use them at once. 10 to 100 ms each."""
         if self.embedder is None:
             return {}
-        waiting = self.missing()[::-1] if newest_first else self.missing()
-        made = {name: self.embedder.passage(text) for name, text in waiting[:limit]}
+        with self.lock:
+            waiting = self.missing()[::-1] if newest_first else self.missing()
+            texts = {name: self._index.text(name) for name in waiting[:limit]}
+        made = {name: self.embedder.passage(text) for name, text in texts.items() if text is not None}
         self.fill(made)
         return made
 

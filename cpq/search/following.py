@@ -1,12 +1,14 @@
-"""Vectors follow the texts: a server reckons them beside its work, for corpora that are made of files."""
+"""Corpora that are made of files: a server looks for changes and reckons the vectors that follow, beside its work."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from cpq.access import OPERATOR
 from cpq.app import App
+from cpq.background import Loop
 from cpq.db import Tx
 from cpq.effects import Effects
 from cpq.memory import give_back
@@ -16,54 +18,83 @@ from cpq.search.corpus import Corpus
 FIRST_SECONDS_MAX = 5.0
 """How long after the start calls wait for the first vectors; a small corpus has them by then."""
 
+REST = 40
+"""So many times as long as a look took is the pause after it: two hundredths of a processor at most."""
+
+Progress = Callable[[int, int], None]
+
+
+class Keeper(Protocol):
+    """Has a corpus that is made of files, and keeps it in step with them."""
+
+    corpus: Corpus
+    revision: int
+    """Counts the changes of the corpus."""
+
+    def look(self) -> None:
+        """Take over what changed."""
+
 
 class Follower:
     """Keeps the vectors of one corpus coming."""
 
-    def __init__(self, corpus: Corpus, effects: Effects) -> None:
+    def __init__(self, keeper: Keeper, effects: Effects) -> None:
         self.is_watched = False
         """Whether a loop of this process keeps the corpus up to date."""
-        self._corpus = corpus
+        self._keeper = keeper
         self._effects = effects
         self._deadline = effects.monotonic() + FIRST_SECONDS_MAX
         self._first = threading.Event()
         self._looked_at: int | None = None
 
-    def load(self, tx: Tx, revision: int) -> None:
-        """Take over stored vectors for what a revision of the corpus brought; once for each."""
+    def load(self, tx: Tx) -> None:
+        """Take over stored vectors for what the newest revision of the corpus brought; once for each."""
+        revision = self._keeper.revision
         if self._looked_at != revision:
-            storing.load_vectors(tx, self._corpus)
+            storing.load_vectors(tx, self._keeper.corpus)
             self._looked_at = revision
 
-    def step(self, app: App, revision: int) -> bool:
-        """Reckon and store some vectors; whether there are more to come."""
-        call = app.new_call(OPERATOR)
+    def loop(self, app: App, every_seconds: float) -> Loop:
+        """What keeps the corpus up to date from now on, under the name of the corpus."""
+        self.is_watched = True
 
-        def look(tx: Tx) -> dict[str, object]:
-            self.load(tx, revision)
-            return {}
+        def work() -> float:
+            started = self._effects.monotonic()
+            self._keeper.look()
+            took = self._effects.monotonic() - started
+            return 0.0 if self._step(app) else max(every_seconds, REST * took)
 
-        if self._looked_at != revision:
-            app.look(call, look)
-        made = storing.embed(app, call, self._corpus, limit=storing.BATCH)
-        if made and not self._corpus.missing():
-            give_back()  # The texts that waited are gone.
-        if not made:
-            self._first.set()
-        return bool(made)
+        return Loop(self._keeper.corpus.name, work)
 
-    def complete(self, app: App, revision: int, progress: Callable[[int, int], None]) -> None:
+    def complete(self, app: App, progress: Progress) -> None:
         """Reckon and store all that are missing, and forget those of texts that are gone."""
         call = app.new_call(OPERATOR)
 
         def prepare(tx: Tx) -> None:
-            self.load(tx, revision)
-            storing.forget_vectors(tx, self._corpus)
+            self.load(tx)
+            storing.forget_vectors(tx, self._keeper.corpus)
 
         app.upkeep(call, prepare)
-        storing.embed(app, call, self._corpus, progress=progress)
+        storing.embed(app, call, self._keeper.corpus, progress=progress)
 
     def wait(self) -> None:
         """Just after the start: until the first vectors are there, or long enough."""
         if self.is_watched and not self._first.is_set():
             self._first.wait(max(0.0, self._deadline - self._effects.monotonic()))
+
+    def _step(self, app: App) -> bool:
+        """Reckon and store some vectors; whether there are more to come."""
+        call = app.new_call(OPERATOR)
+
+        def look(tx: Tx) -> dict[str, object]:
+            self.load(tx)
+            return {}
+
+        if self._looked_at != self._keeper.revision:
+            app.look(call, look)
+        made = storing.embed(app, call, self._keeper.corpus, limit=storing.BATCH)
+        if made and not self._keeper.corpus.missing():
+            give_back()  # The texts that waited are gone.
+        if not made:
+            self._first.set()
+        return bool(made)

@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
 from cpq.search.ranking import NEAR_WORDS_MAX, nearest_words
@@ -27,6 +28,7 @@ SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that no rounding of a last bit decides an order."""
 
 _BLOCK = 1024
+_HASH = np.dtype("V16")
 _TAG, _TITLE = "\0", "\1"
 """Stand before terms that are tags, or words of the title; no word begins with them."""
 
@@ -36,7 +38,7 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A passage that can be found. `title`, `text` and `words` are searched, and none is kept: `payload` is."""
 
@@ -119,26 +121,30 @@ class Segment:
 
     def __init__(self, chunks: Sequence[Chunk], *, with_vectors: bool) -> None:
         count = len(chunks)
-        self.ids = [chunk.id for chunk in chunks]
+        # Arrays instead of small objects: those take twice the room, and scattered among what a load needs for a
+        # moment they keep the system from getting that back.
+        self.ids = _strings(chunk.id for chunk in chunks)
+        self.hashes: NDArray[np.void] = np.array([text_hash(chunk.read) for chunk in chunks], _HASH)
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
-        self.hashes = [text_hash(chunk.read) for chunk in chunks]
         self.numbers = _columns([chunk.numbers for chunk in chunks])
         self.postings = _Postings.of(_terms_of(chunk) for chunk in chunks)
         self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
         self.scales = np.zeros(count, np.float32)
         """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
         self.missing = self._without_vector() if with_vectors else {}
+        self.texts = _strings(chunk.read for chunk in chunks) if with_vectors else _strings(())
+        """What is to be embedded; empty as soon as nothing is."""
 
     @classmethod
     def merged(cls, parts: Sequence[tuple[Segment, Mask]]) -> Segment:
         """What is alive in several segments, as one."""
         whole = cls((), with_vectors=False)
         kept = [(part, np.flatnonzero(alive)) for part, alive in parts]
-        for name in ("ids", "documents", "payloads", "hashes"):
-            setattr(
-                whole, name, [values[row] for part, rows in kept for values in [getattr(part, name)] for row in rows]
-            )
+        whole.ids = np.concatenate([part.ids[rows] for part, rows in kept])
+        whole.hashes = np.concatenate([part.hashes[rows] for part, rows in kept])
+        whole.documents = [part.documents[row] for part, rows in kept for row in rows.tolist()]
+        whole.payloads = [part.payloads[row] for part, rows in kept for row in rows.tolist()]
         names = {name for part, _ in kept for name in part.numbers}
         whole.numbers = {
             name: np.concatenate([part.numbers.get(name, np.full(len(part.ids), np.nan))[rows] for part, rows in kept])
@@ -150,6 +156,10 @@ class Segment:
             whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
         whole.scales = np.concatenate([part.scales[rows] for part, rows in kept])
         whole.missing = whole._without_vector() if with_vectors else {}
+        if whole.missing:
+            whole.texts = np.concatenate(
+                [part.texts[rows] if len(part.texts) else _strings([""] * len(rows)) for part, rows in kept]
+            )
         return whole
 
     @cached_property
@@ -157,6 +167,13 @@ class Segment:
         """Where each document begins; its passages stand together."""
         changes = [row for row, name in enumerate(self.documents) if not row or name != self.documents[row - 1]]
         return np.array(changes, np.int64)
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int32]:
+        """For each passage its place in the order of ids."""
+        ranks = np.empty(len(self.ids), np.int32)
+        ranks[np.argsort(self.ids)] = np.arange(len(self.ids), dtype=np.int32)
+        return ranks
 
     @cached_property
     def rows_of(self) -> dict[str, range]:
@@ -229,15 +246,36 @@ class Segment:
             for row in self.missing.pop(name):
                 self.digits[row] = vectors[name].digits
                 self.scales[row] = vectors[name].scale
+        self._spare_texts()
         return len(known)
 
+    def forget(self, rows: Iterable[int]) -> None:
+        """These passages are gone, so nobody needs their vectors."""
+        for row in rows:
+            name = self.hashes[row].tobytes()
+            if row in (waiting := self.missing.get(name, ())):
+                self.missing[name] = [other for other in waiting if other != row]
+                if len(waiting) == 1:
+                    del self.missing[name]
+        self._spare_texts()
+
+    def text(self, name: bytes) -> str | None:
+        """The text of this hash, when it waits for a vector here."""
+        rows = self.missing.get(name)
+        return str(self.texts[rows[0]]) if rows else None
+
+    def _spare_texts(self) -> None:
+        if not self.missing and len(self.texts):
+            self.texts = _strings(())
+            self.missing = {}  # One that was emptied is as large as it ever was.
+
     def vectors_of(self, rows: Iterable[int]) -> dict[bytes, Vector]:
-        return {self.hashes[r]: Vector(self.digits[r], float(self.scales[r])) for r in rows if self.scales[r]}
+        return {self.hashes[r].tobytes(): Vector(self.digits[r], float(self.scales[r])) for r in rows if self.scales[r]}
 
     def _without_vector(self) -> dict[bytes, list[int]]:
         missing: dict[bytes, list[int]] = {}
         for row in np.flatnonzero(self.scales == 0).tolist():
-            missing.setdefault(self.hashes[row], []).append(row)
+            missing.setdefault(self.hashes[row].tobytes(), []).append(row)
         return missing
 
     def _having(self, any_of: Collection[str]) -> Mask:
@@ -265,7 +303,7 @@ class Index:
 
     def hashes(self) -> Iterator[bytes]:
         for segment, alive in self._parts:
-            yield from (segment.hashes[row] for row in np.flatnonzero(alive).tolist())
+            yield from (name.tobytes() for name in segment.hashes[alive])
 
     def changed(self, chunks: Iterable[Chunk], removed: Collection[str] = (), *, with_vectors: bool) -> Index:
         """The index with these documents in place of what it had of them, and without the removed ones."""
@@ -277,6 +315,7 @@ class Index:
             rows = [row for name in gone if name in segment.rows_of for row in segment.rows_of[name] if alive[row]]
             if rows:
                 known |= segment.vectors_of(rows)
+                segment.forget(rows)
                 alive = alive.copy()
                 alive[rows] = False
             if alive.any():
@@ -291,6 +330,10 @@ class Index:
         """The hashes of the texts that have no vector yet."""
         for segment, _ in self._parts:
             yield from list(segment.missing)
+
+    def text(self, name: bytes) -> str | None:
+        """A text that has no vector yet, by its hash."""
+        return next(filter(None, (segment.text(name) for segment, _ in self._parts)), None)
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> int:
         return sum(segment.fill(vectors) for segment, _ in self._parts)
@@ -379,7 +422,7 @@ class _Ranked:
         self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
 
     def best(self, limit: int, floor: int, *, best_per_document: bool) -> Iterator[tuple[int, str, _Ranked, int]]:
-        """At least the best `limit`, with all that equal the last of them, as (steps, id, self, place)."""
+        """The best `limit`, and maybe some that equal the last of them, as (steps, id, self, place)."""
         places: Rows = np.flatnonzero(self.steps > floor)
         if best_per_document and len(places):
             places = self._best_of_documents(places)
@@ -387,6 +430,9 @@ class _Ranked:
         if len(places) > limit:
             last = np.partition(steps, len(places) - limit)[len(places) - limit]
             places = places[steps >= last]
+        if len(places) > 4 * limit:  # Many equals, as when nothing has a word of the query.
+            order = np.lexsort((self.segment.ranks[self.rows[places]], -self.steps[places]))
+            places = places[order[:limit]]
         for place in places.tolist():
             yield int(self.steps[place]), self.segment.ids[self.rows[place]], self, place
 
@@ -500,6 +546,10 @@ def _terms_of(chunk: Chunk) -> set[str]:
         _TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose)
     ]
     return terms(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose).union(marked)
+
+
+def _strings(texts: Iterable[str]) -> NDArray[Any]:
+    return np.array(list(texts), StringDType())
 
 
 def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:

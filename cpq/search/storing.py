@@ -67,7 +67,7 @@ def current(tx: Tx, source: Source) -> Corpus:
 
 def load_vectors(tx: Tx, corpus: Corpus) -> None:
     """Take over stored vectors for texts that have none in memory."""
-    waiting = {name.hex() for name, _ in corpus.missing()}
+    waiting = {name.hex() for name in corpus.missing()}
     if not waiting:
         return
     mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
@@ -96,7 +96,7 @@ def embed(
     `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there.
     Calls that wait for their own texts take the newest first, and so meet the server's rounds, not double them.
     """
-    todo = min(len(corpus.missing()), limit if limit is not None else len(corpus.missing()))
+    todo = len(corpus.missing()[:limit])
     done = 0
     progress(0, todo)
     while done < todo and (made := corpus.embed(min(BATCH, todo - done), newest_first=newest_first)):

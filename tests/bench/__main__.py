@@ -33,6 +33,7 @@ TARGETS = {
     "10,000 chunks: search p50 ms": "≤ 20",
     "100,000 chunks: search p50 ms": "≤ 40",
     "100,000 chunks: memory MB": "≤ 150",
+    "100,000 sections of pages: memory MB": "≤ 150",
     "import s": "≤ 120 for a million",
     "import MB": "≤ 1,024",
     "search p50 ms": "≤ 15",

@@ -102,7 +102,7 @@ def _fake_vectors(corpus: Corpus) -> None:
     waiting = iter(corpus.missing())
     while part := list(itertools.islice(waiting, 10_000)):
         digits = generator.integers(-127, 128, (len(part), DIMENSIONS), dtype=np.int8)
-        corpus.fill({name: Vector(row, 0.0007) for (name, _), row in zip(part, digits, strict=True)})
+        corpus.fill({name: Vector(row, 0.0007) for name, row in zip(part, digits, strict=True)})
 
 
 def _plain_fts5(home: Path, count: int) -> Callable[[str, str], object]:

@@ -49,6 +49,7 @@ def test_work_that_takes_a_while_shows_how_far_it_is(home: Path, pages: Path, ru
     monkeypatch.setattr(output, "QUIET_SECONDS", 0)
     monkeypatch.setattr(output, "LINE_EVERY_SECONDS", 0)
     ran = run("docs", "index", pages)
+    assert "Reading: 100 %\n" in ran.err
     assert "Indexing: 0 %\n" in ran.err
     assert "Indexing: 100 %\n" in ran.err
 

@@ -165,6 +165,38 @@ def test_only_texts_that_changed_want_a_vector_again():
     assert list(changed.missing()) == [text_hash("dryer")]
 
 
+def test_a_text_that_moves_to_another_document_keeps_its_vector():
+    index = index_of([Chunk("a#1", "a", "oilless pump")])
+    assert list(index.changed([Chunk("b#1", "b", "oilless pump")], ["a"], with_vectors=True).missing()) == []
+
+
+def test_nobody_waits_for_the_vectors_of_texts_that_are_gone():
+    twins = [Chunk("a", "a", "tank"), Chunk("b", "b", "tank"), Chunk("c", "c", "scroll"), Chunk("d", "d", "valve")]
+    index = Index().changed(twins, with_vectors=True)
+    changed = index.changed([Chunk("c", "c", "dryer")], ["a"], with_vectors=True)
+    assert {name: changed.text(name) for name in changed.missing()} == {
+        text_hash(text): text for text in ("tank", "dryer", "valve")
+    }
+    assert text_hash("tank") not in set(changed.changed((), ["b"], with_vectors=True).missing())
+
+
+def test_a_text_is_kept_until_it_has_its_vector():
+    index = Index().changed([Chunk("a", "a", "tank", title="Big"), Chunk("b", "b", "pump")], with_vectors=True)
+    wanted = text_hash("Big\ntank")
+    assert index.text(wanted) == "Big\ntank"
+    index.fill({wanted: vector_of("Big\ntank")})
+    assert (index.text(wanted), index.text(text_hash("pump"))) == (None, "pump")
+
+
+def test_r03_of_very_many_equals_the_first_ids_come_first():
+    names = [f"c{n * 37 % 500:03}" for n in range(500)]
+    index = Index().changed([Chunk(name, f"d{n % 7}", "tank") for n, name in enumerate(names)], with_vectors=False)
+    index = index.changed([Chunk("c0005", "late", "tank")], with_vectors=False)
+    for query in ("tank", "unheard"):
+        hits = index.search(query, None, scale=PROSE, limit=4, where=Where(is_lenient=True)).hits
+        assert [hit.id for hit in hits] == ["c000", "c0005", "c001", "c002"]
+
+
 def test_a_passage_without_a_vector_is_ranked_by_its_words():
     index = Index().changed([Chunk("a", "a", "oilless pump"), Chunk("b", "b", "tank")], with_vectors=True)
     index.fill({text_hash("tank"): vector_of("tank")})

@@ -1,8 +1,9 @@
-"""The context toolset through its tool: contract E3."""
+"""The context toolset through its tool, in this process and over stdio: contract E3; also in test_retrieval_servers."""
 
 import json
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from mcp import Client
 
 from cpq import context
 from cpq.app import App, open_app
-from cpq.config import read_settings
+from cpq.config import Settings, read_settings
 from cpq.context import keeping, making
 from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
 from cpq.errors import CpqError
@@ -22,6 +23,7 @@ from cpq.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
 from tests.make import StillEffects, Tools
+from tests.tools.remote import environment, served
 
 FILES = dict(zip(CHUNK_TYPES, ("doc-chunks", "code-symbols", "code-definitions", "code-data"), strict=True))
 
@@ -64,13 +66,33 @@ LOGIN = chunk(
 LIMITS = chunk("data-limits", "data", text="MAX_LOGINS = 5  # authentication attempts", metadata={"file_path": "a.py"})
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "chunks"
+def write_all(root: Path) -> Path:
     root.mkdir()
     for made in (AUTH, HANDLER, LOGIN, LIMITS):
         write(root, FILES[made["chunk_type"]], made)
     return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_all(tmp_path / "chunks")
+
+
+@pytest.fixture(scope="module", params=["registry", "stdio"])
+def asked(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tools]:
+    """For tests that only ask."""
+    home = tmp_path_factory.mktemp("asked")
+    shutil.copy(sqlite_template, home / "quotewright.db")
+    root = write_all(home / "chunks")
+    if request.param == "stdio":
+        with served(environment(home, CPQ_CHUNKS_DIR=str(root), CPQ_TOOLSETS="context")) as remote:
+            yield remote
+        return
+    app = open_app(Settings(home=home, chunks_dir=root))
+    yield Tools(app)
+    app.close()
 
 
 @pytest.fixture
@@ -114,8 +136,8 @@ def keeper(tools: Tools) -> keeping.ContextKeeper:
     return tools.app.kept["context"].keeper
 
 
-def test_e3_01_the_answer_has_whole_chunks_with_their_scores(tools: Tools):
-    found = tools("cortex_search", query="auth handler struct")
+def test_e3_01_the_answer_has_whole_chunks_with_their_scores(asked: Tools):
+    found = asked("cortex_search", query="auth handler struct")
     assert set(found) == {"results", "total", "mode", "notice"}
     best = found["results"][0]
     assert set(best) == {"chunk", "combined_score"}
@@ -135,16 +157,16 @@ def test_e3_01_the_limit_has_a_default_of_fifteen(tools: Tools, root: Path):
     app.close()
 
 
-def test_e3_02_vectors_never_leave_the_server(tools: Tools):
-    assert "embedding" not in str(tools("cortex_search", query="auth handler", limit=100))
+def test_e3_02_vectors_never_leave_the_server(asked: Tools):
+    assert "embedding" not in str(asked("cortex_search", query="auth handler", limit=100))
 
 
-def test_e3_03_types_are_alternatives_and_none_means_all(tools: Tools):
+def test_e3_03_types_are_alternatives_and_none_means_all(asked: Tools):
     for kind, expected in zip(CHUNK_TYPES, (AUTH, HANDLER, LOGIN, LIMITS), strict=True):
-        assert ids(tools, chunk_types=[kind]) == [expected["id"]]
-    assert ids(tools, chunk_types=["symbols", "definitions"]) == sorted([HANDLER["id"], LOGIN["id"]])
-    assert len(ids(tools, chunk_types=[])) == 4
-    refused = tools.error("cortex_search", query="x", chunk_types=["code"])
+        assert ids(asked, chunk_types=[kind]) == [expected["id"]]
+    assert ids(asked, chunk_types=["symbols", "definitions"]) == sorted([HANDLER["id"], LOGIN["id"]])
+    assert len(ids(asked, chunk_types=[])) == 4
+    refused = asked.error("cortex_search", query="x", chunk_types=["code"])
     assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "/chunk_types/0")
 
 
@@ -162,8 +184,8 @@ def test_e3_03_types_are_alternatives_and_none_means_all(tools: Tools):
         (["nothing"], []),
     ],
 )
-def test_e3_04_tags_must_all_be_there(tools: Tools, tags: list[str], expected: list[str]):
-    assert ids(tools, tags=tags) == sorted(expected)
+def test_e3_04_tags_must_all_be_there(asked: Tools, tags: list[str], expected: list[str]):
+    assert ids(asked, tags=tags) == sorted(expected)
 
 
 def test_e3_05_tags_come_from_language_kind_path_front_matter_and_hashtags():
@@ -176,8 +198,8 @@ def test_e3_05_tags_come_from_language_kind_path_front_matter_and_hashtags():
     assert set(found) == {"definitions", "code", "src", "typescript"}
 
 
-def test_e3_06_order_is_by_score_and_always_the_same(tools: Tools):
-    answers = [tools("cortex_search", query="authentication user") for _ in range(3)]
+def test_e3_06_order_is_by_score_and_always_the_same(asked: Tools):
+    answers = [asked("cortex_search", query="authentication user") for _ in range(3)]
     scores = [hit["combined_score"] for hit in answers[0]["results"]]
     assert scores == sorted(scores, reverse=True)
     assert answers[0] == answers[1] == answers[2]
@@ -199,7 +221,7 @@ def test_e3_08_similarity_is_the_cosine_of_384_dimensions(tools: Tools):
     assert embedder is not None
     corpus = keeper(tools).corpus
     for hit in corpus.search("authentication", limit=10).hits:
-        made = hit.payload[0].chunk(hit.payload[1])
+        made = hit.payload.chunk(hit.id)
         expected = embedder.unit("authentication") @ embedder.unit(f"{made['title']}\n{made['text']}")
         assert len(embedder.unit("x")) == 384
         assert hit.similarity == pytest.approx(expected, abs=0.02)
@@ -242,7 +264,7 @@ def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, 
     def look() -> None:
         while not stop.is_set():
             hits = keeper(watched).corpus.search("generation", limit=100).hits
-            generations.append({hit.payload[0].chunk(hit.payload[1])["metadata"].get("g", "old") for hit in hits})
+            generations.append({hit.payload.chunk(hit.id)["metadata"].get("g", "old") for hit in hits})
 
     reader = threading.Thread(target=look)
     reader.start()
@@ -281,7 +303,12 @@ def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, c
 
 
 @pytest.mark.parametrize(
-    "broken", [b"{", b"", b"[1]", b"{}", b'[{"id": 1}]', b"\xff\xfe", b'[{"id": "a", "embedding": [1]}]']
+    "broken",
+    [
+        *(b"{", b"", b"[1]", b"{}", b'[{"id": 1}]', b"\xff\xfe", b'[{"id": "a", "embedding": [1]}]', b"3", b'"chunks"'),
+        *(b'[{"id": "a"}', b'[{"id": "a"},]', b'[{"id": "a"}] x', b'{"chunks": 1}', b'{"chunks" [{"id": "a"}]}'),
+        *(b'{"chunks": [{"id": "a"}], "metadata": {"dimensions": 768}}', b'[{"id": "a"} {"id": "b"}]', b"[" * 9_999),
+    ],
 )
 def test_e3_14_a_corrupt_file_keeps_the_old_state_and_the_next_good_one_repairs(
     watched: Tools, root: Path, clock: StillEffects, broken: bytes, caplog: pytest.LogCaptureFixture
@@ -320,10 +347,12 @@ def test_e3_14_a_folder_that_vanishes_and_returns_changes_nothing(
     assert ids(watched) == before
     assert "cannot be opened" in watched("cortex_search", query="x")["warning"]
     (tmp_path / "away").rename(root)
+    rest(watched, clock)
+    assert "warning" not in watched("cortex_search", query="x")
+    assert (ids(watched), keeper(watched).revision) == (before, 1)
     write(root, "fresh", chunk("fresh"))
     rest(watched, clock)
     assert ids(watched) == sorted([*before, "fresh"])
-    assert "warning" not in watched("cortex_search", query="x")
 
 
 def test_e3_15_a_missing_folder_fails_at_the_start(open_tools: Callable[..., Tools], tmp_path: Path):
@@ -336,15 +365,24 @@ def test_e3_15_a_missing_folder_fails_at_the_start(open_tools: Callable[..., Too
 
 
 def test_e3_16_a_malformed_file_is_skipped_at_the_start_with_a_warning(
-    open_tools: Callable[..., Tools], root: Path, caplog: pytest.LogCaptureFixture
+    open_tools: Callable[..., Tools], root: Path, caplog: pytest.LogCaptureFixture, clock: StillEffects
 ):
     (root / "broken.json").write_text("{")
     (root / "nan.json").write_text('[{"id": "a", "metadata": {"x": NaN}}]')
     (root / "notes.txt").write_text("not a chunk file")
-    (root / "out.json").symlink_to("/etc/passwd")
+    (root.parent / "outside.json").write_text('[{"id": "outside"}]')
+    (root / "out.json").symlink_to(root.parent / "outside.json")
+    tools = open_tools(clock)
     with caplog.at_level(logging.WARNING):
-        assert len(ids(open_tools())) == 4
+        assert len(ids(tools)) == 4
     assert caplog.text.count("a chunk file is skipped") == 2
+    assert tools("cortex_search", query="x")["warning"].startswith("2 of the chunk files cannot be used: ")
+    write(root, "nan", chunk("mended"))
+    rest(tools, clock)
+    assert "mended" in ids(tools)
+    assert tools("cortex_search", query="x")["warning"].startswith(
+        "1 of the chunk files cannot be used: broken.json is"
+    )
 
 
 def test_e3_17_a_model_that_cannot_be_used_fails_at_the_start(tools: Tools, tmp_path: Path, monkeypatch):
@@ -361,6 +399,32 @@ def test_e3_17_without_the_model_words_decide_and_the_answer_says_so(open_tools:
     assert (found["mode"], found["results"][0]["chunk"]["id"]) == ("lexical", HANDLER["id"])
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '[{"id": "a"}, {"id": "b", "text": "first"}, {"id": "b", "text": "second"}]',
+        ' { "made" : {"by": [1]}, "chunks" : [ {"id": "a"} , {"id": "b", "text": "first"} ] , "n": null } \n',
+        '\ufeff{"chunks": [{"id": "a", "title": "\\ud800"}, {"id": "b", "text": "first", "embedding": null}]}',
+    ],
+)
+def test_e3_16_chunk_files_of_every_shape_are_read(written: str):
+    a, b = read_file(written.encode())
+    assert (a.id, b.id, b.text, b.chunk_type) == ("a", "b", "first", "documentation")
+    a.title.encode()
+
+
+def test_chunks_of_one_source_are_found_however_many_and_wherever_they_stand(
+    open_tools: Callable[..., Tools], root: Path
+):
+    source = {"file_path": "docs/long.md"}
+    many = [chunk(f"long-{number:03}", text=f"unit{number}", metadata=source) for number in range(80)]
+    write(root, "long", *many[:50], chunk("between"), *many[50:])
+    tools = open_tools()
+    assert tools("cortex_search", query="x", tags=["docs"], limit=1)["total"] == 81
+    for number in (0, 49, 50, 79):
+        assert tools("cortex_search", query=f"unit{number}")["results"][0]["chunk"]["id"] == f"long-{number:03}"
+
+
 @pytest.mark.parametrize("head", [{}, {"metadata": {"dimensions": 768, "model": "other"}}])
 def test_e3_18_vectors_of_another_size_fail_at_the_start(tools: Tools, root: Path, head: dict):
     size = 384 if head else 768
@@ -370,8 +434,8 @@ def test_e3_18_vectors_of_another_size_fail_at_the_start(tools: Tools, root: Pat
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\n"])
-def test_e3_19_a_blank_query_is_refused(tools: Tools, query: str):
-    error = tools.error("cortex_search", query=query)
+def test_e3_19_a_blank_query_is_refused(asked: Tools, query: str):
+    error = asked.error("cortex_search", query=query)
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/query")
 
 

@@ -1,4 +1,4 @@
-"""The docs toolset through its tools: contract D3, on the fixtures that the source names."""
+"""The docs toolset through its tools, in this process and over stdio: contract D3, on the fixtures the source names."""
 
 import os
 import shutil
@@ -17,30 +17,73 @@ from cpq.docs.pages import page_of
 from cpq.errors import CpqError
 from cpq.search import folders
 from tests.make import Tools
+from tests.tools.remote import RemoteTools, environment, served
 
 FIXTURES = Path(__file__).parent.parent / "search" / "docs"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return shutil.copytree(FIXTURES, tmp_path / "docs")
+DOORS = ("registry", "stdio")
+
+in_process = pytest.mark.parametrize("door", ["registry"], indirect=True)
+"""For tests that look behind the door."""
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def stdio(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RemoteTools, Path]]:
+    """One server for many tests, and its folder."""
+    home = tmp_path_factory.mktemp("served")
+    shutil.copy(sqlite_template, home / "quotewright.db")
+    root = home / "work" / "docs"
+    root.mkdir(parents=True)
+    with served(environment(home, CPQ_DOCS_DIR=str(root), CPQ_TOOLSETS="docs")) as remote:
+        yield remote, root
 
 
 @pytest.fixture
-def tools(sqlite_app: App, root: Path) -> Iterator[Tools]:
-    with_docs = open_app(sqlite_app.settings.model_copy(update={"docs_dir": root}))
+def root(door: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    if door == "registry":
+        return shutil.copytree(FIXTURES, tmp_path / "docs")
+    root: Path = request.getfixturevalue("stdio")[1]
+    for entry in root.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    return shutil.copytree(FIXTURES, root, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def tools(door: str, root: Path, request: pytest.FixtureRequest) -> Iterator[Tools]:
+    if door == "stdio":
+        yield request.getfixturevalue("stdio")[0]
+        return
+    app: App = request.getfixturevalue("sqlite_app")
+    with_docs = open_app(app.settings.model_copy(update={"docs_dir": root}))
     yield Tools(with_docs)
     with_docs.close()
 
 
 @pytest.fixture(scope="module")
-def indexed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
-    """With vectors; for tests that change nothing."""
+def indexed_home(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("indexed")
     shutil.copy(sqlite_template, home / "quotewright.db")
-    root = shutil.copytree(FIXTURES, home / "docs")
-    app = open_app(Settings(home=home, docs_dir=root))
+    app = open_app(Settings(home=home, docs_dir=shutil.copytree(FIXTURES, home / "docs")))
     docs.index(app)
+    app.close()
+    return home
+
+
+@pytest.fixture(scope="module", params=DOORS)
+def indexed(request: pytest.FixtureRequest, indexed_home: Path) -> Iterator[Tools]:
+    """With vectors; for tests that change nothing."""
+    root = indexed_home / "docs"
+    if request.param == "stdio":
+        with served(environment(indexed_home, CPQ_DOCS_DIR=str(root), CPQ_TOOLSETS="docs")) as remote:
+            yield remote
+        return
+    app = open_app(Settings(home=indexed_home, docs_dir=root))
     yield Tools(app)
     app.close()
 
@@ -96,6 +139,7 @@ def test_d3_04_a_filter_comes_before_the_ranking(indexed: Tools):
     assert set(paths(only)) == {"known-result.md"}
 
 
+@in_process
 def test_d3_05_there_is_no_threshold_unless_one_is_set(indexed: Tools, tools: Tools):
     assert len(indexed("search_docs", query="xqzwv flurbl", top_k=20)["results"]) == 20
     strict = open_app(tools.app.settings.model_copy(update={"search_score_min": 0.5}))
@@ -175,10 +219,10 @@ def test_d3_13_leading_dots_and_slashes_do_not_matter(indexed: Tools, start: str
     assert indexed("get_page", file_path=f"{start}search-relevance/caching.md")["title"] == "Caching"
 
 
-def test_d3_14_an_absolute_path_works_inside_the_root_only(tools: Tools, root: Path, tmp_path: Path):
+def test_d3_14_an_absolute_path_works_inside_the_root_only(tools: Tools, root: Path):
     assert tools("get_page", file_path=str(root / "known-result.md"))["file_path"] == "known-result.md"
-    (tmp_path / "secret.md").write_text("# Secret\n")
-    for path in (str(tmp_path / "secret.md"), "../secret.md", "search-relevance/../../secret.md", "/etc/passwd"):
+    (root.parent / "secret.md").write_text("# Secret\n")
+    for path in (str(root.parent / "secret.md"), "../secret.md", "search-relevance/../../secret.md", "/etc/passwd"):
         assert tools.error("get_page", file_path=path)["code"] == "NOT_FOUND"
 
 
@@ -295,6 +339,9 @@ def test_d3_24_the_status_says_how_the_server_is(app: App, tmp_path: Path):
     embedding = status["embedding"]
     assert (embedding["model"], embedding["dimensions"], embedding["provider"]) == ("all-MiniLM-L6-v2", 384, "local")
     assert embedding["waiting"] == status["index"]["total_chunks"]
+    (root / "caching.md").write_text("# Caching\n\nOf another kind.\n")  # Nobody waits for what it was.
+    status = Tools(with_docs)("get_status")
+    assert status["embedding"]["waiting"] == status["index"]["total_chunks"]
     docs.index(with_docs)
     assert Tools(with_docs)("get_status")["embedding"]["waiting"] == 0
     with_docs.close()
@@ -319,6 +366,7 @@ def test_d3_25_git_facts_are_null_outside_a_repository_and_true_inside(tools: To
     assert tools("get_status")["git"] == {"head_commit": head, "origin_main": head, "dirty": True}
 
 
+@in_process
 def test_d3_25_a_git_that_fails_is_no_failure(tools: Tools, root: Path, tmp_path: Path, monkeypatch):
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     (root / ".git" / "HEAD").write_text("nonsense")
@@ -380,6 +428,7 @@ def test_d3_28_every_query_tool_sees_what_was_just_written(tools: Tools, root: P
     assert tools.error("get_page", file_path="fresh.md")["code"] == "NOT_FOUND"
 
 
+@in_process
 def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypatch):
     for path in root.rglob("*.md"):
         os.utime(path, (1_700_000_000, 1_700_000_000))
@@ -400,7 +449,13 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
     assert read == ["known-result.md"]
 
 
-def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(tools: Tools, root: Path, monkeypatch):
+@in_process
+@pytest.mark.parametrize("few", [0, keeping.FEW_FILES])
+def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
+    tools: Tools, root: Path, few: int, monkeypatch
+):
+    """For a few files they wait a moment, but no longer."""
+    monkeypatch.setattr(keeping, "FEW_FILES", few)
     tools("list_pages")
     is_reading, go_on = threading.Event(), threading.Event()
     real = page_of
@@ -420,6 +475,28 @@ def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(tools: 
     go_on.set()
     indexer.join()
     assert tools("get_page", file_path="known-result.md")["title"] == "Changed"
+
+
+@in_process
+def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Tools, root: Path, monkeypatch):
+    tools("list_pages")
+    is_reading, go_on = threading.Event(), threading.Event()
+    real = page_of
+
+    def slow(*arguments):
+        is_reading.set()
+        assert go_on.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr(keeping, "page_of", slow)
+    monkeypatch.setattr(keeping, "LOOK_SECONDS_MAX", 30)
+    (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
+    indexer = threading.Thread(target=tools, args=("list_pages",))
+    indexer.start()
+    assert is_reading.wait(30)
+    threading.Timer(0.02, go_on.set).start()
+    assert tools("get_page", file_path="known-result.md")["title"] == "Changed"
+    indexer.join()
 
 
 def test_d3_30_every_error_names_the_next_step(tools: Tools):

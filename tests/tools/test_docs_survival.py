@@ -1,9 +1,12 @@
 """What happens to the docs when files are deleted, broken, unreadable or elsewhere: they go on, and say why."""
 
 import os
+import random
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(sqlite_app: App, root: Path) -> Iterator[Tools]:
-    app = open_app(sqlite_app.settings.model_copy(update={"docs_dir": root}))
+    app = open_app(sqlite_app.settings.model_copy(update={"docs_dir": root, "rate_limit_per_minute": 0}))
     tools = Tools(app)
     assert listed(tools) == ["page.md", "steady.md"]
     yield tools
@@ -237,3 +240,71 @@ def test_many_changes_at_once_come_out_right(tools: Tools, root: Path):
     subprocess.run(["find", str(root), "-name", "many-*", "-delete"], check=True)
     assert listed(tools) == ["page.md", "steady.md"]
     assert tools("get_status")["index"]["total_chunks"] == 2
+
+
+CONTENTS = (
+    *(
+        b"# Page\n\nnumbat\n\n## Two\n\nquokka\n",
+        b"# Other\n",
+        b"",
+        b"\x89PNG\0\0",
+        b"\xff\xfe\x00\xd8x\x00",
+        b"\r# cr\rtext\r",
+    ),
+    *("# Größe\n\n“x”".encode("cp1252"), "# S\n\nx".encode("utf-16"), b"# " + b"long " * 3000, b"> " * 500 + b"x\n"),
+    *(b"---\ntags: [a\n---\n# Y\n", b"---\n? {a: 1}\n: 2\n---\n# X\n", b"---\nx: 1e999\n2024-01-01: 2024-13-45\n---\n"),
+    *(b"---\n!!python/object:os.system x\n---\n# X", b"---\n" + b"[" * 5000 + b"\n---\n# X", bytes(range(1, 256))),
+)
+
+
+def harm(root: Path, chance: random.Random) -> None:
+    """Do something to a file or a folder that people and programs do."""
+    path, other = (root / chance.choice(["a.md", "b.md", "sub/c.md", "sub/deep/d.md"]) for _ in range(2))
+    for each in (path, other):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    what = chance.choice(["write", "write", "write", "delete", "rename", "truncate", "link", "drop", "vanish"])
+    if what == "write":
+        path.write_bytes(chance.choice(CONTENTS)) if not path.is_symlink() else path.unlink()
+    elif what == "delete":
+        path.unlink(missing_ok=True)
+    elif what == "rename" and path.exists():
+        path.rename(other)
+    elif what == "truncate" and path.is_file() and not path.is_symlink():
+        os.truncate(path, chance.randrange(9))
+    elif what == "link":
+        path.unlink(missing_ok=True)
+        path.symlink_to(chance.choice([root.parent / "secret.md", root / "a.md", root / "nothing.md", path]))
+    elif what == "drop":
+        shutil.rmtree(root / "sub", ignore_errors=True)
+    elif what == "vanish":
+        root.rename(root.parent / "away")
+        (root.parent / "away").rename(root)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_r07_whatever_happens_to_files_calls_go_on_and_the_end_is_what_a_fresh_look_finds(
+    tools: Tools, root: Path, seed: int
+):
+    (root.parent / "secret.md").write_text("# Secret\n\nbilby\n")
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            assert "bilby" not in str(tools("search_docs", query="numbat quokka bilby", top_k=20)["results"])
+            tools("list_pages")
+
+    chance = random.Random(seed)
+    with ThreadPoolExecutor() as pool:
+        asking = pool.submit(ask)
+        for _ in range(60):
+            harm(root, chance)
+            tools("list_pages")
+        stop.set()
+        asking.result()
+    app = open_app(tools.app.settings)
+    fresh = {page["file_path"]: page for page in Tools(app)("list_pages")["pages"]}
+    app.close()
+    now = {page["file_path"]: page for page in tools("list_pages")["pages"]}
+    assert {path: page for path, page in now.items() if path in fresh} == fresh
+    assert now.keys() - fresh.keys() <= problems(tools).keys()  # The last good state of what cannot be read.
+    assert tools("get_status")["index"]["total_chunks"] == sum(page["chunk_count"] for page in now.values())

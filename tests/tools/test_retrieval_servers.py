@@ -1,7 +1,6 @@
 """Docs and context through a real MCP client and the real server over stdio, with its watchers running."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -12,9 +11,10 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 
 from tests.make import SAMPLE
+from tests.tools.remote import environment, served, server
 from tests.tools.test_context import AUTH, HANDLER, chunk, write
 
 pytestmark = pytest.mark.anyio
@@ -31,18 +31,12 @@ def home(sqlite_template: Path, tmp_path: Path) -> dict[str, str]:
     write(tmp_path / "chunks", "code-symbols", HANDLER)
     shutil.copytree(FIXTURES / "search-relevance", tmp_path / "docs")
     shutil.copy(FIXTURES / "multi-part-section.md", tmp_path / "docs")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("CPQ_", "MCP_", "CORTEX_"))}
-    return {
-        **env,
-        "CPQ_HOME": str(tmp_path),
-        "CPQ_DOCS_DIR": str(tmp_path / "docs"),
-        "CPQ_CHUNKS_DIR": str(tmp_path / "chunks"),
-        "CPQ_TOOLSETS": "docs,context",
-    }
-
-
-def server(home: dict[str, str]) -> StdioServerParameters:
-    return StdioServerParameters(command=sys.executable, args=["-m", "mcp_facade"], env=home)
+    return environment(
+        tmp_path,
+        CPQ_DOCS_DIR=str(tmp_path / "docs"),
+        CPQ_CHUNKS_DIR=str(tmp_path / "chunks"),
+        CPQ_TOOLSETS="docs,context",
+    )
 
 
 async def answer(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
@@ -60,8 +54,11 @@ async def until(is_so: Callable[[], Any]) -> None:
 
 async def test_d3_28_the_docs_over_stdio_from_search_to_status(home: dict[str, str]):
     async with Client(server(home)) as client:
-        listed = [tool.name for tool in (await client.list_tools()).tools]
-        assert listed == ["search_docs", "get_page", "get_section", "list_pages", "get_status", "cortex_search"]
+        offered = (await client.list_tools()).tools
+        assert [tool.name for tool in offered] == [
+            *("search_docs", "get_page", "get_section", "list_pages", "get_status", "cortex_search")
+        ]
+        assert all(tool.annotations.read_only_hint for tool in offered)  # type: ignore[union-attr]
         pages = await answer(client, "list_pages")
         assert pages["total_pages"] == 4
         found = await answer(client, "search_docs", query="is a backup ever restored", top_k=2)
@@ -113,6 +110,27 @@ async def test_e3_11_chunk_files_are_taken_over_while_the_server_runs(home: dict
         assert await finds("more")
 
 
+def test_e3_07_filters_limits_and_defaults_hold_over_stdio(home: dict[str, str]):
+    """E3.01, E3.07, E3.09, E3.16, E3.20 and E3.23, on a folder found as Cortex finds it, with a file that is broken."""
+    root = Path(home["CPQ_CHUNKS_DIR"])
+    write(root, "many", *(chunk(f"n{number:03}", text="authentication handler login") for number in range(150)))
+    write(root, "one", chunk("z-last", "data", text="nothing alike", tags=["rare"]))
+    (root / "broken.json").write_text("[{")
+    env = {**home, "CPQ_TOOLSETS": "context", "CPQ_CHUNKS_DIR": "", "CORTEX_CHUNKS_DIR": str(root)}
+    query = "authentication handler login"
+    with served(env) as remote:
+        only = remote("cortex_search", query=query, limit=1, tags=["rare"])
+        assert ([hit["chunk"]["id"] for hit in only["results"]], only["total"]) == (["z-last"], 1)
+        counts = {
+            limit: len(remote("cortex_search", query=query, limit=limit)["results"]) for limit in (-3, 1, 100, 500)
+        }
+        assert counts == {-3: 1, 1: 1, 100: 100, 500: 100}
+        everything = remote("cortex_search", query=query)
+        assert (len(everything["results"]), everything["total"]) == (15, 153)
+    with served({**env, "CPQ_SEARCH_SCORE_MIN": "0.99"}) as remote:
+        assert remote("cortex_search", query="nothing of the kind")["results"] == []
+
+
 @pytest.mark.parametrize("signal_", [signal.SIGTERM, signal.SIGINT])
 def test_e3_24_a_signal_ends_the_server_and_its_watchers(home: dict[str, str], signal_: int):
     command = [sys.executable, "-m", "mcp_facade"]
@@ -130,6 +148,15 @@ def test_e3_24_a_signal_ends_the_server_and_its_watchers(home: dict[str, str], s
     assert b"Traceback" not in said
 
 
+def refused(home: dict[str, str]) -> str:
+    """What a server says that does not start."""
+    command = [sys.executable, "-m", "mcp_facade"]
+    ran = subprocess.run(command, env=home, input=b"", capture_output=True, check=False, timeout=WAIT_SECONDS)
+    assert ran.returncode == 1
+    assert b"Traceback" not in ran.stderr
+    return ran.stderr.decode()
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
@@ -138,17 +165,12 @@ def test_e3_24_a_signal_ends_the_server_and_its_watchers(home: dict[str, str], s
     ],
 )
 def test_e3_15_a_server_without_its_folder_does_not_start(home: dict[str, str], variable: str, value: str, said: str):
-    ran = subprocess.run(
-        [sys.executable, "-m", "mcp_facade"],
-        env={**home, variable: value},
-        input=b"",
-        capture_output=True,
-        check=False,
-        timeout=WAIT_SECONDS,
-    )
-    assert ran.returncode == 1
-    assert said in ran.stderr.decode()
-    assert b"Traceback" not in ran.stderr
+    assert said in refused({**home, variable: value})
+
+
+def test_e3_18_a_server_does_not_start_with_the_vectors_of_another_model(home: dict[str, str]):
+    write(Path(home["CPQ_CHUNKS_DIR"]), "other", chunk("other", embedding=[0.0] * 768))
+    assert "other.json has vectors of 768 dimensions instead of 384" in refused(home)
 
 
 async def test_all_toolsets_are_those_that_have_a_folder(home: dict[str, str]):
