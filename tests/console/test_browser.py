@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from cpq.cli import sampling
 from cpq.config import read_settings
@@ -187,13 +187,20 @@ def test_on_a_phone(live_console: Console, browser: Browser):
     page = opened(context)
     sign_in(console, page)
     assert_fits(page)
-    page.get_by_role("link", name="Acme Corp").tap()
+    last = size(page.get_by_role("link", name="Health"))
+    assert last["x"] + last["width"] <= PHONE["width"]
+    page.goto(f"{console.url}/console/quotes")
+    assert_fits(page)
+    name = page.get_by_role("link", name="Acme Corp")
+    assert size(name)["height"] < 30, "the name of an account stands in one line"
+    name.tap()
     expect(page.get_by_role("heading", name="Acme Corp")).to_be_visible()
     assert_fits(page)
+    sizes = page.locator("svg.chart:visible text").evaluate_all(PIXELS)
+    assert sizes
+    assert min(sizes) >= 11
     approve = page.get_by_role("button", name="Approve")
-    box = approve.bounding_box()
-    assert box
-    assert box["height"] >= 42
+    assert size(approve)["height"] >= 44
     approve.tap()
     expect(page.get_by_role("status")).to_contain_text("You approved it")
     context.close()
@@ -315,6 +322,20 @@ def changed_quote(console: Console) -> str:
 def assert_fits(page: Page) -> None:
     width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert width <= 0, page.url
+
+
+PIXELS = """texts => texts.map(text => {
+    const chart = text.ownerSVGElement;
+    const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
+    return parseFloat(getComputedStyle(text).fontSize) * scale;
+})"""
+"""How large the words of a chart are on the screen."""
+
+
+def size(found: Locator) -> Any:
+    box = found.bounding_box()
+    assert box
+    return box
 
 
 def assert_accessible(page: Page, where: str) -> None:

@@ -253,5 +253,5 @@ def test_whoever_may_not_see_margins_is_shown_none(console: Console):
         quote_id = re.search(r"/console/quotes/(Q-[a-z0-9]+)", queue)
         assert quote_id
         for page in (queue, visitor.get(f"/console/quotes/{quote_id[1]}").text):
-            assert ("80.0%" in page) is sees
+            assert ("80.0\N{NO-BREAK SPACE}%" in page) is sees
             assert ("argin" in page) is sees
