@@ -49,6 +49,11 @@ AnyRow = sa.Row[*tuple[Any, ...]]
 """A row of a query whose columns are named where it is made."""
 
 
+def _if_any(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """How values of a column are written, called without the layers that SQLAlchemy would put around it."""
+    return lambda value: None if value is None else write(value)
+
+
 class Timestamp(TypeDecorator[datetime]):
     """Aware UTC. On SQLite: ISO text of fixed width, so that text order is time order."""
 
@@ -58,10 +63,8 @@ class Timestamp(TypeDecorator[datetime]):
     def load_dialect_impl(self, dialect: Dialect) -> Any:
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None or dialect.name != "sqlite":
-            return value
-        return _iso_text(value)
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _if_any(_iso_text) if dialect.name == "sqlite" else None
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:
@@ -84,8 +87,8 @@ class Day(TypeDecorator[date]):
     def load_dialect_impl(self, dialect: Dialect) -> Any:
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Date())
 
-    def process_bind_param(self, value: date | None, dialect: Dialect) -> Any:
-        return value.isoformat() if value is not None and dialect.name == "sqlite" else value
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _if_any(date.isoformat) if dialect.name == "sqlite" else None
 
     def process_result_value(self, value: Any, dialect: Dialect) -> date | None:
         return date.fromisoformat(value) if isinstance(value, str) else value
@@ -100,8 +103,8 @@ class Amount(TypeDecorator[Decimal]):
     def load_dialect_impl(self, dialect: Dialect) -> Any:
         return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.BigInteger())
 
-    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
-        return None if value is None else to_micro(value)
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _if_any(to_micro)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
         return None if value is None else from_micro(value)
@@ -113,10 +116,9 @@ class Json(TypeDecorator[Any]):
     impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        if isinstance(value, JsonText):
-            return str(value)  # SQLite's driver takes a detour for any other kind of text.
-        return value if value is None else canonical_json(value)
+    def bind_processor(self, dialect: Dialect) -> Any:
+        # SQLite's driver takes a detour for any other kind of text.
+        return _if_any(lambda value: str(value) if isinstance(value, JsonText) else canonical_json(value))
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         if value == "{}":
@@ -174,11 +176,12 @@ class Database:
         if self.is_sqlite:
             path = settings.sqlite_path.absolute()
             self._file: Path | None = path
+            self._connection: Connection | None = None
             self._gate: _WriterGate | None = _WriterGate(path.with_name(path.name + ".writer"), effects)
             self._writer = _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False)
             self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
         else:
-            self._file = self._gate = None
+            self._file = self._gate = self._connection = None
             self._writer = self._reader = _postgres_engine(settings)
 
     def exists(self) -> bool:
@@ -204,10 +207,17 @@ class Database:
                     connection.info["commit_warnings"].clear()
                 _refuse_doubtful_commit(connection)
         else:
-            with self._gate.held(deadline), self._writer.begin() as connection:
-                yield connection
+            # There is one writer at a time, so there is one connection; fetching it anew costs more than a statement.
+            with self._gate.held(deadline):
+                if self._connection is None or self._connection.invalidated:
+                    self._connection = self._writer.connect()
+                with self._connection.begin():
+                    yield self._connection
 
     def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         self._reader.dispose()
         self._writer.dispose()
         if self._gate is not None:
