@@ -13,7 +13,8 @@ from cpq import configuring, pricing
 from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.catalog.rows import Relation
-from cpq.db import AnyRow, JsonText, Tx
+from cpq.columns import JsonText
+from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.money import to_micro
 from cpq.policy.facts import LineInputs, Part, QuoteInputs
