@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -26,6 +27,8 @@ from cpq.search import storing
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
+
+log = logging.getLogger("cpq.server")
 
 SWEEP_SECONDS = 60.0
 
@@ -52,6 +55,7 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
         loops += _loops(app)
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
+        log.info("server started", extra=_described(settings))
         if settings.transport == "stdio":
             _start(loops)
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
@@ -60,6 +64,7 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
     finally:
         background.stop(loops)
         app.close()
+    log.info("server stopped", extra={"transport": settings.transport})
 
 
 def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
@@ -100,6 +105,11 @@ def _require_roots(app: App) -> None:
 def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:
     """What the customer gets, or would get, of this version: the console shows it beside the quote."""
     return documents.read_pdf(app, call, Wish(quote_id, "standard", None, version))
+
+
+def _described(settings: Settings) -> dict[str, object]:
+    told: dict[str, object] = {"transport": settings.transport, "toolsets": ",".join(settings.enabled_toolsets)}
+    return told if settings.transport == "stdio" else {**told, "host": settings.host, "port": settings.port}
 
 
 def _start(loops: Iterable[Loop]) -> None:

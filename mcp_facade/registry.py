@@ -166,10 +166,12 @@ class Registry:
         )
         return reply
 
-    def text_of(self, name: str, reply: Reply) -> str:
-        """What a model reads of a reply: JSON, or prose where the tool answers in it."""
+    def texts_of(self, name: str, reply: Reply) -> list[str]:
+        """What a model reads of a reply: JSON, or prose where the tool answers in it, a failure then in both."""
         tool = self.tools.get(name)
-        return tool.as_text(reply) if tool and tool.as_text else reply.text
+        if tool is None or tool.as_text is None:
+            return [reply.text]
+        return [tool.as_text(reply), *([reply.text] if reply.is_error else [])]
 
     def refuse(self, call: Call, name: str, error: CpqError) -> Reply:
         """The envelope for a call that is not even begun; it is on record all the same."""

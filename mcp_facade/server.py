@@ -97,7 +97,7 @@ class Facade(MCPServer[None]):
             return await super().call_tool(name, arguments, context)
         reply = await self._answer(name, arguments, context)
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=self.registry.text_of(name, reply))],
+            content=[types.TextContent(type="text", text=text) for text in self.registry.texts_of(name, reply)],
             structured_content=reply.body,
             is_error=reply.is_error,
         )
@@ -328,10 +328,11 @@ def _too_busy() -> CpqError:
 def _late(call: Call, seconds: float, tool: Tool | None) -> Reply:
     log.error("call given up", extra={"tool": tool.name if tool else "unknown", "trace_id": call.trace_id})
     advice = tool.late_hint if tool else None
+    kept = "what was read so far is kept" if tool and tool.is_open_world else "nothing was changed"
     return failure(
         CpqError(
             Code.TIMEOUT,
-            f"The call took longer than {seconds:g} seconds and was given up; nothing was changed.",
+            f"The call took longer than {seconds:g} seconds and was given up; {kept}.",
             trace_id=call.trace_id,
             hint=advice or "Ask for less at once, or try again with the same idempotency_key.",
         )

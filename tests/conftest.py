@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from cpq.app import App, open_app
 from cpq.config import Settings, read_settings
-from tests import make, postgres
+from tests import loopback, make, postgres
 
 settings.register_profile("suite", deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("proof", deadline=None, max_examples=20_000, suppress_health_check=list(HealthCheck))
@@ -23,6 +23,7 @@ DATABASES = ("sqlite", "postgresql")
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process starts PostgreSQL, workers of pytest-xdist use it, and it ends with the first process."""
+    loopback.stay()
     if not hasattr(config, "workerinput") and CLUSTER not in os.environ:
         cluster = postgres.start()
         os.environ[CLUSTER] = cluster.describe()

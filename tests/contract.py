@@ -139,9 +139,46 @@ BEHAVIOURS |= {
     "E3.26": "queries and passages are embedded each in their way",
 }
 
-_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3."}
-_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_|d3_|e3_)\d\d[a-z]?_)+)")
-_NUMBER = re.compile(r"(q|r|c2_|d3_|e3_)(\d\d[a-z]?)_")
+BEHAVIOURS |= {
+    "F3.01": "answer: its arguments; several pages, the first is the seed",
+    "F3.02": "search: nothing is fetched, no link followed, no trace",
+    "F3.03": "status: the corpus in figures, and each page",
+    "F3.04": "brief: the order of its sections",
+    "F3.05": "brief: sources by number, each heading once",
+    "F3.06": "brief: evidence by score, with what is known of each passage",
+    "F3.07": "brief: images only where there are some",
+    "F3.08": "brief: the way through links as a tree",
+    "F3.09": "brief: figures always, notes under their conditions",
+    "F3.10": "brief: citations word for word, with where they stand",
+    "F3.11": "budget: what comes first, and what gives way",
+    "F3.12": "budget: how many passages are left out is said",
+    "F3.13": "budget: tokens are counted as cl100k_base counts, estimated",
+    "F3.14": "progress: every phase is told",
+    "F3.15": "progress: over stdio too; the result is one message",
+    "F3.16": "conversion: HTML is converted, Markdown stays",
+    "F3.17": "conversion: tables, aligned, spans filled",
+    "F3.18": "conversion: listings in fences, with their language",
+    "F3.19": "conversion: formulas, the author's own source first",
+    "F3.20": "conversion: definition lists",
+    "F3.21": "conversion: images with whole addresses",
+    "F3.22": "conversion: admonitions",
+    "F3.23": "conversion: the rest as paragraphs; what fails is stripped with a warning",
+    "F3.24": "failure: [ERROR] in words, not to be answered from memory, and the envelope",
+    "F3.25": "failure: a time-out advises to skip expansion",
+    "F3.26": "nothing found: the normal layout",
+    "F3.27": "part of it failed: the rest is told as it is",
+    "F3.28": "transport: stdio unless told otherwise, in three ways",
+    "F3.29": "transport: a bearer token where one is set",
+    "F3.30": "settings: names, defaults",
+    "F3.31": "one engine for the life of the server",
+    "F3.32": "nothing but protocol on stdout",
+    "F3.33": "what is logged at which level",
+    "F3.34": "many calls at once over HTTP",
+}
+
+_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3.", "f3_": "F3."}
+_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_|d3_|e3_|f3_)\d\d[a-z]?_)+)")
+_NUMBER = re.compile(r"(q|r|c2_|d3_|e3_|f3_)(\d\d[a-z]?)_")
 
 
 def proofs() -> dict[str, list[str]]:

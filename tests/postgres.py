@@ -131,8 +131,10 @@ def _server_user() -> pwd.struct_passwd | None:
     """PostgreSQL refuses to run as root, so root lends it another user."""
     if os.geteuid() != 0:
         return None
-    users = {user.pw_name: user for user in pwd.getpwall()}
-    return users.get("postgres") or users["nobody"]
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        return pwd.getpwnam("nobody")
 
 
 if __name__ == "__main__":

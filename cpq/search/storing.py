@@ -88,16 +88,18 @@ def embed(
     corpus: Corpus,
     *,
     limit: int | None = None,
+    newest_first: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> int:
     """Reckon and store vectors that are missing, batch by batch, each kept for good; how many there were.
 
     `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there.
+    Calls that wait for their own texts take the newest first, and so meet the server's rounds, not double them.
     """
     todo = min(len(corpus.missing()), limit if limit is not None else len(corpus.missing()))
     done = 0
     progress(0, todo)
-    while done < todo and (made := corpus.embed(min(BATCH, todo - done))):
+    while done < todo and (made := corpus.embed(min(BATCH, todo - done), newest_first=newest_first)):
         app.upkeep(call, lambda tx, made=made: store_vectors(tx, corpus.name, made))  # type: ignore[misc] # A default.
         done += len(made)
         progress(done, todo)

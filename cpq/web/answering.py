@@ -46,8 +46,8 @@ NEIGHBOUR_SHARE = 0.8
 """A neighbour has no score of its own; it stands below the passage it explains."""
 
 SHAPE_BONUS = 0.1
-EMBEDDED_AT_ONCE = 150
 CITATION_CHARACTERS_MAX = 600
+PREVIEW_MAX = 500
 
 Report = Callable[..., None]
 """`on_progress(phase, detail, iteration=None, total=None)`."""
@@ -121,8 +121,12 @@ def answer(
     """Answer from these pages and what they lead to. The first is the seed; the others are read before it."""
     question = read_question(query, intent, tuple(constraints))
     asked = {
-        "urls": [each.url for each in addresses],
+        "urls": " ".join(each.url for each in addresses),
+        "query": query,
         "parts": len(question.parts),
+        "intent": question.intent,
+        "known_context": known_context,
+        "constraints": "; ".join(constraints),
         "expansion_budget": expansion_budget,
     }
     log.debug("answer asked for", extra=asked)
@@ -290,8 +294,6 @@ class _Research:
             phases_ms=self._spent,
             notes=notes,
         )
-        if not evidence:
-            log.warning("nothing relevant was found", extra={"url": self._seed_url})
         return _written(self._app, evidence, stats, self._steps, self._seed_url)
 
     def _reason_to_stop(self, budget: int, *, is_off: bool) -> str:
@@ -376,7 +378,7 @@ class _Research:
 
     def _embed(self) -> None:
         if self._ingested:
-            getting.embed(self._app, self._call, limit=EMBEDDED_AT_ONCE)
+            getting.embed_newest(self._app, self._call)
 
     def _evidence(self, tx: Tx) -> tuple[list[Evidence], str, int]:
         """The passages of the brief: all there are when they are few, else the best with their neighbours."""
@@ -527,7 +529,10 @@ def _written(
         "stop_reason": stats.stop_reason,
     }
     log.info("brief written", extra=extra)
-    log.debug("budget spent", extra={"budget": app.settings.response_token_budget, "split": brief.split})
+    if not evidence:
+        log.warning("nothing relevant was found", extra={"chunks_evaluated": stats.chunks_evaluated})
+    spent = {"budget": app.settings.response_token_budget, "split": brief.split, "preview": brief.text[:PREVIEW_MAX]}
+    log.debug("budget spent", extra=spent)
     return Answered(brief, tuple(evidence), stats)
 
 

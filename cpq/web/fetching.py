@@ -84,21 +84,26 @@ class Fetcher:
         self,
         address: Address,
         *,
-        known: Known | None = None,
-        may_go_on: Callable[[], bool] = lambda: True,
+        known_of: Callable[[Address], Known] = lambda _address: Known(),
         before_each: Callable[[Address], None] = lambda _address: None,
-        bytes_max: int | None = None,
+        may_go_on: Callable[[], bool] = lambda: True,
+        cut_bytes: int | None = None,
     ) -> Fetched:
-        """The page at an address. `before_each` is asked before every request, so also after each redirect."""
+        """The page at an address, or, where `cut_bytes` is given, the beginning of it.
+
+        `known_of` and `before_each` are asked for every step, so also after each redirect: the one what is known of the
+        page there, the other, once its machine may be asked, to wait until it is our turn.
+        """
         deadline = self._effects.monotonic() + FETCH_SECONDS
-        limit = bytes_max or self._bytes_max
-        for step in range(REDIRECTS_MAX + 1):
+        for _ in range(REDIRECTS_MAX + 1):
+            known = known_of(address)
+            machines = self._checked(address)
             asked = self._effects.monotonic()
             before_each(address)
             deadline += self._effects.monotonic() - asked  # Waiting for our turn is not the other side's slowness.
-            exchange = _Exchange(self._checked(address), address, limit, deadline, self._effects, may_go_on)
-            # What we know is about the page that was asked for; a redirect leads to another one.
-            answer = exchange.run((known or Known()) if step == 0 else Known())
+            limit = cut_bytes or self._bytes_max
+            exchange = _Exchange(machines, address, limit, deadline, self._effects, may_go_on)
+            answer = exchange.run(known, is_cut=cut_bytes is not None)
             if answer.moved_to is None:
                 return answer.fetched
             target = joined(address, answer.moved_to)
@@ -160,7 +165,7 @@ class _Exchange:
         self._is_given_up = False
         self._is_over = threading.Event()
 
-    def run(self, known: Known) -> _Answer:
+    def run(self, known: Known, *, is_cut: bool) -> _Answer:
         connection = http.client.HTTPConnection(self._address.host, self._address.port)
         connection.response_class = _Response
         try:
@@ -170,7 +175,7 @@ class _Exchange:
                 connection.putheader(name, value)
             connection.endheaders()
             with connection.getresponse() as response:
-                return self._read(response)
+                return self._read(response, is_cut=is_cut)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._failure(error) from None
         finally:
@@ -192,6 +197,7 @@ class _Exchange:
                 self._socket.close()
                 failure = error
                 continue
+            self._socket.settimeout(self._left())  # A page may be slower than a handshake.
             threading.Thread(target=self._watch, daemon=True).start()
             return self._socket if self._address.scheme == "http" else self._encrypted(self._socket)
         raise failure
@@ -235,24 +241,26 @@ class _Exchange:
             raise FetchError(f"it did not answer within {FETCH_SECONDS:g} seconds")
         return left
 
-    def _read(self, response: http.client.HTTPResponse) -> _Answer:
+    def _read(self, response: http.client.HTTPResponse, *, is_cut: bool) -> _Answer:
         moved_to = response.getheader("Location") if response.status in REDIRECTS else None
         if response.status not in (200, 304) and moved_to is None:
             raise FetchError(f"it answered with status {response.status}", status=response.status)
-        body = b"" if moved_to is not None or response.status == 304 else self._body(response)
+        body = b"" if moved_to is not None or response.status == 304 else self._body(response, is_cut=is_cut)
         known = Known(_header(response, "ETag"), _header(response, "Last-Modified"))
         kind = (response.getheader("Content-Type") or "")[:200]
         return _Answer(Fetched(self._address, response.status, kind, body, known), moved_to)
 
-    def _body(self, response: http.client.HTTPResponse) -> bytes:
+    def _body(self, response: http.client.HTTPResponse, *, is_cut: bool) -> bytes:
         """The whole body, unpacked; neither what is sent nor what it unpacks to may be larger than the limit."""
         packed = _Unpacker(response.getheader("Content-Encoding") or "")
         plain = bytearray()
-        promised, sent = response.length or 0, 0
+        promised, sent = 0 if is_cut else response.length or 0, 0
         while max(promised, sent, len(plain)) <= self._bytes_max and (piece := response.read(CHUNK_BYTES)):
             sent += len(piece)
             plain += packed.unpack(piece, self._bytes_max + 1 - len(plain))
         if max(promised, sent, len(plain)) > self._bytes_max:
+            if is_cut:
+                return bytes(plain[: self._bytes_max])
             raise FetchError(f"it is larger than {self._bytes_max:,} bytes")
         if self._is_given_up:
             raise FetchError(f"it was not complete within {FETCH_SECONDS:g} seconds")

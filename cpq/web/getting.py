@@ -7,7 +7,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -15,12 +15,14 @@ from cpq.app import App, Call
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.search import storing as search_storing
+from cpq.search.corpus import Corpus
 from cpq.web import storing
 from cpq.web.fetching import Fetched, Fetcher, FetchError, Known
 from cpq.web.reading import decoded, read_page
 from cpq.web.rules import robots
 from cpq.web.rules.addresses import Address, read_address, read_allowed
 from cpq.web.rules.chunking import CHUNKS_MAX, passages_of
+from cpq.web.rules.pages import BLOCKS_MAX
 from cpq.web.storing import StoredPage
 
 log = logging.getLogger("cpq.web")
@@ -32,6 +34,9 @@ ROBOTS_AGAIN_SECONDS = 60
 ORIGINS_MAX = 10_000
 SLICE_SECONDS = 0.1
 CRAWL_DEPTH_MAX = 10
+EMBEDDED_AT_ONCE = 60
+"""Six seconds of one core. The server reckons the rest between calls; until then passages are found by their words."""
+
 
 Outcome = Literal["indexed", "updated", "unchanged", "fresh", "failed"]
 
@@ -69,8 +74,8 @@ class Web:
             bytes_max=settings.web_page_bytes_max,
         )
 
-    def fetch(self, address: Address, known: Known, call: Call) -> Fetched:
-        """A page, if its site lets us have it, when it is our turn."""
+    def fetch(self, address: Address, known_of: Callable[[Address], Known], call: Call) -> Fetched:
+        """A page, if its site lets us have it, when it is our turn. `known_of` is asked for each step on the way."""
 
         def before_each(step: Address) -> None:
             rules = self._rules_of(step, call)
@@ -78,7 +83,9 @@ class Web:
                 raise FetchError("its site's robots.txt does not allow it", is_refused=True)
             self._wait_for_turn(step, rules.delay_seconds, call)
 
-        return self.fetcher.fetch(address, known=known, may_go_on=lambda: _is_wanted(call), before_each=before_each)
+        return self.fetcher.fetch(
+            address, known_of=known_of, before_each=before_each, may_go_on=lambda: _is_wanted(call)
+        )
 
     def _rules_of(self, address: Address, call: Call) -> robots.Robots:
         """What robots.txt says. As RFC 9309 asks, a missing one allows all, one that cannot be had allows nothing."""
@@ -94,9 +101,10 @@ class Web:
                 place,
                 may_go_on=lambda: _is_wanted(call),
                 before_each=lambda step: self._wait_for_turn(step, 0.0, call),
-                bytes_max=robots.ROBOTS_BYTES_MAX,
+                cut_bytes=robots.ROBOTS_BYTES_MAX,
             )
-            rules = robots.read_robots(decoded(got.body, got.content_type, is_html=False))
+            whole = got.body if len(got.body) < robots.ROBOTS_BYTES_MAX else got.body.rpartition(b"\n")[0]
+            rules = robots.read_robots(decoded(whole, got.content_type, is_html=False))
         except FetchError as error:
             if error.is_refused:
                 raise
@@ -146,15 +154,26 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
     known = _look(app, call, address.url)
     if known is not None and is_fresh_enough and app.effects.now() < known.checked_at + web.fresh_for:
         return Got(address.url, "fresh", known)
+    on_the_way: dict[str, StoredPage] = {}
+
+    def known_of(step: Address) -> Known:
+        """What we know is about a page itself; an address that only leads to it is asked without."""
+        page = known if step == address else _look(app, call, step.url)
+        if page is None or page.url != step.url:
+            return Known()
+        on_the_way[page.id] = page
+        return page.known
+
     try:
-        # What we know is about the page itself; an address that redirects is asked without it.
-        fetched = web.fetch(address, known.known if known and known.url == address.url else Known(), call)
+        fetched = web.fetch(address, known_of, call)
         call.check()
         return _keep(app, call, address, fetched)
     except FetchError as error:
         call.check()  # A page that was given up because the caller left has not failed.
         log.info("page failed", extra={"url": address.url, "reason": error.reason})
-        kept = known and _note_failure(app, call, known, error.reason)
+        # A page that this address led to before may be well: only what was asked for has failed.
+        noted = {page.id: _note_failure(app, call, page, error.reason) for page in on_the_way.values()}
+        kept = noted.get(known.id, known) if known else next(reversed(noted.values()), None)
         return Got(address.url, "failed", kept, error.reason, error.is_refused)
 
 
@@ -165,9 +184,14 @@ def crawl(
     *,
     depth: int,
     pages_max: int,
+    seconds_max: float | None = None,
     on_start: Callable[[str, int], None] = lambda _url, _number: None,
 ) -> Iterator[Got]:
-    """Get pages and what they link to on the same sites, nearest first, and ask of each whether it has changed."""
+    """Get pages and what they link to on the same sites, nearest first, and ask of each whether it has changed.
+
+    After `seconds_max` no further page is begun: what was read is worth more than a time-out.
+    """
+    began = app.effects.monotonic()
     sites = {address.host for address in addresses}
     waiting = deque((address, 0) for address in dict.fromkeys(addresses))
     met = {address.url for address in addresses}
@@ -189,14 +213,24 @@ def crawl(
                         met.add(link.url)
                         waiting.append((target, level + 1))
         yield got
+        if seconds_max is not None and waiting and app.effects.monotonic() - began >= seconds_max:
+            log.warning("time limit is near", extra={"pages": len(done), "waiting": len(waiting)})
+            return
 
 
-def embed(
-    app: App, call: Call, *, limit: int | None = None, progress: Callable[[int, int], None] = lambda _d, _t: None
-) -> int:
-    """Reckon the vectors that passages still lack, as far as `limit`."""
-    corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, storing.SOURCE)})["corpus"]
-    return search_storing.embed(app, call, corpus, limit=limit, progress=progress)
+def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
+    """Reckon all vectors that passages still lack."""
+    return search_storing.embed(app, call, _corpus(app, call), progress=progress)
+
+
+def embed_newest(app: App, call: Call) -> int:
+    """Reckon the vectors of what was just read, as far as a caller may be kept waiting for it."""
+    return search_storing.embed(app, call, _corpus(app, call), limit=EMBEDDED_AT_ONCE, newest_first=True)
+
+
+def _corpus(app: App, call: Call) -> Corpus:
+    found: Corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, storing.SOURCE)})["corpus"]
+    return found
 
 
 def require_page(got: Got, field: str) -> StoredPage:
@@ -219,11 +253,11 @@ def _keep(app: App, call: Call, asked: Address, fetched: Fetched) -> Got:
     if fetched.is_unchanged:
         raise FetchError("it says that it has not changed, but it was never read")
     read, kind = read_page(fetched)
+    passages = passages_of(read)
+    if len(passages) >= CHUNKS_MAX or len(read.blocks) >= BLOCKS_MAX:
+        read = replace(read, warning=read.warning or "The page is longer than what is kept of one.")
     if read.warning:
         log.warning("page read in part", extra={"url": fetched.address.url, "reason": read.warning})
-    passages = passages_of(read)
-    if len(passages) == CHUNKS_MAX:
-        log.warning("page cut", extra={"url": fetched.address.url, "passages": CHUNKS_MAX})
 
     def work(tx: Tx) -> StoredPage:
         kept = storing.keep(

@@ -62,6 +62,7 @@ def page_view(page: StoredPage) -> WebPage:
         "tokens": page.tokens,
         "fetched_at": page.fetched_at,
         "checked_at": page.checked_at,
+        "warning": page.warning,
         "failure": page.failure,
     }
 
@@ -136,6 +137,8 @@ def failure_text(error: Mapping[str, Any]) -> str:
 def _rows(page: StoredPage) -> list[str]:
     facts = f"({page.passages:,} chunks, {page.tokens:,} tokens, fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC)"
     rows = [f"- {page.title or 'Untitled'} — {page.url}", f"  {facts}"]
+    if page.warning:
+        rows.append(f"  [read in part: {page.warning}]")
     if page.failure:
         rows.append(f"  [not refreshed: {page.failure}]")
     return rows

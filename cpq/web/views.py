@@ -32,6 +32,7 @@ class WebPage(TypedDict):
     tokens: int
     fetched_at: datetime
     checked_at: datetime
+    warning: str | None
     failure: str | None
 
 

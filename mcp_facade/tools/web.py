@@ -168,17 +168,13 @@ def ingest(
         addresses,
         depth=min(depth, DEPTH_MAX),
         pages_max=wanted,
+        seconds_max=answering.TIME_SHARE * job.app.settings.tool_timeout_seconds,
         on_start=lambda at, number: job.progress(number, wanted + 1, f"Scraping {at[-80:]}...", is_phase=True),
     )
-    deadline = job.app.effects.monotonic() + answering.TIME_SHARE * job.app.settings.tool_timeout_seconds
-    results = []
-    for got in crawled:
-        results.append(got)
-        if job.app.effects.monotonic() >= deadline:
-            break  # What was read is worth more than a time-out.
+    results = list(crawled)
     if all(got.page is None for got in results):
         getting.require_page(results[0], "/url")
-    getting.embed(job.app, job.call, limit=answering.EMBEDDED_AT_ONCE)
+    getting.embed_newest(job.app, job.call)
     job.progress(wanted + 1, wanted + 1, f"Indexed {len(results)} pages")
     return telling.ingest_view(results)
 

@@ -3,6 +3,7 @@
 import random
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from cpq import migrating
@@ -17,6 +18,9 @@ from tests.make import Tools
 
 PAGES = 500
 ROUNDS = 40
+PASSES = 5
+"""The quickest counts: another process on the same core slows a pass, nothing makes one too quick."""
+
 _TOPICS = (
     "oil filter belt motor dryer valve noise warranty pressure tank cooler inverter sensor gasket bearing coupling"
 )
@@ -36,16 +40,16 @@ def _conversion() -> dict[str, float]:
     base = read_address("https://vendor.example/docs/")
     pages = [_page(number, sections=40) for number in range(20)]
     megabytes = sum(len(page) for page in pages) / 1e6
-    convert(pages[0], base)
+    seconds = min(_seconds(lambda page: convert(page, base), pages) for _ in range(PASSES))
+    whole = min(_seconds(lambda page: passages_of(convert(page, base)), pages) for _ in range(PASSES))
+    return {"conversion MB/s": megabytes / seconds, "conversion and passages MB/s": megabytes / whole}
+
+
+def _seconds(work: Callable[[str], object], pages: list[str]) -> float:
     began = time.process_time()
     for page in pages:
-        convert(page, base)
-    seconds = time.process_time() - began
-    began = time.process_time()
-    read = [passages_of(convert(page, base)) for page in pages]
-    whole = time.process_time() - began
-    assert all(read)
-    return {"conversion MB/s": megabytes / seconds, "conversion and passages MB/s": megabytes / whole}
+        assert work(page)
+    return time.process_time() - began
 
 
 def _answers(home: Path) -> dict[str, float]:
@@ -82,7 +86,7 @@ def _answers(home: Path) -> dict[str, float]:
     app.close()
     return {
         "passages": made,
-        "embedding a passage CPU ms": embedding * 1000 / max(1, made),
+        "embedding a passage of 240 tokens CPU ms": embedding * 1000 / max(1, made),
         "answer from 500 pages p50 ms": statistics.median(taken),
         "answer from 500 pages, longest ms": max(taken),
         "answer from 500 pages CPU ms": statistics.median(spent),

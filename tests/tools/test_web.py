@@ -16,7 +16,8 @@ from mcp import Client
 from cpq.app import App, open_app
 from cpq.config import Settings, read_settings
 from cpq.errors import Code
-from cpq.web import answering, fetching
+from cpq.web import answering, fetching, getting, storing
+from cpq.web.rules import robots
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS, tools_of
 from tests.make import StillEffects, Tools, row_counts
@@ -68,7 +69,7 @@ def sections(brief: str) -> list[str]:
     return re.findall(r"^\[([A-Z ]+)\]$", brief, re.MULTILINE)
 
 
-def test_a_question_is_answered_from_a_page_and_what_it_links_to(web: Tools, site: Website):
+def test_f3_01_a_question_is_answered_from_a_page_and_what_it_links_to(web: Tools, site: Website):
     """F3.1, F3.4, F3.6, F3.8, F3.10: the answer stands two links away, and is quoted word for word."""
     answer = web("answer", url=site.url("/"), query="How often must the compressor oil be changed?")
     brief = answer["brief"]
@@ -81,7 +82,7 @@ def test_a_question_is_answered_from_a_page_and_what_it_links_to(web: Tools, sit
     assert "/login" not in site.count()
 
 
-def test_what_was_read_is_searched_without_asking_the_site_again(web: Tools, site: Website):
+def test_f3_02_f3_03_what_was_read_is_searched_without_asking_the_site_again(web: Tools, site: Website):
     """F3.2, F3.3: answer, then search and status."""
     web("answer", url=site.url("/warranty.html"), query="How long is the warranty?", expansion_budget=0)
     asked = len(site.asked)
@@ -100,6 +101,20 @@ def test_what_was_read_is_searched_without_asking_the_site_again(web: Tools, sit
     assert status["text"].splitlines()[-2:] == [f"- Warranty — {site.url('/warranty.html')}", line]
     web("answer", url=site.url("/warranty.html"), query="How long is the warranty?", expansion_budget=0)
     assert len(site.asked) == asked
+
+
+def test_f3_03_figures_have_thousands_and_the_list_of_pages_can_be_left_out(sqlite_web: Tools, site: Website):
+    site.pages["/long"] = page("Long", "".join(f"<p>Valve {n} opens at {n} bar.</p>" for n in range(600)))
+    sqlite_web("ingest", url=[site.url("/long"), site.url("/warranty.html")])
+    status = sqlite_web("status")
+    assert status["tokens"] > 1000
+    assert f"Total tokens: {status['tokens']:,}\n" in status["text"]
+    assert f"{status['pages'][0]['tokens']:,} tokens, fetched 2026-11-16 09:00 UTC)" in status["text"]
+    bare = sqlite_web("status", include_urls=False)
+    assert (bare["documents"], bare["pages"], len(bare["text"].splitlines())) == (2, [], 4)
+    one = sqlite_web("status", source_url=site.url("/warranty.html"))
+    assert (one["documents"], [each["url"] for each in one["pages"]]) == (1, [site.url("/warranty.html")])
+    assert f"Not indexed: {site.url('/no')}\n" in sqlite_web("status", source_url=site.url("/no"))["text"]
 
 
 def test_only_what_changed_is_read_again(sqlite_web: Tools, site: Website):
@@ -159,7 +174,9 @@ def test_a_page_is_asked_for_again_when_it_is_a_day_old(sqlite_web: Tools, site:
     assert site.count() == {"/warranty.html": 1, "/warranty.html 304": 1}
 
 
-def test_several_pages_are_searched_together_and_each_part_of_a_question_for_itself(sqlite_web: Tools, site: Website):
+def test_f3_01_f3_06_several_pages_are_searched_together_and_each_part_of_a_question_for_itself(
+    sqlite_web: Tools, site: Website
+):
     """F3.1, F3.6"""
     brief = sqlite_web(
         "answer",
@@ -180,6 +197,53 @@ def test_redirects_lead_to_one_page_whichever_way_it_is_asked_for(sqlite_web: To
     assert not site.asked
     assert sqlite_web("status", source_url=site.url("/old"))["documents"] == 1
     assert sqlite_web("search", query="warranty years", source_urls=[site.url("/old")])["chunks"] == 1
+
+
+def test_a_page_behind_a_redirect_is_not_sent_again(sqlite_web: Tools, site: Website):
+    site.pages["/old"] = moved("/warranty.html")
+    sqlite_web("ingest", url=site.url("/old"))
+    site.asked.clear()
+    assert sqlite_web("ingest", url=site.url("/old"))["unchanged"] == 1
+    assert site.asked == ["/old", "/warranty.html 304"]
+
+
+def test_a_failure_is_noted_on_the_page_that_failed(sqlite_web: Tools, site: Website):
+    """R-07: `/old` led to a page that is still well, and now leads to one that is not."""
+    site.pages["/old"] = moved("/warranty.html")
+    sqlite_web("ingest", url=[site.url("/old"), site.url("/models/1.html")])
+    site.pages |= {"/old": moved("/models/1.html"), "/models/1.html": (500, HTML, b"")}
+    report = sqlite_web("ingest", url=[site.url("/old"), site.url("/unknown")])
+    assert report["pages"][0]["outcome"] == "failed"
+    failures = {item["url"]: item["failure"] for item in sqlite_web("status")["pages"]}
+    assert failures == {
+        site.url("/models/1.html"): "it answered with status 500",
+        site.url("/warranty.html"): None,
+    }
+    site.pages["/new"] = moved("/models/1.html")
+    brief = sqlite_web("answer", url=site.url("/new"), query="AX1 rotary compressor", expansion_budget=0)["brief"]
+    assert "now it was not: it answered with status 500." in brief
+    assert "> The AX1 is a rotary compressor of 6 hp." in brief
+
+
+def test_of_a_long_robots_txt_the_first_half_megabyte_counts(sqlite_web: Tools, site: Website):
+    filler = "# filler\n" * 56_888
+    assert len(filler) < robots.ROBOTS_BYTES_MAX < len(filler) + 20
+    site.robots = f"User-agent: *\nDisallow: /service\n{filler}Disallow: /warranty.html\n"
+    assert "robots.txt" in sqlite_web.error("ingest", url=site.url("/service/oil.html"))["message"]
+    assert sqlite_web("ingest", url=site.url("/warranty.html"))["fetched"] == 1
+
+
+def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(getting, "EMBEDDED_AT_ONCE", 1)
+    sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(3)])
+    sqlite_web("ingest", url=site.url("/warranty.html"))
+    corpus = sqlite_web.app.kept["main", storing.CORPUS, ""]
+    waiting = [text for _, text in corpus.missing()]
+    assert len(waiting) == 2
+    assert not [text for text in waiting if "warranty" in text.lower()]
+    assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
 
 
 def test_pdf_markdown_and_text_pages_are_read_as_well(sqlite_web: Tools, site: Website):
@@ -251,7 +315,7 @@ def test_the_pause_that_a_site_asks_for_is_kept(sqlite_web: Tools, site: Website
         (moved("/loop"), "it redirects more than 5 times"),
     ],
 )
-def test_a_page_that_fails_keeps_its_last_good_state(sqlite_web: Tools, site: Website, answer: Any, reason: str):
+def test_f3_27_a_page_that_fails_keeps_its_last_good_state(sqlite_web: Tools, site: Website, answer: Any, reason: str):
     """R-07, F3.27: what was read before is still there, and the status says why it is old."""
     url = site.url("/loop")
     app = opened(sqlite_web.app.settings, site, web_page_bytes_max=1_000_000)
@@ -273,7 +337,7 @@ def test_a_page_that_fails_keeps_its_last_good_state(sqlite_web: Tools, site: We
     app.close()
 
 
-def test_a_question_that_a_page_does_not_answer_gets_the_normal_layout(sqlite_web: Tools, site: Website):
+def test_f3_26_a_question_that_a_page_does_not_answer_gets_the_normal_layout(sqlite_web: Tools, site: Website):
     """F3.26"""
     found = sqlite_web("search", query="zebra migration patterns")
     assert found["brief"].startswith(
@@ -292,7 +356,7 @@ def test_a_question_that_a_page_does_not_answer_gets_the_normal_layout(sqlite_we
         (None, "maximum depth", "Expansion reached maximum depth (3)."),
     ],
 )
-def test_following_links_ends_for_a_reason_that_has_a_name(
+def test_f3_08_f3_09_following_links_ends_for_a_reason_that_has_a_name(
     sqlite_web: Tools, site: Website, budget: int | None, stop: str, note: str | None
 ):
     """F3.8, F3.9: each page holds one word more of those asked for, and promises others."""
@@ -306,7 +370,7 @@ def test_following_links_ends_for_a_reason_that_has_a_name(
     assert note is None or f"Note: {note}" in answer["brief"]
 
 
-def test_nothing_to_follow_and_enough_found_are_said(sqlite_web: Tools, site: Website):
+def test_f3_09_nothing_to_follow_and_enough_found_are_said(sqlite_web: Tools, site: Website):
     """F3.9"""
     enough = sqlite_web("answer", url=site.url("/service/oil.html"), query="compressor oil change hours")
     assert enough["stop_reason"].startswith("sufficient evidence")
@@ -318,7 +382,7 @@ def test_nothing_to_follow_and_enough_found_are_said(sqlite_web: Tools, site: We
     )
 
 
-def test_a_small_page_is_given_whole_and_a_large_one_by_its_best_passages_and_their_neighbours(
+def test_f3_09_a_small_page_is_given_whole_and_a_large_one_by_its_best_passages_and_their_neighbours(
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
     """F3.6, F3.9"""
@@ -337,7 +401,7 @@ def test_a_small_page_is_given_whole_and_a_large_one_by_its_best_passages_and_th
     assert "[adjacent context]:\n> After it. After it." in large
 
 
-def test_what_the_caller_knows_is_left_out_and_wanted_shapes_come_first(sqlite_web: Tools, site: Website):
+def test_f3_01_what_the_caller_knows_is_left_out_and_wanted_shapes_come_first(sqlite_web: Tools, site: Website):
     site.pages["/code"] = page(
         "Client",
         "<h2>A</h2><p>The client sends quotes quickly.</p><h2>B</h2><p>The client sends quotes:</p>"
@@ -350,7 +414,7 @@ def test_what_the_caller_knows_is_left_out_and_wanted_shapes_come_first(sqlite_w
     assert re.findall(r"> (.*)", first)[0] == "The client sends quotes:"
 
 
-def test_images_of_the_evidence_are_listed(sqlite_web: Tools, site: Website):
+def test_f3_07_images_of_the_evidence_are_listed(sqlite_web: Tools, site: Website):
     """F3.7"""
     figure = '<figure><img src="/i/ax.png" alt="AX in blue"><figcaption>The AX from the left</figcaption></figure>'
     site.pages["/pictures"] = page("Pictures", f"<p>The AX looks like this:</p>{figure}")
@@ -409,7 +473,7 @@ def test_without_the_model_words_alone_decide_and_it_is_said(
     assert "Ranking: lexical" in answer["brief"]
 
 
-def test_top_k_is_clamped_and_a_blank_query_is_refused(sqlite_web: Tools, site: Website):
+def test_f3_02_top_k_is_clamped_and_a_blank_query_is_refused(sqlite_web: Tools, site: Website):
     """R-06, F3.2"""
     sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(4)])
     assert sqlite_web("search", query="rotary compressor", top_k=-5)["chunks"] == 1
@@ -429,7 +493,7 @@ def test_one_tenant_does_not_see_the_pages_of_another(sqlite_web: Tools, site: W
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", ["legacy", "auto"])
-async def test_a_client_gets_the_brief_as_text_progress_at_every_phase_and_hints(
+async def test_f3_14_f3_24_a_client_gets_the_brief_as_text_progress_at_every_phase_and_hints(
     sqlite_web: Tools, site: Website, era: Any
 ):
     """F3.14, F3.15, F3.24: one message with the brief, the same in the structured content, and the error in words."""
@@ -477,7 +541,7 @@ async def test_a_client_gets_the_brief_as_text_progress_at_every_phase_and_hints
 
 
 @pytest.mark.anyio
-async def test_a_call_over_the_time_limit_advises_to_skip_expansion(sqlite_web: Tools, site: Website):
+async def test_f3_25_a_call_over_the_time_limit_advises_to_skip_expansion(sqlite_web: Tools, site: Website):
     """F3.25"""
     site.pages["/slow"] = (200, {**HTML, "X-How": "hang", "Content-Length": "9"}, b"")
     app = opened(sqlite_web.app.settings, site, tool_timeout_seconds=0.3)
@@ -505,7 +569,7 @@ async def test_a_cancelled_call_stops_at_the_page_it_waits_for(sqlite_web: Tools
     assert "/warranty.html" not in site.count()
 
 
-def test_the_time_of_a_call_is_not_used_up(sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch):
+def test_f3_33_the_time_of_a_call_is_not_used_up(sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch):
     """F3.33: near the limit it answers with what it has."""
     monkeypatch.setattr(answering, "TIME_SHARE", 0.0)
     answer = sqlite_web("answer", url=site.url("/"), query="How often must the oil be changed?")

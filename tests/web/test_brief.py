@@ -60,14 +60,14 @@ def sections(brief: str) -> list[str]:
 
 @pytest.mark.parametrize("count", [0, 1, 5, 20])
 @pytest.mark.parametrize("with_steps", [False, True])
-def test_sections_stand_in_their_order_and_only_where_there_is_something(count: int, with_steps: bool):
+def test_f3_04_sections_stand_in_their_order_and_only_where_there_is_something(count: int, with_steps: bool):
     """F3.4, F3.7, F3.8, F3.9, F3.26"""
     brief = write_brief([evidence(n) for n in range(count)], stats(), 30_000, [step()] if with_steps else [], SEED)
     wanted = ["[SOURCES]", "[EVIDENCE]", *(["[EXPANSION TRACE]"] if with_steps else [])]
     assert sections(brief) == [*wanted, *(["[CITATIONS]"] if count else []), "[STATS]"]
 
 
-def test_a_whole_brief_reads_as_agreed():
+def test_f3_05_f3_06_f3_10_a_whole_brief_reads_as_agreed():
     """F3.5, F3.6, F3.7, F3.9, F3.10"""
     first = evidence(
         1, confidence=0.92, sub_query="one", images=(Image("https://a.example/i.png", "An [image]", "Cap", 0),)
@@ -122,21 +122,21 @@ def test_a_whole_brief_reads_as_agreed():
     ]
 
 
-def test_without_several_sub_queries_none_is_named():
+def test_f3_06_without_several_sub_queries_none_is_named():
     """F3.6"""
     assert "sub-query" not in write_brief(
         [evidence(1, sub_query="only"), evidence(2, sub_query="only")], stats(), 30_000
     )
 
 
-def test_the_full_context_mode_says_so():
+def test_f3_09_the_full_context_mode_says_so():
     """F3.9"""
     brief = write_brief([evidence()], stats(mode="full_context"), 30_000)
     assert "Mode: full_context (entire corpus fits within token budget)\n" in brief
 
 
 @pytest.mark.parametrize("budget", [1000, 1500, 3000, 10_000])
-def test_the_budget_holds_and_the_best_passages_come_first(budget: int):
+def test_f3_11_f3_12_the_budget_holds_and_the_best_passages_come_first(budget: int):
     """F3.11, F3.12"""
     long = [evidence(n, text=f"Passage {n}. " + "words and words again " * 60) for n in range(22)]
     brief = write_brief(long, stats(), budget, [step(f"https://a.example/docs/{n}.html") for n in range(9)], SEED)
@@ -151,14 +151,14 @@ def test_the_budget_holds_and_the_best_passages_come_first(budget: int):
     assert sections(brief)[-1] == "[STATS]"
 
 
-def test_a_brief_says_what_each_section_took():
+def test_f3_33_a_brief_says_what_each_section_took():
     """F3.33"""
     made = brief_of([evidence()], stats(), 30_000)
     assert list(made.split) == ["sources", "evidence", "citations", "stats"]
     assert abs(sum(made.split.values()) - count_tokens(made.text)) < 10
 
 
-def test_many_notes_leave_room_for_the_evidence():
+def test_f3_11_many_notes_leave_room_for_the_evidence():
     """F3.11"""
     notes = [f"Not indexed: https://a.example/{'x' * 300}{number}." for number in range(50)]
     brief = write_brief([evidence()], stats(notes=notes), 1000)
@@ -169,7 +169,7 @@ def test_many_notes_leave_room_for_the_evidence():
     assert f"Note: {50 - shown} more notes were left out." in brief
 
 
-def test_a_trace_that_does_not_fit_is_left_out_with_a_note():
+def test_f3_11_a_trace_that_does_not_fit_is_left_out_with_a_note():
     """F3.11"""
     steps = [step(f"https://a.example/docs/{'x' * 60}{n}.html") for n in range(60)]
     brief = write_brief([evidence(text="word " * 300)], stats(), 1200, steps, SEED)
@@ -178,7 +178,7 @@ def test_a_trace_that_does_not_fit_is_left_out_with_a_note():
 
 
 @given(st.lists(st.text(alphabet="ab1 \n|#é漢", max_size=400), max_size=12), st.integers(1000, 4000))
-def test_no_brief_is_larger_than_its_budget(texts: list[str], budget: int):
+def test_f3_11_no_brief_is_larger_than_its_budget(texts: list[str], budget: int):
     """F3.11"""
     given_evidence = [
         evidence(n, text=text, tokens=count_tokens(text), citation=text.split("\n")[0]) for n, text in enumerate(texts)
@@ -186,7 +186,7 @@ def test_no_brief_is_larger_than_its_budget(texts: list[str], budget: int):
     assert count_tokens(write_brief(given_evidence, stats(), budget, [step()], SEED)) <= budget
 
 
-def test_the_trace_is_a_tree_with_everything_that_happened():
+def test_f3_08_the_trace_is_a_tree_with_everything_that_happened():
     """F3.8"""
     deep = "https://a.example/docs/deep/hist.html"
     steps = [
@@ -211,7 +211,7 @@ def test_the_trace_is_a_tree_with_everything_that_happened():
     ]
 
 
-def test_pages_that_lead_back_to_each_other_are_drawn_once():
+def test_f3_08_pages_that_lead_back_to_each_other_are_drawn_once():
     """F3.8"""
     a, b = "https://a.example/docs/a", "https://a.example/docs/b"
     steps = [step(a), step(b, parent_url=a), step(a, parent_url=b), step(SEED, parent_url=b), step(b, parent_url=b)]
@@ -247,7 +247,7 @@ def test_a_page_cannot_write_a_section_of_ours(line_break: str):
     assert sum(line.startswith("Source [") for line in brief.splitlines()) == 1
 
 
-def test_tokens_are_estimated_from_the_text_alone():
+def test_f3_13_tokens_are_estimated_from_the_text_alone():
     """F3.13: the tables of cl100k_base are fetched from the network, so they are not used; a known count is met."""
     assert count_tokens("The quick brown fox jumps over the lazy dog.") == 10
     assert count_tokens("") == 0

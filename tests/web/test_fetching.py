@@ -18,6 +18,7 @@ from cpq.effects import Effects
 from cpq.web import fetching
 from cpq.web.fetching import Fetcher, FetchError, Known
 from cpq.web.rules.addresses import read_address
+from tests import loopback
 from tests.website import Website, moved, packed
 
 HTML = {"Content-Type": "text/html"}
@@ -34,7 +35,7 @@ def test_a_page_comes_with_its_type_and_what_to_remember(site: Website, fetcher:
     site.pages["/a"] = "<p>hello</p>"
     got = fetcher.fetch(read_address(site.url("/a")))
     assert (got.status, got.body, got.content_type) == (200, b"<p>hello</p>", "text/html; charset=utf-8")
-    again = fetcher.fetch(read_address(site.url("/a")), known=got.known)
+    again = fetcher.fetch(read_address(site.url("/a")), known_of=lambda _step: got.known)
     assert (again.is_unchanged, again.body) == (True, b"")
     assert site.asked == ["/a", "/a 304"]
 
@@ -130,10 +131,42 @@ def test_redirects_are_followed_a_few_times_each_checked(site: Website, fetcher:
     assert reason(fetcher, site.url("/loop")) == "it redirects more than 5 times"
 
 
-def test_what_is_known_of_a_page_is_not_said_to_another(site: Website, fetcher: Fetcher):
+def test_what_is_known_is_asked_for_each_step_and_said_to_that_page_alone(site: Website, fetcher: Fetcher):
     site.pages |= {"/a": moved("/b"), "/b": "page"}
     known = fetcher.fetch(read_address(site.url("/b"))).known
-    assert fetcher.fetch(read_address(site.url("/a")), known=known).body == b"page"
+
+    def known_of(path: str) -> Any:
+        return lambda step: known if step.path == path else Known()
+
+    assert fetcher.fetch(read_address(site.url("/a")), known_of=known_of("/a")).body == b"page"
+    again = fetcher.fetch(read_address(site.url("/a")), known_of=known_of("/b"))
+    assert (again.is_unchanged, again.address.path) == (True, "/b")
+
+
+@pytest.mark.parametrize("body", [b"x" * 100_001, b"x" * 5_000_000, packed(b"x" * 5_000_000)[2]])
+def test_of_a_page_of_which_the_beginning_will_do_no_more_is_read(site: Website, fetcher: Fetcher, body: bytes):
+    packing = {"Content-Encoding": "gzip"} if body[:1] != b"x" else {}
+    site.pages["/a"] = (200, {**HTML, **packing}, body)
+    assert fetcher.fetch(read_address(site.url("/a")), cut_bytes=70_000).body == b"x" * 70_000
+
+
+def test_a_machine_that_is_never_asked_is_refused_before_we_wait_for_our_turn(fetcher: Fetcher):
+    waited: list[Any] = []
+    assert "private network" in reason(fetcher, "http://10.0.0.1/", before_each=waited.append)
+    assert not waited
+
+
+def test_no_test_can_talk_to_another_machine(monkeypatch: pytest.MonkeyPatch):
+    """Addresses for documentation, which are nobody's; not even they are asked."""
+    with socket.socket() as caller, pytest.raises(loopback.OutsideError):
+        caller.connect(("192.0.2.1", 80))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, pytest.raises(loopback.OutsideError):
+        sender.sendto(b"x", ("192.0.2.1", 53))
+    monkeypatch.setattr(fetching, "is_public", lambda machine: machine == "192.0.2.1")
+    fetcher = Fetcher(Effects(), allowed_hosts=frozenset(), bytes_max=1000)
+    with pytest.raises(loopback.OutsideError):
+        fetcher.fetch(read_address("http://192.0.2.1/"))
+    assert reason(fetcher, "http://vendor.example/") == "its host was not found"
 
 
 def test_ports_below_1024_are_left_alone():
@@ -181,6 +214,14 @@ def test_a_page_that_takes_too_long_is_given_up(
     monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3)
     site.pages["/a"] = (200, {**HTML, "X-How": how, "Content-Length": "5000"}, b"x" * 5000)
     assert "0.3 seconds" in reason(fetcher, site.url("/a"))
+
+
+def test_a_page_that_is_slow_but_in_time_is_waited_for(
+    site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetching, "CONNECT_SECONDS", 0.03)
+    site.pages["/a"] = (200, {**HTML, "X-How": "drip"}, b"page")
+    assert fetcher.fetch(read_address(site.url("/a"))).body == b"page"
 
 
 def test_waiting_for_our_turn_takes_nothing_of_the_time_for_the_page(

@@ -93,7 +93,7 @@ def test_any_bytes_are_some_text(body: bytes, charset: str):
     decoded(body, f"text/html; charset={charset}", is_html=True)
 
 
-def test_markdown_stays_as_it_is():
+def test_f3_16_markdown_stays_as_it_is():
     """F3.16"""
     source = (
         "# Title\n\nSome *text* <b>as is</b>.\n\n```py\n# no heading\n\nx = 1\n```\n\n"

@@ -29,7 +29,7 @@ from cpq.web.rules.pages import (
     tidy,
 )
 from cpq.web.rules.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
-from cpq.web.rules.taming import is_tame, stripped, title_of, visible
+from cpq.web.rules.taming import UNSHOWN, is_tame, stripped, title_of, visible
 
 DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""
@@ -56,7 +56,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
 _STYLE_NOISE = re.compile(r"\s|/\*[^*]*\*/")
-_HIDING = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:0(?![0-9]*\.?[0-9]*[1-9]))")
+_HIDING = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:[0.]++(?![1-9]))")
 _FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
 """Menus that open at a click: what they say is not read, but where they lead is good to know."""
 
@@ -432,6 +432,9 @@ def _is_most_of(main: Any, root: Any) -> bool:
 
 def _preformatted(node: Any) -> str:
     """The text of a listing, a line for each line that a browser shows."""
+    only = node.first_child
+    if only is None or (only.next is None and only.tag == "-text"):
+        return str(only.text_content or "") if only else ""
     if node.css_first(_LINE_ENDS) is None:
         return str(node.text(deep=True))
     said: list[str] = []
@@ -511,7 +514,7 @@ _PLAIN_BLOCKS = names(
     "article main address fieldset details summary figcaption caption center li dd dt tr td th hgroup"
 )
 _UNSHOWN = names(
-    "script style noscript template iframe textarea select option button input head link meta object audio video canvas"
+    f"script style noscript template iframe textarea {UNSHOWN} button input head link meta object audio video canvas"
     " map dialog -comment -doctype"
 )
 

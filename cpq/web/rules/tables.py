@@ -39,6 +39,8 @@ def pipe_table(rows: Sequence[Sequence[Cell]]) -> str:
 
 def spread(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Every cell in its place: one that spans columns stands in the first, one that spans rows in each of them."""
+    if all(cell.columns == cell.rows == 1 for row in rows for cell in row):  # Most tables.
+        return [[cell.text for cell in row[:COLUMNS_MAX]] for row in rows[:ROWS_MAX]]
     grid: list[list[str]] = []
     hanging: dict[int, tuple[int, str]] = {}
     for row in rows[:ROWS_MAX]:

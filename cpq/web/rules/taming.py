@@ -1,7 +1,8 @@
 """PURE. Makes HTML harmless for the parser: what is never shown is cut out, and trees grown to hurt are found first.
 
 The parser is quick on every page that people write. It is not on thousands of nested blocks (each new one looks
-through all that are open), nor on formatting that is never closed (it is repeated in every later paragraph).
+through all that are open), nor on formatting that is never closed (it is repeated in every later paragraph), nor on
+choices in a form, many attributes of one element, or many names that are no names of HTML (it looks through them all).
 """
 
 from __future__ import annotations
@@ -11,32 +12,60 @@ import re
 from cpq.web.rules.pages import names
 
 DEPTH_MAX = 200
+TAGS_MAX = 1_500_000
+"""The tree of a page of so many takes a quarter of a gigabyte."""
+
 TAGS_UNCHECKED = 2000
 """So few tags cannot make the parser slow, whatever they are."""
 
 REPEATED_MAX = 200_000
 """Formatting elements that the parser would have to open again, all paragraphs together."""
 
+ATTRIBUTES_MAX = 100
+"""Of one element; what people write has a dozen."""
+
+NAMES_MAX = 5_000
+NAMES_UNCHECKED_CHARACTERS = 300_000
+"""A shorter page has no room for so many names that it matters."""
+
+UNSHOWN = "x-choice"
+"""What lists of choices are called, whose content is not shown as text."""
+
 _HIDDEN = re.compile(
-    r"<!--.*?(?:--!?>|\Z)"
-    r"|<(script|style|noscript|template|iframe|textarea|xmp|noembed|noframes|svg|object|title)(?=[\s/>])"
-    r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z)",
+    r"<(?=[!inostx])(?:!--.*?(?:--!?>|\Z)"
+    r"|(s(?:cript|tyle|vg)|no(?:script|embed|frames)|t(?:emplate|extarea|itle)|iframe|xmp|object)(?=[\s/>])"
+    r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z))",
     re.DOTALL | re.IGNORECASE,
 )
 _TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{0,2000})", re.IGNORECASE)
-_CDATA = re.compile(r"<!\[CDATA\[|\]\]>")
-_PLAINTEXT = re.compile(r"<(/?)(?:plaintext|frameset)", re.IGNORECASE)
-_TAG = re.compile(
-    r"<(/?)([a-zA-Z][^\s/>]*+)"
-    r"(?:[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+|(?=>)))?+)*+[\s/]*+>?"
-)
+_RENAMED = re.compile(r"<(?=[/dfops])(/?)(datalist|frameset|optgroup|option|plaintext|select)(?=[\s/>])", re.IGNORECASE)
+_NEW_NAMES = {
+    "plaintext": "pre",
+    "frameset": "pre",
+    "select": UNSHOWN,
+    "datalist": UNSHOWN,
+    "option": "wbr",
+    "optgroup": "wbr",
+}
+_ATTRIBUTE = r"[\s/]*+([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+|(?=>)))?+"
+_ONE = _ATTRIBUTE.replace("(", "(?:", 1)
+_TAG = re.compile(rf"<(/?[a-zA-Z][^\s/>]*+(?:(?:{_ONE}){{{ATTRIBUTES_MAX}}})?+)(?:{_ONE})*+[\s/]*+>?")
+"""The name, or, of a tag with too many attributes, the name and so many of them."""
+
+_NAME = re.compile(_ATTRIBUTE)
+_ATTRIBUTES = re.compile(rf"</?[a-zA-Z][^\s/>]*+((?:{_ONE})++)")
 _ANY_TAG = re.compile(r"<[/!?]?[a-zA-Z][^<>]*>")
 _BLOCK_END = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|table|ul|ol|dl|dt|dd|section|article)\b[^<>]*>", re.IGNORECASE)
 
 _VOID = names("area base br col embed hr img input link meta param source track wbr")
-_CLOSED_BY_NEXT = names("html head body p li dt dd option optgroup tr td th tbody thead tfoot colgroup a nobr form")
+_WHOLE = names("html body")
+"""Each further one of these adds its attributes to the first, so they count as open for ever."""
+
+_CLOSED_BY_NEXT = names("head p li dt dd tr td th tbody thead tfoot colgroup a nobr form")
+_ENDS = frozenset(f"/{name}" for name in _VOID | _CLOSED_BY_NEXT | _WHOLE)
+_WITHOUT_DEPTH = _VOID | _CLOSED_BY_NEXT | _ENDS
 _FORMATTING = names("b big code em font i s small strike strong tt u")
-_WALLS = names("table caption marquee applet button select math foreignobject")
+_WALLS = names("table caption marquee applet button math foreignobject")
 """What an end tag outside of it does not reach into."""
 
 
@@ -55,32 +84,49 @@ def visible(html: str) -> str:
     A blank takes the place of each, so that two halves of a tag cannot grow together.
     """
     shown = _HIDDEN.sub(" ", html)
-    return _PLAINTEXT.sub(r"<\1pre", _CDATA.sub(" ", shown))
+    shown = shown.replace("<![CDATA[", " ").replace("]]>", " ")
+    return _RENAMED.sub(lambda found: f"<{found[1]}{_NEW_NAMES[found[2].lower()]}", shown)
 
 
 def is_tame(html: str) -> bool:
-    """False when the tree of a page is deeper, or repeats itself more often, than pages that people write."""
-    if html.count("<") <= TAGS_UNCHECKED:
-        return True
+    """False when a page has more levels, repetitions, attributes or names than those that people write."""
+    tags = _TAG.findall(html)
+    if len(tags) > TAGS_MAX or max(map(len, tags), default=0) > ATTRIBUTES_MAX or _has_many_names(html, tags):
+        return False
+    if len(tags) <= TAGS_UNCHECKED:
+        return sum(tag.lower() in _WHOLE for tag in tags) <= DEPTH_MAX
+    return _is_shallow(tags)
+
+
+def _has_many_names(html: str, tags: list[str]) -> bool:
+    if len(html) < NAMES_UNCHECKED_CHARACTERS:
+        return False
+    found = set(tags)
+    for attributes in _ATTRIBUTES.findall(html):
+        found.update(_NAME.findall(attributes))
+    return len(found) > NAMES_MAX
+
+
+def _is_shallow(tags: list[str]) -> bool:
     opened: list[str] = []
     formatting = repeated = 0
-    for is_end, name in _TAG.findall(html):
-        if not name.islower():
-            name = name.lower()
-        if name in _VOID or name in _CLOSED_BY_NEXT:
+    for tag in tags:
+        name = tag if tag.islower() else tag.lower()
+        if name in _WITHOUT_DEPTH:
             repeated += formatting
-        elif not is_end:
+        elif name[0] != "/":
             opened.append(name)
             if name in _FORMATTING:
                 formatting += 1
             else:
                 repeated += formatting
-        elif opened and opened[-1] == name:
-            opened.pop()
-            formatting -= name in _FORMATTING
+            if len(opened) > DEPTH_MAX:
+                return False
+        elif opened and opened[-1] == name[1:]:
+            formatting -= opened.pop() in _FORMATTING
         else:
-            formatting -= _close(opened, name)
-        if len(opened) > DEPTH_MAX or repeated > REPEATED_MAX:
+            formatting -= _close(opened, name[1:])
+        if repeated > REPEATED_MAX:
             return False
     return True
 
