@@ -73,7 +73,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
-        http.build(app, endpoint, loops, pages.build(app, partial(_document, app))),
+        http.build(app, endpoint, loops, pages.build(app, partial(_document, app), loops)),
         **http.listening(app.settings),
     )
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
 import click
 
 from cpq import sessions
@@ -73,7 +77,15 @@ def sample(options: Options) -> None:
     click.echo(f"Console: sign in as {sampling.MANAGER}, a sales manager, by this link, which opens once:")
     click.echo(f"\n  {address}\n")
     others = ", ".join(f"{name} ({role})" for name, role in sampling.PEOPLE.items() if name != sampling.MANAGER)
-    click.echo(f"Others: cpq console link --user NAME, for {others}.")
+    click.echo(f"Others: {_program()} console link --user NAME, for {others}.")
+
+
+def _program() -> str:
+    """As it has to be typed here: after `make` it is beside this Python alone."""
+    beside = Path(sys.executable).with_name("cpq")
+    if shutil.which("cpq") or not beside.exists():
+        return "cpq"
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 def _require_address(settings: Settings) -> None:

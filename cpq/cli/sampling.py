@@ -248,7 +248,7 @@ class _Shop:
         number = self._create(story)
         if story.ends == "changed":
             self._price(number, story.discount + 3)
-            self._decide(number, story, "reject")
+            self._decide(number, story, "reject", wait=timedelta(minutes=14))
             self.clock.at += timedelta(minutes=20)
         self._price(number, story.discount)
         if story.ends == "draft":
@@ -282,7 +282,7 @@ class _Shop:
 
         self._agent("approval_request", work, Permission.REQUEST_APPROVAL)
 
-    def _decide(self, quote_id: str, story: Story, decision: approvals.Decision) -> bool:
+    def _decide(self, quote_id: str, story: Story, decision: approvals.Decision, wait: timedelta | None = None) -> bool:
         """Whoever is asked decides, one after the other, each a while later; False when nobody needed to."""
         steps = self.app.look(self.app.new_call(OPERATOR), lambda tx: approvals.preview(tx, quote_id))["steps"]
         if not steps:
@@ -292,7 +292,7 @@ class _Shop:
         for place, step in enumerate(steps):
             role = Role(step["approver_role"])
             name = next(name for name, held in PEOPLE.items() if held == role)
-            self.clock.at += timedelta(minutes=9 + (len(quote_id) * place + _spread(quote_id)) % 100)
+            self.clock.at += wait or timedelta(minutes=9 + (len(quote_id) * place + _spread(quote_id)) % 100)
             self._vote(quote_id, role, Principal(name, "human", frozenset({role})), decision, comment)
             if decision == "reject":
                 break
@@ -320,7 +320,9 @@ class _Shop:
         return self._do(LOCAL_AGENT, name, needs, work)
 
     def _do(self, who: Principal, name: str, needs: Permission, work: Callable[[Tx], Answer]) -> Answer:
-        return self.app.write(self.app.new_call(who), Command(name, needs), work).answer
+        answer = self.app.write(self.app.new_call(who), Command(name, needs), work).answer
+        self.clock.at += timedelta(seconds=20)
+        return answer
 
 
 def _spread(text: str) -> int:

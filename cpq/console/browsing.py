@@ -18,7 +18,7 @@ from cpq.app import Answer
 from cpq.console import drawing
 from cpq.console.door import Visit
 from cpq.console.quote import identifier, quote_id_of
-from cpq.console.wording import money, number, percent, span_of_minutes, words
+from cpq.console.wording import measured, money, number, percent, span_of_minutes, words
 from cpq.db import Tx
 from cpq.errors import CpqError
 from cpq.figures import PERIODS, figures
@@ -27,7 +27,7 @@ from cpq.policy import loading
 from cpq.policy.cases import CaseResult
 from cpq.policy.loading import Stamp
 from cpq.policy.model import Ladder, PolicySet
-from cpq.policy.telling import tables
+from cpq.policy.telling import tables, unit_of
 from cpq.schema import QUOTE_STATUSES, SCHEMA_VERSION
 
 PAGE = 50
@@ -97,7 +97,7 @@ def show_policies(visit: Visit) -> Response:
     return visit.page(
         "policies.html",
         policies=policies,
-        ladders=[_ladder(ladder) for ladder in policies.ladders],
+        ladders=[_ladder(ladder, policies.terms.currency) for ladder in policies.ladders],
         tables=tables(policies),
         files=files,
         passed=sum(case.is_passed for case in results),
@@ -141,22 +141,23 @@ def show_figures(visit: Visit) -> Response:
     answer = visit.read("figures", work, days=days)
     currency = answer["currency"]
     pipeline = [
-        (words(one["status"]), Decimal(one["value"]), f"{one['count']:,} · {_whole(one['value'], currency)}", "")
+        (words(one["status"]), Decimal(one["value"]), f"{one['count']:,} · {_whole(one['value'], currency)}")
         for one in answer["pipeline"]
     ]
     turnaround = [
-        (words(one["role"]), Decimal(one["median_minutes"]), span_of_minutes(one["median_minutes"]), "")
+        (words(one["role"]), Decimal(one["median_minutes"]), span_of_minutes(one["median_minutes"]))
         for one in answer["turnaround"]
     ]
-    discounts = [(_reach(one), Decimal(one["count"]), f"{one['count']:,}", "") for one in answer["discounts"]]
+    discounts = [(_reach(one), Decimal(one["count"]), f"{one['count']:,}") for one in answer["discounts"]]
+    outcomes = [(f"{one['since']:%d %b}", one) for one in answer["outcomes"]]
     return visit.page(
         "figures.html",
         **answer,
         periods=PERIODS,
-        pipeline_bars=drawing.bars(pipeline),
-        turnaround_bars=drawing.bars(turnaround),
-        discount_bars=drawing.bars(discounts),
-        outcome_columns=drawing.columns([(f"{one['since']:%d %b}", one) for one in answer["outcomes"]]),
+        pipeline_bars=[drawing.bars(pipeline, frame) for frame in drawing.FRAMES],
+        turnaround_bars=[drawing.bars(turnaround, frame) for frame in drawing.FRAMES],
+        discount_bars=[drawing.bars(discounts, frame) for frame in drawing.FRAMES],
+        outcome_columns=[drawing.columns(outcomes, frame) for frame in drawing.FRAMES],
         tiles=_tiles(answer),
     )
 
@@ -180,7 +181,7 @@ def show_health(visit: Visit) -> Response:
     return visit.page(
         "health.html",
         **answer,
-        parts=readiness(visit.app),
+        parts=readiness(visit.app, visit.request.app.state.loops),
         database="SQLite" if settings.is_sqlite else "PostgreSQL",
         version=__version__,
         schema_version=SCHEMA_VERSION,
@@ -197,18 +198,21 @@ def _cases(directory: Path, _stamp: Stamp) -> list[CaseResult]:
         return []  # The files cannot be read; the page shows that problem itself.
 
 
-def _ladder(ladder: Ladder) -> Answer:
+def _ladder(ladder: Ladder, currency: str) -> Answer:
+    def told(bound: Decimal) -> str:
+        return measured(bound, unit_of(ladder.over.node), currency)
+
     begins, ends = ("under", "down to") if ladder.is_falling else ("above", "up to")
     bounds = [*(step.bound for step in ladder.steps[1:]), None]
     steps = [
         {
             "bound": number(step.bound),
-            "reach": f"{begins} {number(step.bound)}" + (f" {ends} {number(end)}" if end is not None else ""),
+            "reach": f"{begins} {told(step.bound)}" + (f" {ends} {told(end)}" if end is not None else ""),
             "outcome": step.outcome,
         }
         for step, end in zip(ladder.steps, bounds, strict=True)
     ]
-    free = f"{ends} {number(ladder.steps[0].bound)}"
+    free = f"{ends} {told(ladder.steps[0].bound)}"
     where = ladder.where.text if ladder.where else None
     return {"id": ladder.id, "over": ladder.over.text, "where": where, "steps": steps, "free": free}
 

@@ -69,7 +69,7 @@ STATUS = {
 TITLES = {
     400: "That cannot be understood",
     401: "Please sign in",
-    403: "Not for you",
+    403: "Not allowed",
     404: "Not here",
     409: "It moved",
     429: "Too fast",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from starlette.applications import Starlette
@@ -12,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from cpq.app import App
+from cpq.background import Loop
 from cpq.console import browsing, queue, quote
 from cpq.console.door import Door, open_to_all, protected, visited
 from cpq.console.entering import Entrance, sign_out
@@ -21,8 +23,8 @@ from cpq.console.showing import Showing
 from cpq.errors import Code, CpqError
 
 
-def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
-    """The pages under `/console`. `document` gives the customer's PDF of a version, where there is one."""
+def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> ASGIApp:
+    """The pages under `/console`. `document` gives the customer's PDF of a version; `loops` run beside the server."""
     door = Door(app, Showing())
     entrance = Entrance(door)
 
@@ -64,6 +66,7 @@ def build(app: App, document: DocumentBytes | None = None) -> ASGIApp:
     ]
     application = Starlette(routes=routes, exception_handlers={HTTPException: refuse})  # type: ignore[dict-item] # It gets no other.
     application.state.document = document
+    application.state.loops = loops
     return application
 
 

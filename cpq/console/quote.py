@@ -17,6 +17,7 @@ from cpq.console.door import Visit, whole
 from cpq.console.showing import link
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, bad_field
+from cpq.policy.telling import units
 from cpq.text import clean_identifier
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
@@ -41,7 +42,7 @@ DONE = {
 
 
 def show(visit: Visit) -> Response:
-    return _page(visit, quote_id_of(visit), done=DONE.get(visit.query("done")))
+    return _page(visit, quote_id_of(visit), done=visit.query("done"))
 
 
 def decide(visit: Visit) -> Response:
@@ -159,6 +160,9 @@ def _page(
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
             "people": able,
             "own_roles": own_roles,
+            "has_lent": done == "lent" and bool(approvals.lent_by(tx)),
+            "units": units(tx.policies),
+            "policy_currency": tx.policies.terms.currency,
             "summary": [telling.offer(review), telling.state(review, openings, history["items"], tx.now)],
         }
 
@@ -170,16 +174,26 @@ def _page(
         status,
         **answer,
         mine=mine,
-        done=done,
+        done=DONE.get(done or "") if _is_true(done, visit.principal.caller, answer) else None,
         problem=problem,
         moved=moved,
         shown=shown,
         comment=visit.form.get("comment", ""),
         sees_margin=visit.principal.may(Permission.SEE_MARGIN),
         has_document=visit.request.app.state.document is not None,
-        waterfall=drawing.waterfall(review["waterfall"]),
+        waterfalls=[drawing.waterfall(review["waterfall"], frame) for frame in drawing.FRAMES],
         reasons=_reasons(answer),
     )
+
+
+def _is_true(done: str | None, caller: str, answer: Answer) -> bool:
+    """Whether the caller did what the address says they did: an address can be kept, and made up."""
+    if done == "lent":
+        return bool(answer["has_lent"])
+    said = {vote["decision"] for one in answer["history"] for vote in one["votes"] if vote["by"] == caller}
+    if done == "approved":
+        return "approve" in said and answer["review"]["quote"]["status"] != "pending_approval"
+    return ("approve" if done == "noted" else "reject") in said
 
 
 def _earlier(review: Any, history: Any, shown: int | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from cpq.console.wording import money, percent, span, who, words
+from cpq.console.wording import in_a_sentence, money, span, who, words
 from cpq.reviews import Opening, QuoteReview
 from cpq.views import ApprovalRecord
 
@@ -22,9 +22,9 @@ def offer(review: QuoteReview) -> str:
     price = f"{money(pricing['total'], quote['currency'])} {quote['currency']}"
     price += " with tax" if pricing["tax_total"] else ""
     discount = review["discount_pct"]
-    below = f", {percent(discount)} below the regular price" if discount else ", without a discount"
+    below = f", {in_a_sentence(discount)} below the regular price" if discount else ", without a discount"
     margin = review["margin_pct"]
-    kept = f", at a margin of {percent(margin)}" if margin is not None else ""
+    kept = f", at a margin of {in_a_sentence(margin)}" if margin is not None else ""
     return f"{quote['account_name']} is offered {goods}{term} at {price}{below}{kept}{_alternatives(review)}."
 
 

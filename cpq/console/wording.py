@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-from cpq.money import readable
+from markupsafe import Markup, escape
 
-_ROLES = {"vp_sales": "VP Sales"}
+from cpq.money import readable
+from cpq.policy.facts import Unit
+
+_ABBREVIATED = {"vp_sales": "VP Sales", "smb": "SMB", "emea": "EMEA", "apac": "APAC", "saas": "SaaS"}
+_CODE = re.compile("`([^`]+)`")
 
 
 def money(amount: Decimal | int | None, currency: str) -> str:
@@ -15,10 +20,23 @@ def money(amount: Decimal | int | None, currency: str) -> str:
 
 
 def percent(share: Decimal | int | None) -> str:
-    """To a tenth, `12.5%`; an honest dash for what is not known."""
+    """To a tenth, `12.5 %`; an honest dash for what is not known."""
     if share is None:
         return "–"
-    return f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP):f}%"
+    return f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP):f}\N{NO-BREAK SPACE}%"
+
+
+def in_a_sentence(share: Decimal | int) -> str:
+    """As `percent`, without a tenth that is none: `10 %`, as the policies' messages put it."""
+    return percent(share).replace(".0", "")
+
+
+def measured(value: Decimal | int | None, unit: Unit, currency: str) -> str:
+    """A limit, or what is held against it, with what it counts: `5 %`, `100,000 USD`."""
+    if value is None:
+        return "–"
+    signs = {Unit.PERCENT: "%", Unit.AMOUNT: currency, Unit.VALUE: currency, Unit.MONTHS: "months", Unit.DAYS: "days"}
+    return f"{number(value)}\N{NO-BREAK SPACE}{signs.get(unit, '')}".rstrip("\N{NO-BREAK SPACE}")
 
 
 def number(value: Decimal | int) -> str:
@@ -32,7 +50,7 @@ def words(name: str | None) -> str:
     """`pending_approval` as people write it."""
     if not name:
         return ""
-    return _ROLES.get(name) or name.replace("_", " ").capitalize()
+    return _ABBREVIATED.get(name) or name.replace("_", " ").capitalize()
 
 
 def who(caller: str | None) -> str:
@@ -58,8 +76,13 @@ def span_of_minutes(minutes: int) -> str:
     return span(timedelta(minutes=minutes))
 
 
-def moment(at: datetime | None) -> str:
-    return "" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+def moment(at: datetime | None, to_the_second: bool = False) -> str:
+    return "" if at is None else f"{at:{'%Y-%m-%d %H:%M:%S' if to_the_second else '%Y-%m-%d %H:%M'}} UTC"
+
+
+def coded(text: str) -> Markup:
+    """A message of ours, with what stands between backticks set as something to type."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 # Escaped before.
 
 
 def short(fingerprint: str) -> str:

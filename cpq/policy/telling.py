@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, Unit
 from cpq.policy.model import Ladder, Order, PolicySet, PricingRule, Roles, Rule
+from cpq.policy.nodes import Fact, Fold, Node
 
 Table = list[list[str]]
 """Rows of cells; the first row is the heading."""
@@ -21,6 +23,22 @@ def tables(policies: PolicySet) -> dict[str, Table]:
         "rates": _rates(policies),
         "tax": _tax(policies),
     }
+
+
+def units(policies: PolicySet) -> dict[str, Unit]:
+    """What the limit of each rule and of each step of a ladder counts, by its id."""
+    of_steps = {step.id: unit_of(ladder.over.node) for ladder in policies.ladders for step in ladder.steps}
+    return of_steps | {rule.id: unit_of(rule.actual.node) for rule in policies.rules if rule.actual}
+
+
+def unit_of(node: Node) -> Unit:
+    """What a number counts where it is one fact, or the largest or smallest of the lines; of others it is not known."""
+    if isinstance(node, Fold) and node.function in ("max", "min"):
+        return unit_of(node.body)
+    if not isinstance(node, Fact):
+        return Unit.NONE
+    declared = (LINE_FACTS if node.is_of_line else QUOTE_FACTS).get(node.name.removeprefix("line."))
+    return declared.unit if declared else Unit.NONE
 
 
 def overview(policies: PolicySet) -> Table:

@@ -3,10 +3,12 @@
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
+import sqlalchemy as sa
 
 from cpq import access, approvals, sessions
 from cpq.access import Principal, Role
@@ -15,11 +17,12 @@ from cpq.config import Settings
 from cpq.console import pages
 from cpq.db import Tx
 from cpq.memory import spare_the_collector
-from cpq.schema import approval, quote, quote_line, quote_pricing, quote_version
+from cpq.schema import approval, delegation, quote, quote_line, quote_pricing, quote_version
 from tests import make
 from tests.bench import quotes
 
 LINES = 500
+LOANS = 40
 ROUNDS = 15
 
 
@@ -38,6 +41,7 @@ def _pages(settings: Settings, pending: int) -> dict[str, float]:
     large = _asked(app, LINES)
     _copy(app, _asked(app, 4), pending)
     secret = _signed_in(app)
+    _lend(app)
     get = _getter(pages.build(app), secret)
     spare_the_collector()
     asked = {
@@ -95,6 +99,22 @@ def _copy(app: App, quote_id: str, count: int) -> None:
                 f"{into} SELECT {taken} FROM {table.name} AS t CROSS JOIN {numbers} WHERE {which}"
             )
         connection.exec_driver_sql("ANALYZE")
+
+
+def _lend(app: App) -> None:
+    """Roles of many people, lent to whoever looks: each for its own time."""
+
+    def work(tx: Tx) -> dict[str, Any]:
+        for number in range(LOANS):
+            row = {"id": f"dlg-{number}", "role": "vp_sales", "from_name": f"lender{number}", "to_name": "dana"}
+            access.grant(tx, name=row["from_name"], role=row["role"])
+            window = {"starts_at": tx.now, "ends_at": tx.now + timedelta(days=1, minutes=number)}
+            tx.connection.execute(
+                sa.insert(delegation).values(tenant_id=tx.tenant_id, **row, **window, created_at=tx.now)
+            )
+        return {}
+
+    make.write(app, work)
 
 
 def _signed_in(app: App) -> str:

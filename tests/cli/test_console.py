@@ -63,6 +63,8 @@ def test_the_sample_fills_a_queue_once(home: Path, run: Run):
     assert "/console/enter/main." in first.out
     before = query(home, "SELECT status, count(*) FROM quote GROUP BY status ORDER BY status")
     assert {status for status, _ in before} >= {"accepted", "declined", "draft", "pending_approval", "sent"}
+    ahead = "requested_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    assert query(home, f"SELECT count(*) FROM approval WHERE {ahead}") == [(0,)]
     again = run("console", "sample")
     assert again.code == 0
     assert query(home, "SELECT status, count(*) FROM quote GROUP BY status ORDER BY status") == before

@@ -1,6 +1,8 @@
-"""Finds the system's Chromium; as a program it says where that is, or fails with what to run."""
+"""Finds the system's Chromium. As a program it says where that is, or fails with what to run; `start` tries it."""
 
 import shutil
+import subprocess
+import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -23,5 +25,15 @@ def find() -> str:
     return found
 
 
+def start() -> None:
+    """RuntimeError with what it said when it does not start: a library or a font can be missing."""
+    command = [find(), *FLAGS, "--dump-dom", "data:text/html,<p>ready"]
+    tried = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    if "<p>ready</p>" not in tried.stdout:
+        raise RuntimeError(f"Chromium does not start: {tried.stderr.strip()[-2_000:]}")
+
+
 if __name__ == "__main__":
     print(find())
+    if "start" in sys.argv[1:]:
+        start()

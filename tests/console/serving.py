@@ -4,7 +4,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ import uvicorn
 
 from cpq import access, sessions
 from cpq.app import App, open_app
+from cpq.background import Loop
 from cpq.config import Settings
 from cpq.console import pages
 from cpq.console.quote import DocumentBytes
@@ -82,7 +83,10 @@ def fields(page: str) -> dict[str, str]:
 
 @contextmanager
 def serving(
-    settings: Settings, effects: Effects | None = None, document: DocumentBytes | None = None
+    settings: Settings,
+    effects: Effects | None = None,
+    document: DocumentBytes | None = None,
+    loops: Sequence[Loop] = (),
 ) -> Iterator[Console]:
     """The server on a free port of this machine, as `cpq serve` puts it together."""
     with socket.socket() as free:
@@ -92,7 +96,7 @@ def serving(
     endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
         http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
     )
-    application = http.build(app, endpoint, (), pages.build(app, document))
+    application = http.build(app, endpoint, loops, pages.build(app, document, loops))
     server = uvicorn.Server(uvicorn.Config(application, **http.listening(app.settings), lifespan="on"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from cpq.cli import sampling
 from cpq.config import read_settings
@@ -187,13 +187,20 @@ def test_on_a_phone(live_console: Console, browser: Browser):
     page = opened(context)
     sign_in(console, page)
     assert_fits(page)
-    page.get_by_role("link", name="Acme Corp").tap()
+    last = size(page.get_by_role("link", name="Health"))
+    assert last["x"] + last["width"] <= PHONE["width"]
+    page.goto(f"{console.url}/console/quotes")
+    assert_fits(page)
+    name = page.get_by_role("link", name="Acme Corp")
+    assert size(name)["height"] < 30, "the name of an account stands in one line"
+    name.tap()
     expect(page.get_by_role("heading", name="Acme Corp")).to_be_visible()
     assert_fits(page)
+    sizes = page.locator("svg.chart:visible text").evaluate_all(PIXELS)
+    assert sizes
+    assert min(sizes) >= 11
     approve = page.get_by_role("button", name="Approve")
-    box = approve.bounding_box()
-    assert box
-    assert box["height"] >= 42
+    assert size(approve)["height"] >= 44
     approve.tap()
     expect(page.get_by_role("status")).to_contain_text("You approved it")
     context.close()
@@ -233,8 +240,9 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
     sampling.fill(settings)
     with serving(settings) as console:
         quote_id = changed_quote(console)
-        paths = ["queue", "queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]
-        paths += ["accounts/acct_acme_001", "policies", f"quotes/{quote_id}/audit", "figures", "health", "nowhere"]
+        paths = ["queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]
+        paths += ["accounts/acct_acme_001", "policies", f"quotes/{quote_id}/audit", "figures", "figures?days=365"]
+        paths += ["health", "nowhere", f"quotes/{quote_id}?version=1"]
         looks: list[dict[str, Any]] = [
             {"color_scheme": "light"},
             {"color_scheme": "dark"},
@@ -244,6 +252,8 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
             # The checker is put into the page by the test, which the page's own content policy would stop.
             context = browser.new_context(bypass_csp=True, **look)
             page = context.new_page()
+            page.goto(f"{console.url}/console/sign-in")
+            assert_accessible(page, f"sign-in {look}")
             page.goto(console.link("dana"))
             assert_accessible(page, "enter")
             page.get_by_role("button", name="Sign in").click()
@@ -251,7 +261,31 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
                 page.goto(f"{console.url}/console/{path}")
                 assert_accessible(page, f"{path} {look}")
                 assert_fits(page)
+            for state in (open_the_loan, reject_without_a_word, approve_what_was_before):
+                page.goto(f"{console.url}/console/quotes/{quote_id}")
+                state(page)
+                assert_accessible(page, f"{state.__name__} {look}")
+                assert_fits(page)
             context.close()
+
+
+def open_the_loan(page: Page) -> None:
+    page.get_by_text("Let somebody else decide").click()
+    expect(page.get_by_role("button", name="Lend my role")).to_be_visible()
+
+
+def reject_without_a_word(page: Page) -> None:
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("alert")).to_contain_text("Say why")
+    expect(page.get_by_label("Comment")).to_be_focused()
+
+
+def approve_what_was_before(page: Page) -> None:
+    """As a page does that was opened before the quote changed."""
+    page.locator(".decide [name=fingerprint]").evaluate("field => { field.value = '0'.repeat(64) }")
+    page.locator(".decide [name=version]").evaluate("field => { field.value = '1' }")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("alert")).to_contain_text("What is different from version 1, which you saw")
 
 
 def test_the_dark_is_dark(live_console: Console, browser: Browser):
@@ -317,9 +351,23 @@ def assert_fits(page: Page) -> None:
     assert width <= 0, page.url
 
 
+PIXELS = """texts => texts.map(text => {
+    const chart = text.ownerSVGElement;
+    const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
+    return parseFloat(getComputedStyle(text).fontSize) * scale;
+})"""
+"""How large the words of a chart are on the screen."""
+
+
+def size(found: Locator) -> Any:
+    box = found.bounding_box()
+    assert box
+    return box
+
+
 def assert_accessible(page: Page, where: str) -> None:
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run().then(result => JSON.stringify(result.violations))")
+    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(result => JSON.stringify(result.violations))")
     serious = [one for one in json.loads(found) if one["impact"] in ("serious", "critical")]
     told = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
     assert not told, f"{where}: {told}"

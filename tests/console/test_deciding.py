@@ -1,11 +1,13 @@
 """Deciding in the console, without JavaScript: bound to what was shown, with a reason, by those who may."""
 
+import html
 import re
 from typing import Any
 
 import pytest
 from markupsafe import escape
 
+from cpq.console.quote import DONE
 from cpq.views import ApprovalStatus
 from tests.approving import ask, decide, person, priced_quote
 from tests.console.serving import Console, fields
@@ -37,7 +39,7 @@ def test_an_approval_is_what_the_agent_sees(console: Console):
     ask(console.tools, quote_id)
     page = dana.get(f"/console/quotes/{quote_id}").text
     assert "Acme Corp is offered 150 × Pro Plan" in page
-    assert "at 1,350.00 USD, 10.0% below the regular price, at a margin of 80.0%." in page
+    assert "at 1,350.00 USD, 10\xa0% below the regular price, at a margin of 80\xa0%." in page
     assert "Sales manager has to approve, because a discount of 10 % is above 5 %" in page
     answer = send(dana, quote_id, "approve", "Go.")
     assert answer.headers["location"] == f"/console/quotes/{quote_id}?done=approved"
@@ -87,6 +89,26 @@ def test_a_quote_that_moved_is_shown_with_its_difference_and_not_decided(console
         assert re.search(r"Line 2\s+QMB15 [^→]*added", text)
         assert stored(console.app) == before
     assert status(console, quote_id)["current_status"] == "pending_approval"
+
+
+@pytest.mark.parametrize("word", ["approved", "noted", "rejected", "change", "lent"])
+def test_an_address_that_claims_what_nobody_did_says_nothing(sqlite_console: Console, word: str):
+    """Such an address can be sent by anybody; whoever reads it must not think that it is decided."""
+    dana = sqlite_console.signed_in("dana", "sales_manager")
+    quote_id = priced_quote(sqlite_console.tools)
+    ask(sqlite_console.tools, quote_id)
+    page = dana.get(f"/console/quotes/{quote_id}?done={word}").text
+    assert DONE[word] not in html.unescape(page)
+    assert "Decide as Sales manager" in page
+
+
+def test_only_whoever_decided_is_told_that_they_did(sqlite_console: Console):
+    dana, dirk = (sqlite_console.signed_in(name, "sales_manager") for name in ("dana", "dirk"))
+    quote_id = priced_quote(sqlite_console.tools)
+    ask(sqlite_console.tools, quote_id)
+    where = send(dana, quote_id, "approve").headers["location"]
+    assert DONE["approved"] in dana.get(where).text
+    assert DONE["approved"] not in dirk.get(where).text
 
 
 def test_of_two_who_decide_at_once_the_second_is_told(console: Console):
@@ -226,7 +248,7 @@ def test_what_changed_since_the_last_approval_is_shown(console: Console):
     assert "What changed since version 1, which was approved" in page
     text = re.sub(r"<[^>]+>|\s+", " ", page)
     assert re.search(r"Discount total\s+150.00\s+→\s+210.00", text)
-    assert re.search(r"Quote discount\s+10.0%\s+→\s+14.0%", text)
+    assert re.search(r"Quote discount\s+10.0\s%\s+→\s+14.0\s%", text)
     earlier = dana.get(f"/console/quotes/{quote_id}?version=1").text
     assert "This is an earlier version" in earlier
     assert 'value="approve"' not in earlier
@@ -275,8 +297,8 @@ def test_the_summary_is_of_the_selected_set(sqlite_console: Console):
         said.append(found[1])
     start = "Acme Corp is offered 150 × Pro Plan"
     assert all(one.startswith(start) and "more line" not in one for one in said)
-    assert "at a margin of 80.0%; 1 alternative, at 8,532.00 USD." in said[0], said[0]
-    assert "at a margin of 80.0%; 2 alternatives, up to 17,064.00 USD." in said[1], said[1]
+    assert "at a margin of 80\N{NO-BREAK SPACE}%; 1 alternative, at 8,532.00 USD." in said[0], said[0]
+    assert "at a margin of 80\N{NO-BREAK SPACE}%; 2 alternatives, up to 17,064.00 USD." in said[1], said[1]
 
 
 def test_ten_decisions_about_alternatives_and_ramps_have_their_page(sqlite_console: Console):

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import sqlalchemy as sa
 
 from cpq import quotes
 from cpq.app import App, open_app
-from cpq.config import Settings, shipped
+from cpq.background import Loop
+from cpq.config import Settings, read_settings, shipped
 from cpq.figures import figures
 from cpq.schema import audit_entry, quote
 from tests import make
@@ -166,7 +169,8 @@ def test_policies_are_ladders_with_the_result_of_their_cases(sqlite_template: Pa
     with serving(Settings(home=tmp_path, policies_dir=folder)) as console:
         dana = console.signed_in("dana", "sales_manager")
         page = dana.get("/console/policies").text
-        assert "above 5 up to 20" in page
+        assert "above 5\N{NO-BREAK SPACE}% up to 20\N{NO-BREAK SPACE}%" in page
+        assert "above 100,000\N{NO-BREAK SPACE}USD up to 500,000\N{NO-BREAK SPACE}USD" in page
         assert "all 40 cases pass" in page
         cases = folder / "discounts_test.yaml"
         cases.write_text(cases.read_text().replace("discount_cap_sales_manager", "discount_cap_vp_sales"))
@@ -209,6 +213,27 @@ def test_health_names_what_is_wrong(sqlite_console: Console):
     with console.app.database.writing(console.app.effects.monotonic() + 30) as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
     assert "at 0001" in dana.get("/console/health").text
+
+
+def test_health_names_work_beside_the_server_that_fails(sqlite_template: Path, tmp_path: Path):
+    shutil.copy(sqlite_template, tmp_path / "quotewright.db")
+    has_failed = threading.Event()
+
+    def fail() -> float:
+        has_failed.set()
+        raise OSError("no room")
+
+    loop = Loop("sweep", fail)
+    with serving(read_settings({}, home=tmp_path), loops=[loop]) as console:
+        dana = console.signed_in("dana", "sales_manager")
+        assert "everything works" in dana.get("/console/health").text
+        loop.start()
+        assert has_failed.wait(30)
+        while loop.problem is None:
+            time.sleep(0.01)
+        page = dana.get("/console/health").text
+        assert "1 of 4 parts need care" in page
+        assert "sweep fails: OSError" in page
 
 
 def test_a_fault_of_ours_shows_a_page_and_no_secret(sqlite_console: Console, monkeypatch: pytest.MonkeyPatch):

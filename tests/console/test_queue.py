@@ -123,6 +123,27 @@ def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, c
         assert seen == ["lent by dana", "lent by dirk"]
 
 
+def test_a_word_that_is_not_the_last_and_a_loan_are_news(store: Settings, tmp_path: Path, clock: make.StillEffects):
+    """The live queue asks every few seconds whether the stamp is still the same."""
+    with closing(open_app(with_roles(store, tmp_path / "policies", "quorum: {sales_manager: all}"), clock)) as app:
+        agent, dora = Tools(app), person(app, "dora", "deal_desk")
+        dana, dirk = (person(app, name, "sales_manager") for name in ("dana", "dirk"))
+        answer = ask(agent, priced_quote(agent, 10))
+
+        def begin_loan() -> None:
+            lend(dirk, "sales_manager", "dora")
+
+        def end_loan() -> None:
+            clock.advance(seconds=1)
+            dirk("approval_delegate", role="sales_manager", to="dora")
+
+        for news in (lambda: decide(dana, answer), begin_loan, end_loan):
+            stamp = queue_of(dora)["stamp"]
+            assert queue_of(dora)["stamp"] == stamp
+            news()
+            assert queue_of(dora)["stamp"] != stamp
+
+
 def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):
     rosa = console.signed_in("rosa", "sales_rep")
     ask(console.tools, priced_quote(console.tools))
@@ -253,5 +274,5 @@ def test_whoever_may_not_see_margins_is_shown_none(console: Console):
         quote_id = re.search(r"/console/quotes/(Q-[a-z0-9]+)", queue)
         assert quote_id
         for page in (queue, visitor.get(f"/console/quotes/{quote_id[1]}").text):
-            assert ("80.0%" in page) is sees
+            assert ("80.0\N{NO-BREAK SPACE}%" in page) is sees
             assert ("argin" in page) is sees
