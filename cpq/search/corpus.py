@@ -20,6 +20,8 @@ class Corpus:
         self.embedder = embedder
         self.generation: int | None = None
         """Of `cpq.search.changes`, for corpora that are made of tables; None before the first build."""
+        self.basis: object = None
+        """Of `storing.Source`, likewise."""
         self.lock = threading.RLock()
         """Held while the corpus is changed, never while it is searched."""
         self._index = Index()

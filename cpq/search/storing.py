@@ -46,6 +46,8 @@ class Source(NamedTuple):
     """Under which name `touch` is called, when several corpora are made of the same tables."""
     variant: str = ""
     """Sets apart in memory what some callers may search and others may not; the vectors are the same."""
+    basis: object = None
+    """What every passage depends on: when it is another object, all are gathered again."""
 
 
 def current(tx: Tx, source: Source) -> Corpus:
@@ -54,7 +56,7 @@ def current(tx: Tx, source: Source) -> Corpus:
         (tx.tenant_id, source.corpus, source.variant), new_corpus(source.corpus, source.scale)
     )
     newest = changes.generation(tx, source.stream or source.corpus)
-    if corpus.generation is not None and corpus.generation >= newest:
+    if _is_current(source, corpus, newest):
         return corpus
     if not corpus.lock.acquire(timeout=-1 if corpus.generation is None else WAIT_SECONDS):
         return corpus
@@ -147,15 +149,19 @@ def forget_vectors(tx: Tx, corpus: Corpus) -> int:
     return len(gone)
 
 
+def _is_current(source: Source, corpus: Corpus, newest: int) -> bool:
+    return corpus.generation is not None and corpus.generation >= newest and corpus.basis is source.basis
+
+
 def _catch_up(tx: Tx, source: Source, corpus: Corpus, newest: int) -> None:
-    if corpus.generation is not None and corpus.generation >= newest:
+    if _is_current(source, corpus, newest):
         return
-    changed = (
-        None if corpus.generation is None else changes.since(tx, source.stream or source.corpus, corpus.generation)
-    )
+    changed = None
+    if corpus.generation is not None and corpus.basis is source.basis:
+        changed = changes.since(tx, source.stream or source.corpus, corpus.generation)
     if changed is None:
         corpus.replace_all(source.gather(tx, None))
     else:
         corpus.change(source.gather(tx, changed), changed)
     load_vectors(tx, corpus)
-    corpus.generation = newest
+    corpus.generation, corpus.basis = newest, source.basis
