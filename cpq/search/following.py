@@ -45,12 +45,14 @@ class Follower:
 
         if self._looked_at != revision:
             app.look(call, look)
-        made = storing.embed(app, call, self._corpus, limit=storing.BATCH)
-        if made and not self._corpus.missing():
+        has_waited = bool(self._corpus.missing())
+        storing.embed(app, call, self._corpus, limit=storing.BATCH)
+        is_done = not self._corpus.missing()
+        if has_waited and is_done:
             give_back()  # The texts that waited are gone.
-        if not made:
+        if is_done:
             self._first.set()
-        return bool(made)
+        return not is_done
 
     def complete(self, app: App, revision: int, progress: Callable[[int, int], None]) -> None:
         """Reckon and store all that are missing, and forget those of texts that are gone."""

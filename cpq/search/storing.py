@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -69,19 +69,9 @@ def current(tx: Tx, source: Source) -> Corpus:
 
 def load_vectors(tx: Tx, corpus: Corpus) -> None:
     """Take over stored vectors for texts that have none in memory."""
-    waiting = {name.hex() for name, _ in corpus.missing()}
-    if not waiting:
-        return
-    mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
-        search_vector.c.tenant_id == tx.tenant_id,
-        search_vector.c.corpus == corpus.name,
-        search_vector.c.model == MODEL,
-    )
-    if len(waiting) <= _ONE_BY_ONE_MAX:
-        mine = mine.where(mine_among(tx, search_vector.c.text_hash, waiting))
-    rows = iter(tx.connection.execute(mine))
-    while part := list(islice(rows, 10_000)):
-        corpus.fill({bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in waiting})
+    waiting = [name for name, _ in corpus.missing()]
+    for part in _stored(tx, corpus, waiting):
+        corpus.fill(part)
 
 
 def embed(
@@ -92,18 +82,25 @@ def embed(
     limit: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> int:
-    """Reckon and store vectors that are missing, batch by batch, each kept for good; how many there were.
+    """Reckon and store vectors that are missing, batch by batch, each kept for good; how many were reckoned.
 
-    `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there.
+    `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there. What
+    another process, or another variant of the corpus, has stored meanwhile is taken over.
     """
-    todo = min(len(corpus.missing()), limit if limit is not None else len(corpus.missing()))
-    done = 0
+    waiting = len(corpus.missing())
+    todo = waiting if limit is None else min(waiting, limit)
+    done = reckoned = 0
     progress(0, todo)
-    while done < todo and (made := corpus.embed(min(BATCH, todo - done))):
-        app.upkeep(call, lambda tx, made=made: store_vectors(tx, corpus.name, made))  # type: ignore[misc] # A default.
-        done += len(made)
+    while done < todo and (batch := [name for name, _ in corpus.missing()[: min(BATCH, todo - done)]]):
+        known = app.look(call, lambda tx, batch=batch: {"parts": list(_stored(tx, corpus, batch))})["parts"]  # type: ignore[misc] # A default.
+        for part in known:
+            corpus.fill(part)
+        if made := corpus.embed(len(batch) - sum(map(len, known))):
+            app.upkeep(call, lambda tx, made=made: store_vectors(tx, corpus.name, made))  # type: ignore[misc] # A default.
+        done += len(batch)
+        reckoned += len(made)
         progress(done, todo)
-    return done
+    return reckoned
 
 
 def embed_round(app: App, sources: Sequence[Source]) -> float:
@@ -116,8 +113,8 @@ def embed_round(app: App, sources: Sequence[Source]) -> float:
     for key, corpus in list(app.kept.items()):
         if isinstance(corpus, Corpus) and corpus.missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))
-            if embed(app, call, corpus, limit=ROUND):
-                return BUSY_SECONDS
+            embed(app, call, corpus, limit=ROUND)
+            return BUSY_SECONDS
     return IDLE_SECONDS
 
 
@@ -147,6 +144,23 @@ def forget_vectors(tx: Tx, corpus: Corpus) -> int:
         part = gone[start : start + _ONE_BY_ONE_MAX]
         tx.connection.execute(sa.delete(search_vector).where(mine, mine_among(tx, search_vector.c.text_hash, part)))
     return len(gone)
+
+
+def _stored(tx: Tx, corpus: Corpus, names: Sequence[bytes]) -> Iterator[dict[bytes, Vector]]:
+    """What is stored of these texts' vectors, in parts."""
+    if not names:
+        return
+    mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
+        search_vector.c.tenant_id == tx.tenant_id,
+        search_vector.c.corpus == corpus.name,
+        search_vector.c.model == MODEL,
+    )
+    wanted = {name.hex() for name in names}
+    if len(wanted) <= _ONE_BY_ONE_MAX:
+        mine = mine.where(mine_among(tx, search_vector.c.text_hash, wanted))
+    rows = iter(tx.connection.execute(mine))
+    while part := list(islice(rows, 10_000)):
+        yield {bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in wanted}
 
 
 def _is_current(source: Source, corpus: Corpus, newest: int) -> bool:

@@ -124,6 +124,22 @@ def test_only_what_changed_is_embedded_again(app: App):
     assert storing.embed(app, app.new_call(ENGINE), corpus_of(app)) == 1
 
 
+def test_what_another_process_or_variant_has_embedded_is_taken_over(app: App, monkeypatch: pytest.MonkeyPatch):
+    other = open_app(app.settings)
+    variant = SOURCE._replace(variant="other")
+    corpora = [
+        (app, corpus_of(app)),
+        (other, corpus_of(other)),
+        (app, look(app, lambda tx: storing.current(tx, variant))),
+    ]
+    monkeypatch.setattr(storing, "BATCH", 1)
+    assert [storing.embed(one, one.new_call(ENGINE), corpus) for one, corpus in corpora] == [2, 0, 0]
+    answers = [corpus.search("belt drive", limit=2) for _, corpus in corpora]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0].mode == "hybrid"
+    other.close()
+
+
 def test_r07_a_search_does_not_wait_for_a_long_refresh(app: App):
     corpus = corpus_of(app)
     rename(app, "prod_qmb30", name="Marzipan machine")
