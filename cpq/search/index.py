@@ -180,8 +180,8 @@ class Segment:
             if column is None:
                 return np.zeros(len(self.ids), bool)
             mask = mask & ~np.isnan(column)
-            mask = mask if low is None else mask & (column >= float(low))
-            mask = mask if high is None else mask & (column <= float(high))
+            mask = mask if low is None else mask & (column >= _bound(low, np.inf))
+            mask = mask if high is None else mask & (column <= _bound(high, -np.inf))
         return mask
 
     def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
@@ -498,6 +498,14 @@ def _read(chunks: Iterable[Chunk], spelt: set[str]) -> Iterator[set[str]]:
         found.update(_TAG + tag for tag in chunk.tags)
         found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
         yield found
+
+
+def _bound(number: Number, inwards: float) -> float:
+    """A bound among the column's numbers; the next one inwards where a float would let in what the bound keeps out."""
+    near = float(number)
+    told = Decimal(repr(near))
+    is_outside = told < Decimal(number) if inwards > 0 else told > Decimal(number)
+    return float(np.nextafter(near, inwards)) if isinstance(number, Decimal) and is_outside else near
 
 
 def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:

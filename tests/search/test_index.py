@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from cpq.search.wording import terms
 WORDS = ["pump", "oilless", "dryer", "tank", "filter", "scroll", "100", "valve"]
 TAGS = ["kind=pump", "kind=dryer", "new"]
 
+numbers = st.integers(0, 9).map(float) | st.decimals(0, 9, places=1)
+barely = st.sampled_from(["0", "1e-20", "-1e-20", "1e-6", "-1e-6"]).map(Decimal)
 chunks = st.lists(
     st.builds(
         Chunk,
@@ -25,12 +28,13 @@ chunks = st.lists(
         text=st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join),
         title=st.sampled_from(["", *WORDS]),
         tags=st.frozensets(st.sampled_from(TAGS)),
-        numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), st.integers(0, 9).map(float)),
+        numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), numbers),
     ),
     max_size=40,
     unique_by=lambda chunk: chunk.id,
 )
-bounds = st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))
+bound = st.none() | st.integers(0, 9) | st.builds(lambda one, other: one + other, st.decimals(0, 9, places=1), barely)
+bounds = st.tuples(bound, bound)
 filters = st.builds(
     Where,
     numbers=st.dictionaries(st.sampled_from(["hp", "cfm", "none"]), bounds, max_size=2),
@@ -63,7 +67,7 @@ def search(index: Index, query: str, **options) -> Found:
 
 def passes(chunk: Chunk, where: Where) -> bool:
     for name, (low, high) in where.numbers.items():
-        number = chunk.numbers.get(name)
+        number = Decimal(str(chunk.numbers[name])) if name in chunk.numbers else None
         if number is None or (low is not None and number < low) or (high is not None and number > high):
             return False
     return (
