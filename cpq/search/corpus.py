@@ -22,6 +22,8 @@ class Corpus:
         """Of `cpq.search.changes`, for corpora that are made of tables; None before the first build."""
         self.basis: object = None
         """Of `storing.Source`, likewise."""
+        self.is_followed = False
+        """Whether a loop of this process brings it up to date, so that nobody need wait for a long refresh."""
         self.lock = threading.RLock()
         """Held while the corpus is changed, never while it is searched."""
         self._index = Index()

@@ -51,12 +51,15 @@ class Source(NamedTuple):
 
 
 def current(tx: Tx, source: Source) -> Corpus:
-    """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read."""
+    """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read.
+
+    Where a loop follows it, a change of everything is left to that, and a search takes the corpus as it is.
+    """
     corpus: Corpus = tx.kept.setdefault(
         (tx.tenant_id, source.corpus, source.variant), new_corpus(source.corpus, source.scale)
     )
     newest = changes.generation(tx, source.stream or source.corpus)
-    if _is_current(source, corpus, newest):
+    if _is_current(source, corpus, newest) or (corpus.is_followed and _changed(tx, source, corpus) is None):
         return corpus
     if not corpus.lock.acquire(timeout=-1 if corpus.generation is None else WAIT_SECONDS):
         return corpus
@@ -109,13 +112,22 @@ def embed_round(app: App, sources: Sequence[Source]) -> float:
     The first round builds the corpora, so that no caller waits for it.
     """
     for source in sources:
-        app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(current(tx, source))})  # type: ignore[misc]
+        app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(_followed(tx, source))})  # type: ignore[misc]
     for key, corpus in list(app.kept.items()):
         if isinstance(corpus, Corpus) and corpus.missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))
             embed(app, call, corpus, limit=ROUND)
             return BUSY_SECONDS
     return IDLE_SECONDS
+
+
+def _followed(tx: Tx, source: Source) -> Corpus:
+    """The corpus brought up to date here and now, and from now on by whoever calls this again and again."""
+    corpus = current(tx, source)
+    with corpus.lock:
+        _catch_up(tx, source, corpus, changes.generation(tx, source.stream or source.corpus))
+    corpus.is_followed = True
+    return corpus
 
 
 def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
@@ -167,12 +179,17 @@ def _is_current(source: Source, corpus: Corpus, newest: int) -> bool:
     return corpus.generation is not None and corpus.generation >= newest and corpus.basis is source.basis
 
 
+def _changed(tx: Tx, source: Source, corpus: Corpus) -> list[str] | None:
+    """The documents to read again; None when it is all of them."""
+    if corpus.generation is None or corpus.basis is not source.basis:
+        return None
+    return changes.since(tx, source.stream or source.corpus, corpus.generation)
+
+
 def _catch_up(tx: Tx, source: Source, corpus: Corpus, newest: int) -> None:
     if _is_current(source, corpus, newest):
         return
-    changed = None
-    if corpus.generation is not None and corpus.basis is source.basis:
-        changed = changes.since(tx, source.stream or source.corpus, corpus.generation)
+    changed = _changed(tx, source, corpus)
     if changed is None:
         corpus.replace_all(source.gather(tx, None))
     else:

@@ -45,7 +45,7 @@ def stem(word: str) -> str:
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= (3 if ending == "s" else 4):
                 word = word[: -len(ending)]
-                if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+                if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeioulsfz":
                     word = word[:-1]
                 break
     return word[:-1] if len(word) > 4 and word.endswith("e") else word

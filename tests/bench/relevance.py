@@ -1,6 +1,7 @@
 """The golden questions on the sample's past lines, put to the search core and to other embedded libraries."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,7 @@ from cpq.search.index import Chunk
 from cpq.search.scoring import ITEMS
 from cpq.search.vectors import DIMENSIONS
 from tests import make
-
-try:
-    import bm25s
-    from usearch.index import Index as PeerIndex
-except ImportError:
-    bm25s = PeerIndex = None
+from tests.bench.peers import bm25s, usearch
 
 QUESTIONS = Path(__file__).parents[1] / "search" / "relevance.yaml"
 FIRST = 5
@@ -67,12 +63,16 @@ def _engines(chunks: list[Chunk]) -> Iterator[tuple[str, Find]]:
     for name, corpus in (("words and vectors", both), ("words alone", words)):
         corpus.change(chunks)
         corpus.embed()
-        yield name, lambda query, corpus=corpus: [hit.id for hit in corpus.search(query, limit=FIRST).hits]
+        yield name, partial(_ours, corpus)
     ids, texts = [chunk.id for chunk in chunks], [f"{chunk.read}\n{chunk.words}" for chunk in chunks]
     yield "plain FTS5", _fts5(ids, texts)
-    if PeerIndex is not None:
+    if usearch is not None and bm25s is not None:
         yield "bm25s", _bm25s(ids, texts)
         yield "usearch, the same vectors alone", _usearch(ids, [chunk.read for chunk in chunks])
+
+
+def _ours(corpus: Corpus, query: str) -> list[str]:
+    return [hit.id for hit in corpus.search(query, limit=FIRST).hits]
 
 
 def _fts5(ids: list[str], texts: list[str]) -> Find:
@@ -103,6 +103,6 @@ def _usearch(ids: list[str], texts: list[str]) -> Find:
     embedder = installed_embedder()
     assert embedder is not None
     vectors: Any = np.stack([embedder.unit(text) for text in texts])
-    index = PeerIndex(ndim=DIMENSIONS, metric="cos", dtype="f32")
+    index = usearch.Index(ndim=DIMENSIONS, metric="cos", dtype="f32")
     index.add(np.arange(len(ids)), vectors)
     return lambda query: [ids[key] for key in index.search(embedder.unit(query), FIRST).keys.tolist()]

@@ -24,13 +24,8 @@ from cpq.search.vectors import DIMENSIONS, Vector
 from tests import make
 from tests.bench import relevance
 from tests.bench.catalog import Words
+from tests.bench.peers import bm25s, usearch
 from tests.make import Tools
-
-try:
-    import bm25s
-    from usearch.index import Index as PeerIndex
-except ImportError:
-    bm25s = PeerIndex = None
 
 QUERIES = 200
 LINES_OF_A_QUOTE = 5
@@ -68,7 +63,7 @@ def _measure(home: Path, count: int) -> dict[str, float]:
         **_timed("without a filter", lambda query, _category: corpus_search(tools, query, None), questions),
         **_timed("plain FTS5, words or-ed, filter", _plain_fts5(home, count), questions),
     }
-    if PeerIndex is None:
+    if usearch is None or bm25s is None:
         print("no other libraries: .ci/setup peers installs them", file=sys.stderr)
     else:
         figures |= _timed("bm25s, words or-ed, filter", _bm25s(count), questions)
@@ -152,7 +147,7 @@ def _peer(corpus: Corpus, count: int, questions: list[tuple[str, str]]) -> dict[
     generator = np.random.default_rng(7)
     vectors = generator.standard_normal((count, DIMENSIONS), np.float32)
     start = time.process_time()
-    index = PeerIndex(ndim=DIMENSIONS, metric="cos", dtype="i8")
+    index = usearch.Index(ndim=DIMENSIONS, metric="cos", dtype="i8")
     index.add(np.arange(count), vectors)
     built = time.process_time() - start
     categories = [line["category"] for row in _rows(count) for line in row.values["line_items"]]

@@ -159,6 +159,20 @@ def test_r07_a_search_does_not_wait_for_a_long_refresh(app: App):
     assert [hit.id for hit in corpus_of(app).search("marzipan", limit=3).hits] == ["prod_qmb30"]
 
 
+def test_r07_where_a_loop_follows_no_search_waits_for_a_change_of_everything(app: App):
+    many = [f"d{n}" for n in range(changes.LISTED_MAX + 1)]
+    storing.embed_round(app, [SOURCE])
+    corpus = corpus_of(app)
+    rename(app, "prod_qmb30", name="Marzipan machine")
+    assert corpus_of(app).search("marzipan", limit=3).hits[0].coverage > 0
+    rename(app, "prod_qmb30", name="Nougat machine")
+    app.upkeep(app.new_call(ENGINE), lambda tx: changes.touch(tx, "test", many))
+    assert not any(hit.coverage for hit in corpus_of(app).search("nougat", limit=3).hits)
+    storing.embed_round(app, [SOURCE])
+    assert corpus_of(app) is corpus
+    assert corpus.search("nougat", limit=3).hits[0].coverage > 0
+
+
 def test_c2_19_r07_many_threads_search_while_documents_change(sqlite_app: App):
     """C2.19, R-07: every answer is that of some whole state, old or new, and nobody fails."""
     corpus = Corpus("threads", ITEMS)

@@ -28,6 +28,7 @@ def slots(query: str, *texts: str) -> dict[str, dict[str, float]]:
         ("servicing", "service"),
         ("Générateur", "generateur"),
         ("compressors", "compressor"),
+        ("bagging", "bags"),
     ],
 )
 def test_two_spellings_share_what_matters(one: str, other: str):
