@@ -17,12 +17,12 @@ from sqlalchemy.engine import Connection
 
 from cpq import audit
 from cpq.access import DECIDERS, LOCAL_AGENT, Permission, Principal
+from cpq.columns import JsonText
 from cpq.config import Settings, shipped
 from cpq.db import (
     WRITE_DEADLINE_SECONDS,
     AnyRow,
     Database,
-    JsonText,
     Statement,
     Tx,
     is_missing_table,

@@ -1,4 +1,4 @@
-"""SQLite and PostgreSQL behind one `Database`: exact column types, safe settings, and what a retry can cure."""
+"""SQLite and PostgreSQL behind one `Database`: safe settings, statements compiled once, and what a retry can cure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from functools import lru_cache
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -20,15 +18,12 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Dialect, Engine
-from sqlalchemy.types import TypeDecorator
 
 from cpq.config import Settings
 from cpq.effects import Effects
 from cpq.errors import Code, CpqError
 from cpq.metrics import WRITE_WAIT_SECONDS
-from cpq.money import from_micro, to_micro
 from cpq.policy.model import PolicySet
-from cpq.text import canonical_json, read_json
 
 try:
     import pysqlite3 as sqlite_driver
@@ -47,102 +42,6 @@ WRITE_DEADLINE_SECONDS = 15.0
 
 AnyRow = sa.Row[*tuple[Any, ...]]
 """A row of a query whose columns are named where it is made."""
-
-
-class Timestamp(TypeDecorator[datetime]):
-    """Aware UTC. On SQLite: ISO text of fixed width, so that text order is time order."""
-
-    impl = sa.DateTime(timezone=True)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None or dialect.name != "sqlite":
-            return value
-        return _iso_text(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return datetime.fromisoformat(value) if dialect.name == "sqlite" else value.astimezone(UTC)
-
-
-@lru_cache(maxsize=256)
-def _iso_text(moment: datetime) -> str:
-    """All rows of one transaction carry the same moment."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
-
-
-class Day(TypeDecorator[date]):
-    """A date without time; ISO text on SQLite."""
-
-    impl = sa.Date
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Date())
-
-    def process_bind_param(self, value: date | None, dialect: Dialect) -> Any:
-        return value.isoformat() if value is not None and dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> date | None:
-        return date.fromisoformat(value) if isinstance(value, str) else value
-
-
-class Amount(TypeDecorator[Decimal]):
-    """An exact decimal as whole millionths: sortable and summable on both databases."""
-
-    impl = sa.BigInteger
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.BigInteger())
-
-    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
-        return None if value is None else to_micro(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        return None if value is None else from_micro(value)
-
-
-class Json(TypeDecorator[Any]):
-    """An opaque payload in canonical form; decimals stay exact."""
-
-    impl = sa.Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        if isinstance(value, JsonText):
-            return str(value)  # SQLite's driver takes a detour for any other kind of text.
-        return value if value is None else canonical_json(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        if value == "{}":
-            return {}
-        if value == "[]":
-            return []
-        return None if value is None else read_json(value)
-
-
-class JsonText(str):
-    """A payload that is already written; it is stored as it is."""
-
-    __slots__ = ()
-
-
-class Flag(TypeDecorator[bool]):
-    """True or false; on SQLite, whose strict tables know no boolean, the driver writes 1 or 0."""
-
-    impl = sa.Boolean
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.Boolean())
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
-        return None if value is None else bool(value)
 
 
 @dataclass(frozen=True)
@@ -174,11 +73,12 @@ class Database:
         if self.is_sqlite:
             path = settings.sqlite_path.absolute()
             self._file: Path | None = path
+            self._connection: Connection | None = None
             self._gate: _WriterGate | None = _WriterGate(path.with_name(path.name + ".writer"), effects)
             self._writer = _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False)
             self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
         else:
-            self._file = self._gate = None
+            self._file = self._gate = self._connection = None
             self._writer = self._reader = _postgres_engine(settings)
 
     def exists(self) -> bool:
@@ -204,14 +104,21 @@ class Database:
                     connection.info["commit_warnings"].clear()
                 _refuse_doubtful_commit(connection)
         else:
-            with self._gate.held(deadline), self._writer.begin() as connection:
-                yield connection
+            # There is one writer at a time, so there is one connection; fetching it anew costs more than a statement.
+            with self._gate.held(deadline):
+                if self._connection is None or self._connection.invalidated:
+                    self._connection = self._writer.connect()
+                with self._connection.begin():
+                    yield self._connection
 
     def close(self) -> None:
+        if self._gate is not None:
+            self._gate.close()  # Once whoever is writing has finished.
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         self._reader.dispose()
         self._writer.dispose()
-        if self._gate is not None:
-            self._gate.close()
 
 
 class Statement:

@@ -8,7 +8,6 @@ import secrets
 import threading
 import time
 from datetime import UTC, datetime
-from itertools import islice
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: no letter that reads like another."""
@@ -50,16 +49,16 @@ class _Chance:
 
     def forget(self) -> None:
         """In a child process, which would otherwise make the ids of its parent."""
-        self._bytes = iter(b"")
+        self._bytes, self._place = b"", 0
         self._lock = threading.Lock()
 
     def bits(self, count: int) -> int:
         length = (count + 7) // 8
         with self._lock:
-            taken = bytes(islice(self._bytes, length))
-            if len(taken) < length:
-                self._bytes = iter(secrets.token_bytes(4096))
-                taken = bytes(islice(self._bytes, length))
+            if self._place + length > len(self._bytes):
+                self._bytes, self._place = secrets.token_bytes(4096), 0
+            taken = self._bytes[self._place : self._place + length]
+            self._place += length
         return int.from_bytes(taken) >> (8 * length - count)
 
 
@@ -68,5 +67,9 @@ if hasattr(os, "register_at_fork"):  # Where there is no fork there is no child.
     os.register_at_fork(after_in_child=_CHANCE.forget)
 
 
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+
+
 def _base32(number: int, length: int) -> str:
-    return "".join([_ALPHABET[(number >> (5 * place)) & 31] for place in reversed(range(length))])
+    """The last `length` digits, an even number of them."""
+    return "".join([_PAIRS[(number >> place) & 1023] for place in range(5 * length - 10, -1, -10)])

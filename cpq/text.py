@@ -43,10 +43,11 @@ def clean(text: str) -> str:
 
 def clean_identifier(text: str) -> str:
     """Trimmed and not blank; invisible and direction-changing characters are refused, lest two ids look alike."""
-    text = clean(text).strip()
+    is_plain = text.isascii() and text.isprintable()
+    text = (text if is_plain else clean(text)).strip()
     if not text:
         raise ValueError("is blank")
-    if text.isascii() and text.isprintable():
+    if is_plain:
         return text
     if not text.isprintable() or _UNPRINTED.search(text):
         raise ValueError("holds an invisible character or a blank other than a space")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -319,20 +318,22 @@ def clamped(top_k: int) -> int:
     return max(1, min(top_k, TOP_K_MAX))
 
 
-def require_shallow(arguments: object) -> None:
+def require_shallow(arguments: Mapping[str, Any]) -> None:
     """Refuse nesting and numbers that no tool has a use for, before anything walks the one or writes the other."""
-    level = [arguments] if isinstance(arguments, _NESTED) else []
+    level: list[Any] = [arguments]
     for _ in range(DEPTH_MAX):
-        items = list(chain.from_iterable(part.values() if isinstance(part, dict) else part for part in level))
-        if max([item.bit_length() for item in items if type(item) is int], default=0) > NUMBER_BITS_MAX:
-            raise bad_field("", "A number among the arguments has too many digits.", maximum=WHOLE_MAX)
-        if not items:
+        deeper: list[Any] = []
+        for part in level:
+            for item in part.values() if isinstance(part, Mapping) else part:
+                kind = type(item)
+                if kind is dict or kind is list:
+                    deeper.append(item)
+                elif kind is int and item.bit_length() > NUMBER_BITS_MAX:
+                    raise bad_field("", "A number among the arguments has too many digits.", maximum=WHOLE_MAX)
+        if not deeper:
             return
-        level = [item for item in items if isinstance(item, _NESTED)]
+        level = deeper
     raise too_deep()
-
-
-_NESTED = (dict, list)
 
 
 def too_deep() -> CpqError:

@@ -158,7 +158,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
         demand.grounds[role],
         policy_hash=demand.policy_hash,
         now=tx.now,
-        barred=people.barred_by(tx, people.makers_of(found, tx.caller), earlier.asked_at),
+        barred=people.barred_by(tx, people.makers_of(found, tx.caller), earlier.asked_at).people,
     )
     return Planned(role, earlier if answer.is_kept else None, answer.reason)
 
@@ -249,7 +249,8 @@ def _answer(found: Quote, round_: Round, added: Sequence[dict[str, Any]]) -> App
 
 
 def _previewed(tx: Tx, found: Quote, demand: Demand, round_: Round, role: str) -> PreviewedStep:
-    able = people.able(tx, role, people.barred_by(tx, people.makers_of(found, tx.caller), tx.now))
+    barred = people.barred_by(tx, people.makers_of(found, tx.caller), tx.now)
+    counted = people.able(tx, role, barred.uncounted)
     reasons = list(demand.violations.get(role, ()))
     step = round_.standing(role)
     if step is not None:
@@ -264,7 +265,7 @@ def _previewed(tx: Tx, found: Quote, demand: Demand, round_: Round, role: str) -
         "approver_role": role,
         "would_be": would_be,
         "waits_for": round_.waits_for(role),
-        "approvals_needed": votes_needed(tx.policies.roles.quorum.get(role, "one"), len(able)),
-        "approvers": able,
+        "approvals_needed": votes_needed(tx.policies.roles.quorum.get(role, "one"), len(counted)),
+        "approvers": people.able(tx, role, barred.people),
         "reasons": reasons,
     }

@@ -116,18 +116,18 @@ def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow]) -> peop
     return acted
 
 
-def _barred(tx: Tx, row: AnyRow, found: Quote) -> frozenset[str]:
+def _barred(tx: Tx, row: AnyRow, found: Quote) -> people.Barred:
     of_version = found
     if found.root.version != row.version:
         of_version = quote_rows.load(tx, row.quote_id, version=row.version)
     return people.barred_by(tx, people.makers_of(of_version, row.requested_by), row.requested_at)
 
 
-def _capacity(tx: Tx, row: AnyRow, found: Quote, barred: frozenset[str], votes: Sequence[AnyRow]) -> people.Capacity:
+def _capacity(tx: Tx, row: AnyRow, found: Quote, barred: people.Barred, votes: Sequence[AnyRow]) -> people.Capacity:
     acted = people.capacity(tx, row, found, barred, {vote.holder for vote in votes})
     if acted is None:
         raise _denied()
-    if tx.caller in barred:
+    if tx.caller in barred.people:
         raise CpqError(
             Code.FORBIDDEN,
             "Nobody decides what they asked for, made or changed themselves, nor for somebody they share a role with.",
@@ -243,10 +243,10 @@ def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow], holder: st
         )
 
 
-def _tally(tx: Tx, row: AnyRow, barred: frozenset[str], holders: Sequence[str]) -> tuple[int, int]:
+def _tally(tx: Tx, row: AnyRow, barred: people.Barred, holders: Sequence[str]) -> tuple[int, int]:
     """How many approvals there are, and how many it takes."""
-    quorum, able = read_quorum(row.quorum), people.able(tx, row.role, barred)
-    names = [f"{people.HUMAN}{name}" for name in able]
+    quorum, counted = read_quorum(row.quorum), people.able(tx, row.role, barred.uncounted)
+    names = [f"{people.HUMAN}{name}" for name in counted]
     return votes_given(quorum, holders, names), votes_needed(quorum, len(names))
 
 

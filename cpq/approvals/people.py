@@ -27,19 +27,30 @@ def makers_of(found: Quote, requested_by: str) -> frozenset[str]:
     return frozenset({requested_by, found.root.created_by, version.created_by, *version.edited_by})
 
 
-def barred_by(tx: Tx, makers: frozenset[str], since: datetime) -> frozenset[str]:
+class Barred(NamedTuple):
+    """Who cannot decide a request, and which of them a quorum does without."""
+
+    people: frozenset[str]
+    uncounted: frozenset[str]
+    """Those who have a hand in it by their own doing. Whom a maker has lent a role did nothing: a quorum waits for
+    them, or a maker could choose by lending whose word is needed."""
+
+
+def barred_by(tx: Tx, makers: frozenset[str], since: datetime) -> Barred:
     """Who cannot decide what these have made: they themselves, and whoever has lent one of them a role, or borrowed
     one from them, since then: one would decide for the other."""
     names = [maker.removeprefix(HUMAN) for maker in makers if maker.startswith(HUMAN)]
     at_work = (delegation.c.starts_at <= tx.now) & (delegation.c.ends_at > since)
     shared = delegation.c.from_name.in_(names) | delegation.c.to_name.in_(names)
     query = sa.select(delegation.c.from_name, delegation.c.to_name)
-    pairs = tx.connection.execute(query.where(delegation.c.tenant_id == tx.tenant_id, at_work, shared))
-    return makers | {f"{HUMAN}{name}" for pair in pairs for name in pair}
+    pairs = tx.connection.execute(query.where(delegation.c.tenant_id == tx.tenant_id, at_work, shared)).all()
+    lenders = {f"{HUMAN}{pair.from_name}" for pair in pairs}
+    borrowers = {f"{HUMAN}{pair.to_name}" for pair in pairs}
+    return Barred(makers | lenders | borrowers, makers | lenders)
 
 
 def able(tx: Tx, role: str, barred: frozenset[str]) -> list[str]:
-    """The people of a role who could decide."""
+    """The people of a role who are not barred."""
     return [name for name in access.holders(tx, role) if f"{HUMAN}{name}" not in barred]
 
 
@@ -50,9 +61,7 @@ class Capacity(NamedTuple):
     holder: str
 
 
-def capacity(
-    tx: Tx, row: AnyRow, found: Quote, barred: frozenset[str], spoken: Collection[str] = ()
-) -> Capacity | None:
+def capacity(tx: Tx, row: AnyRow, found: Quote, barred: Barred, spoken: Collection[str] = ()) -> Capacity | None:
     """As what the caller may decide a request; None when not at all. Of several lenders one who has not `spoken`."""
     if not tx.caller.startswith(HUMAN):
         return None
@@ -61,7 +70,7 @@ def capacity(
     if row.escalates_to in tx.roles and row.escalates_at <= tx.now:
         return Capacity(f"{row.escalates_to}, to whom {row.role} was escalated", tx.caller)
     backup = tx.policies.roles.backup.get(row.role)
-    if backup in tx.roles and not able(tx, row.role, barred):
+    if backup in tx.roles and not able(tx, row.role, barred.people):
         return Capacity(f"{backup}, in place of {row.role}", tx.caller)
     lenders = sorted(_lenders(tx, row.role, found, barred), key=lambda name: name in spoken)
     return Capacity(f"{row.role}, lent by {lenders[0]}", lenders[0]) if lenders else None
@@ -161,7 +170,7 @@ def require_role(tx: Tx, role: str, field: str) -> None:
         )
 
 
-def _lenders(tx: Tx, role: str, found: Quote, barred: frozenset[str]) -> list[str]:
+def _lenders(tx: Tx, role: str, found: Quote, barred: Barred) -> list[str]:
     """Who has lent the caller the role for this quote, still holds it, and has no hand in the request; in order."""
     of_quote = delegation.c.quote_id.is_(None) | (delegation.c.quote_id == found.id)
     of_account = delegation.c.account_id.is_(None) | (delegation.c.account_id == found.root.account_id)
@@ -178,7 +187,7 @@ def _lenders(tx: Tx, role: str, found: Quote, barred: frozenset[str]) -> list[st
         )
         .order_by(delegation.c.from_name)
     ).all()
-    still_able = able(tx, role, barred) if names else []
+    still_able = able(tx, role, barred.people) if names else []
     return [f"{HUMAN}{name}" for name in dict.fromkeys(names) if name in still_able]
 
 

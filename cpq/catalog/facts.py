@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -63,16 +63,16 @@ class ProductFacts(NamedTuple):
     relations: tuple[Relation, ...]
     parts: tuple[str, ...]
     """The products that a bundle is made of."""
-    rows: tuple[PriceRow, ...]
+    for_pricing: Product
 
-    @property
-    def for_pricing(self) -> Product:
+    def priced_by(self, rows: Iterable[PriceRow]) -> ProductFacts:
         """A bundle that has a price of its own is priced like any product."""
         pricing = (self.bundle or {}).get("pricing", "own")
         if pricing == "own":
-            return Product(self.rows)
+            return self._replace(for_pricing=Product(tuple(rows)))
         parts = tuple(Component(r.product_id, r.quantity) for r in self.relations if r.kind == "component")
-        return Product(self.rows, parts, to_micro(Decimal((self.bundle or {}).get("discount_percent", 0))))
+        discount = to_micro(Decimal((self.bundle or {}).get("discount_percent", 0)))
+        return self._replace(for_pricing=Product(tuple(rows), parts, discount))
 
 
 class Facts(NamedTuple):
@@ -307,9 +307,7 @@ def _read_offers(
         if not wanted:
             return found
         prices = _prices(tx, wanted, currency, buyer) if buyer else {}
-        read |= {
-            product.id: product._replace(rows=tuple(prices.get(product.id, ()))) for product in _products(tx, wanted)
-        }
+        read |= {product.id: product.priced_by(prices.get(product.id, ())) for product in _products(tx, wanted)}
         absent |= wanted.difference(read)
 
 
@@ -332,7 +330,7 @@ def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
     for row in _PRODUCTS.rows(tx.connection, **mine):
         related = tuple(relations.get(row[0], ()))
         parts = tuple(relation.product_id for relation in related if relation.kind == "component")
-        found.append(ProductFacts._make((*row, related, parts, ())))
+        found.append(ProductFacts._make((*row, related, parts, Product(()))))
     return found
 
 

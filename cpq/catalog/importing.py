@@ -33,7 +33,8 @@ from cpq.catalog.preparing import (
     validate,
 )
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
-from cpq.db import AnyRow, JsonText, Tx, insert_many, insert_written, mine_among
+from cpq.columns import JsonText
+from cpq.db import AnyRow, Tx, insert_many, insert_written, mine_among
 from cpq.errors import nearest
 from cpq.schema import account, catalog_revision, category, price, price_book, product, product_relation, product_spec
 from cpq.search import changes

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 ONE_HUNDRED_PERCENT = 100_000_000
 """In millionths of a percent."""
 
+WRITTEN_MAX = 10_000
+"""Products whose JSON values are kept."""
+
 PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 PART_PERIODS = ("whole_months", "actual_days", "thirty_360", "months_and_days", "whole_months_up")
 TAX_ROUNDINGS = ("group", "line", "document")
@@ -157,6 +160,20 @@ def _dump_line(line: Line) -> dict[str, Any]:
 
 
 def _dump_product(product: Product) -> dict[str, Any]:
+    """Written once for as long as the product is the same object: it is asked for in quote after quote."""
+    known = _WRITTEN.get(id(product))
+    if known is None:
+        if len(_WRITTEN) >= WRITTEN_MAX:
+            _WRITTEN.clear()
+        known = _WRITTEN[id(product)] = product, _written(product)
+    return known[1]
+
+
+_WRITTEN: dict[int, tuple[Product, dict[str, Any]]] = {}
+"""With the product itself, so that no other can come to have its identity."""
+
+
+def _written(product: Product) -> dict[str, Any]:
     rows = [_sparse(row) for row in product.rows]
     is_bundle = product.components or product.bundle_discount
     return {**_sparse(product), "rows": rows} if is_bundle else {"rows": rows}

@@ -125,7 +125,7 @@ def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_k
     """A new draft with the same lines and terms, for the same or another account. Approvals do not come along."""
     draft = storing.load(tx, quote_id, for_update=True).as_draft(requested_discount=0)
     draft = replace(draft, account_id=account_id or draft.account_id)
-    lines = tuple(replace(line, number=number) for number, line in enumerate(draft.lines, 1))
+    lines = tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
     try:
         composed = compose(tx, replace(draft, lines=lines))
     except CpqError as error:

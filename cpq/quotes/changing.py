@@ -38,11 +38,11 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
         _require_line(f"/remove_lines/{position}", id_, by_id, quote_id)
     for position, (id_, values) in enumerate(changes.change_lines):
         _require_line(f"/change_lines/{position}/line_id", id_, by_id, quote_id)
-        by_id[id_] = replace(by_id[id_], **values)
+        by_id[id_] = by_id[id_]._replace(**values)
     removed = set(changes.remove_lines)
     kept = [line for id_, line in by_id.items() if id_ not in removed]
     last = max(line.number for line in draft.lines)
-    added = [replace(line, number=last + place) for place, line in enumerate(changes.add_lines, 1)]
+    added = [line._replace(number=last + place) for place, line in enumerate(changes.add_lines, 1)]
     if not kept and not added:
         raise bad_field("/remove_lines", "A quote has at least one line; cancel it instead.", minimum=1)
     for position, name in enumerate(changes.clear):

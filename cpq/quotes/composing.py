@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from cpq import configuring, pricing
 from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.catalog.rows import Relation
-from cpq.db import AnyRow, JsonText, Tx
+from cpq.columns import JsonText
+from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.money import to_micro
 from cpq.policy.facts import LineInputs, Part, QuoteInputs
@@ -39,15 +40,14 @@ CODE_ORDER = (
 """Of several problems the first in this order gives the answer its code."""
 
 
-@dataclass(frozen=True)
-class DraftLine:
+class DraftLine(NamedTuple):
     """A line as it is asked for. Percentages are whole millionths of a percent."""
 
     number: int
     product_id: str
     quantity: int
     discount_pct: int = 0
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = {}
     notes: str | None = None
     option_set: str | None = None
     ramp: tuple[Segment, ...] = ()
@@ -135,14 +135,14 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         _refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
-    rows = {id_: _row(request, id_) for id_ in request.products}
-    lacking = _lacking(request, rows)
-    problems += _unpriced(tx, draft, lacking)
     if problems:
-        problems += _refused_lines(draft, _without(request, lacking))
-    _refuse(problems, problems_max)
-    request = _with_adjustments(tx, draft, request, rows, buyer, products)
-    sets = tuple(_price(name, request, draft, problems_max) for name in _in_order(draft))
+        _refuse([*problems, *_unpriceable(tx, draft, request)], problems_max)
+    request = _with_adjustments(tx, draft, request, buyer, products)
+    try:
+        sets = tuple(_price(name, request, draft) for name in _in_order(draft))
+    except CpqError:
+        _refuse(_unpriceable(tx, draft, request), problems_max)
+        raise
     today = local_day(tx.now, buyer.time_zone)
     valid_until = today + timedelta(days=tx.policies.terms.validity_days)
     return Composition(
@@ -199,7 +199,7 @@ def _in_order(draft: Draft) -> list[str]:
     return [first, *(name for name in names if name != first)]
 
 
-def _price(name: str, request: Request, draft: Draft, problems_max: int) -> PricedSet:
+def _price(name: str, request: Request, draft: Draft) -> PricedSet:
     if name:
         inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
         lines = tuple(line for line in request.lines if line.id in inside)
@@ -207,11 +207,7 @@ def _price(name: str, request: Request, draft: Draft, problems_max: int) -> Pric
         named |= {part.product_id for id_ in named for part in request.products[id_].components}
         products = {id_: product for id_, product in request.products.items() if id_ in named}
         request = request._replace(lines=lines, products=products)
-    try:
-        priced = pricing.price(request)
-    except CpqError:
-        _refuse(_refused_lines(draft, request), problems_max)
-        raise
+    priced = pricing.price(request)
     return PricedSet(
         name,
         request,
@@ -253,7 +249,7 @@ def _request(
 
 def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> dict[str, int]:
     """The rates that there are. One that is missing matters only when the price that wins is taxed by it."""
-    categories = {row.tax_category for product in products.values() for row in product.rows}
+    categories = {row.tax_category for product in products.values() for row in product.for_pricing.rows}
     known = tx.policies.tax_rates(buyer.tax_zone)
     return {category: to_micro(known[category]) for category in sorted(categories) if category in known}
 
@@ -262,7 +258,6 @@ def _with_adjustments(
     tx: Tx,
     draft: Draft,
     request: Request,
-    rows: Mapping[str, PriceRow | None],
     buyer: AccountFacts,
     products: Mapping[str, ProductFacts],
 ) -> Request:
@@ -271,12 +266,13 @@ def _with_adjustments(
     rules = tx.policies.pricing_within(environment)
     if not rules:
         return request
+    rows = {id_: _row(request, id_) for id_ in request.products}
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
         row = rows[asked.product_id]
-        assert row is not None, "lines without a price are refused before"
-        inputs = LineInputs(**line_inputs(asked, products, row.billing_period))
-        found = tx.policies.adjustments_within(environment, inputs, rules)
+        # The pricer refuses a line without a price.
+        inputs = row and LineInputs(**line_inputs(asked, products, row.billing_period))
+        found = inputs and tx.policies.adjustments_within(environment, inputs, rules)
         if not found:
             lines.append(line)
             continue
@@ -520,8 +516,15 @@ def as_text(value: object) -> str:
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
-def _lacking(request: Request, rows: Mapping[str, PriceRow | None]) -> dict[str, str]:
+def _unpriceable(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
+    """Everything that keeps lines from being priced, of all option sets at once."""
+    lacking = _lacking(request)
+    return [*_unpriced(tx, draft, lacking), *_refused_lines(draft, _without(request, lacking))]
+
+
+def _lacking(request: Request) -> dict[str, str]:
     """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
+    rows = {id_: _row(request, id_) for id_ in request.products}
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):

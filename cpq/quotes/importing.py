@@ -120,7 +120,7 @@ def _asked_again(found: Quote, draft: Draft) -> Draft:
 
 def _numbered(draft: Draft) -> tuple[Any, ...]:
     """The lines as a file would number them: an edit may have left gaps."""
-    return tuple(replace(line, number=number) for number, line in enumerate(draft.lines, 1))
+    return tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
 
 
 def _require_open(found: Quote, draft: Draft) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.db import AnyRow, JsonText, Statement, Tx
+from cpq.columns import JsonText
+from cpq.db import AnyRow, Statement, Tx
 from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment

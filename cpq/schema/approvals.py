@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
-from cpq.db import Json, Timestamp
+from cpq.columns import Json, Timestamp
 from cpq.schema.building import belongs_to, one_of, table, text, whole
 
 APPROVAL_STATUSES = ("pending", "approved", "kept", "rejected", "withdrawn", "expired")

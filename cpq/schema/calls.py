@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, UniqueConstraint
 
-from cpq.db import Json, Timestamp
+from cpq.columns import Json, Timestamp
 from cpq.schema.building import belongs_to, one_of, table, text, texts, waiting, whole
 
 principal = table(

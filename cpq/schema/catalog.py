@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, UniqueConstraint
 
-from cpq.db import Amount, Day, Flag, Json, Timestamp
+from cpq.columns import Amount, Day, Flag, Json, Timestamp
 from cpq.schema.building import belongs_to, one_of, table, text, texts, whole
 
 category = table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
-from cpq.db import Day, Json, Timestamp
+from cpq.columns import Day, Json, Timestamp
 from cpq.schema.building import belongs_to, one_of, table, text, whole
 
 QUOTE_STATUSES = ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled")

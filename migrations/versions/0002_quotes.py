@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0002"
 down_revision = "0001"
@@ -28,9 +28,9 @@ def upgrade() -> None:
         sa.Column("edit", _WHOLE, nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("total", _WHOLE, nullable=False),
-        sa.Column("valid_until", db.Day(), nullable=False),
-        sa.Column("expires_at", db.Timestamp(), nullable=False),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
+        sa.Column("valid_until", columns.Day(), nullable=False),
+        sa.Column("expires_at", columns.Timestamp(), nullable=False),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_quote")),
         sa.ForeignKeyConstraint(
@@ -55,8 +55,8 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("deal_id", sa.Text(), nullable=True),
         sa.Column("term_months", sa.Integer(), nullable=True),
-        sa.Column("start_date", db.Day(), nullable=True),
-        sa.Column("end_date", db.Day(), nullable=True),
+        sa.Column("start_date", columns.Day(), nullable=True),
+        sa.Column("end_date", columns.Day(), nullable=True),
         sa.Column("payment_terms", sa.Text(), nullable=False),
         sa.Column("notes", sa.Text(), nullable=True),
         sa.Column("option_set", sa.Text(), nullable=True),
@@ -66,12 +66,12 @@ def upgrade() -> None:
         sa.Column("tax_total", _WHOLE, nullable=False),
         sa.Column("total", _WHOLE, nullable=False),
         sa.Column("tax_note", sa.Text(), nullable=True),
-        sa.Column("priced_at", db.Timestamp(), nullable=True),
+        sa.Column("priced_at", columns.Timestamp(), nullable=True),
         sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("hashes", db.Json(), nullable=False),
-        sa.Column("valid_until", db.Day(), nullable=False),
-        sa.Column("expires_at", db.Timestamp(), nullable=False),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
+        sa.Column("hashes", columns.Json(), nullable=False),
+        sa.Column("valid_until", columns.Day(), nullable=False),
+        sa.Column("expires_at", columns.Timestamp(), nullable=False),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "quote_id", "version", name=op.f("pk_quote_version")),
         sa.ForeignKeyConstraint(
@@ -97,10 +97,10 @@ def upgrade() -> None:
         sa.Column("product_name", sa.Text(), nullable=False),
         sa.Column("quantity", _WHOLE, nullable=False),
         sa.Column("discount_pct", _WHOLE, nullable=False),
-        sa.Column("attributes", db.Json(), nullable=False),
+        sa.Column("attributes", columns.Json(), nullable=False),
         sa.Column("notes", sa.Text(), nullable=True),
         sa.Column("option_set", sa.Text(), nullable=True),
-        sa.Column("ramp", db.Json(), nullable=False),
+        sa.Column("ramp", columns.Json(), nullable=False),
         sa.Column("billing_period", sa.Text(), nullable=False),
         sa.Column("tax_category", sa.Text(), nullable=False),
         sa.Column("list_amount", _WHOLE, nullable=False),
@@ -121,8 +121,8 @@ def upgrade() -> None:
         sa.Column("quote_id", sa.Text(), nullable=False),
         sa.Column("version", _WHOLE, nullable=False),
         sa.Column("option_set", sa.Text(), nullable=False),
-        sa.Column("request", db.Json(), nullable=False),
-        sa.Column("result", db.Json(), nullable=False),
+        sa.Column("request", columns.Json(), nullable=False),
+        sa.Column("result", columns.Json(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "quote_id", "version", "option_set", name=op.f("pk_quote_pricing")),
         _of_version("quote_pricing"),
         sqlite_strict=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0003"
 down_revision = "0002"
@@ -29,20 +29,20 @@ def upgrade() -> None:
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("total", _WHOLE, nullable=False),
         sa.Column("policy_hash", sa.Text(), nullable=False),
-        sa.Column("chains", db.Json(), nullable=False),
-        sa.Column("grounds", db.Json(), nullable=False),
+        sa.Column("chains", columns.Json(), nullable=False),
+        sa.Column("grounds", columns.Json(), nullable=False),
         sa.Column("quorum", sa.Text(), nullable=False),
         sa.Column("justification", sa.Text(), nullable=False),
         sa.Column("requested_by", sa.Text(), nullable=False),
-        sa.Column("requested_at", db.Timestamp(), nullable=False),
-        sa.Column("expires_at", db.Timestamp(), nullable=False),
+        sa.Column("requested_at", columns.Timestamp(), nullable=False),
+        sa.Column("expires_at", columns.Timestamp(), nullable=False),
         sa.Column("escalates_to", sa.Text(), nullable=True),
-        sa.Column("escalates_at", db.Timestamp(), nullable=True),
-        sa.Column("escalated_at", db.Timestamp(), nullable=True),
-        sa.Column("holds_until", db.Timestamp(), nullable=False),
+        sa.Column("escalates_at", columns.Timestamp(), nullable=True),
+        sa.Column("escalated_at", columns.Timestamp(), nullable=True),
+        sa.Column("holds_until", columns.Timestamp(), nullable=False),
         sa.Column("kept_from", sa.Text(), nullable=True),
         sa.Column("decided_by", sa.Text(), nullable=True),
-        sa.Column("decided_at", db.Timestamp(), nullable=True),
+        sa.Column("decided_at", columns.Timestamp(), nullable=True),
         sa.Column("comment", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_approval")),
         sa.ForeignKeyConstraint(
@@ -86,7 +86,7 @@ def upgrade() -> None:
         sa.Column("acted_as", sa.Text(), nullable=False),
         sa.Column("decision", sa.Text(), nullable=False),
         sa.Column("comment", sa.Text(), nullable=True),
-        sa.Column("at", db.Timestamp(), nullable=False),
+        sa.Column("at", columns.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "approval_id", "caller", name=op.f("pk_approval_vote")),
         _belongs_to("approval_vote", "approval", "approval_id"),
         sa.CheckConstraint("decision IN ('approve', 'reject')", name=op.f("ck_approval_vote_decision_known")),
@@ -100,11 +100,11 @@ def upgrade() -> None:
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("from_name", sa.Text(), nullable=False),
         sa.Column("to_name", sa.Text(), nullable=False),
-        sa.Column("starts_at", db.Timestamp(), nullable=False),
-        sa.Column("ends_at", db.Timestamp(), nullable=False),
+        sa.Column("starts_at", columns.Timestamp(), nullable=False),
+        sa.Column("ends_at", columns.Timestamp(), nullable=False),
         sa.Column("account_id", sa.Text(), nullable=True),
         sa.Column("quote_id", sa.Text(), nullable=True),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_delegation")),
         _belongs_to("delegation", "principal", "from_name", "name"),
         _belongs_to("delegation", "principal", "to_name", "name"),

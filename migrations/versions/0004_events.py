@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0004"
 down_revision = "0003"
@@ -23,8 +23,8 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("subject", sa.Text(), nullable=False),
         sa.Column("number", _WHOLE, nullable=False),
-        sa.Column("body", db.Json(), nullable=False),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
+        sa.Column("body", columns.Json(), nullable=False),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_event")),
         sa.UniqueConstraint("tenant_id", "subject", "number", name=op.f("uq_event_tenant_id_subject_number")),
         sqlite_strict=True,
@@ -38,10 +38,10 @@ def upgrade() -> None:
         sa.Column("number", _WHOLE, nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("attempts", _WHOLE, nullable=False),
-        sa.Column("due_at", db.Timestamp(), nullable=False),
+        sa.Column("due_at", columns.Timestamp(), nullable=False),
         sa.Column("claim", sa.Text(), nullable=True),
         sa.Column("answer", sa.Text(), nullable=True),
-        sa.Column("attempted_at", db.Timestamp(), nullable=True),
+        sa.Column("attempted_at", columns.Timestamp(), nullable=True),
         sa.PrimaryKeyConstraint("tenant_id", "event_id", "webhook", name=op.f("pk_event_delivery")),
         sa.ForeignKeyConstraint(
             ["tenant_id", "event_id"],

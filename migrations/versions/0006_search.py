@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0006"
 down_revision = "0005"
@@ -22,13 +22,13 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("customer", sa.Text(), nullable=False),
         sa.Column("project", sa.Text(), nullable=False),
-        sa.Column("quoted_on", db.Day(), nullable=False),
+        sa.Column("quoted_on", columns.Day(), nullable=False),
         sa.Column("currency", sa.Text(), nullable=False),
         sa.Column("outcome", sa.Text(), nullable=False),
         sa.Column("salesperson", sa.Text(), nullable=True),
         sa.Column("notes", sa.Text(), nullable=True),
         sa.Column("content_hash", sa.Text(), nullable=False),
-        sa.Column("imported_at", db.Timestamp(), nullable=False),
+        sa.Column("imported_at", columns.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_past_quote")),
         sa.CheckConstraint("outcome IN ('won', 'lost', 'open', 'unknown')", name=op.f("ck_past_quote_outcome_known")),
         sqlite_strict=True,
@@ -43,7 +43,7 @@ def upgrade() -> None:
         sa.Column("model", sa.Text(), nullable=True),
         sa.Column("product_id", sa.Text(), nullable=True),
         sa.Column("quantity", _WHOLE, nullable=False),
-        sa.Column("unit_price", db.Amount(), nullable=True),
+        sa.Column("unit_price", columns.Amount(), nullable=True),
         sa.PrimaryKeyConstraint("tenant_id", "quote_id", "number", name=op.f("pk_past_line")),
         sa.ForeignKeyConstraint(
             ["tenant_id", "quote_id"],

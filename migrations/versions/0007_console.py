@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0007"
 down_revision = "0006"
@@ -21,9 +21,9 @@ def upgrade() -> None:
         sa.Column("tenant_id", sa.Text(), nullable=False),
         sa.Column("code_hash", sa.Text(), nullable=False),
         sa.Column("principal_name", sa.Text(), nullable=False),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
-        sa.Column("expires_at", db.Timestamp(), nullable=False),
-        sa.Column("used_at", db.Timestamp(), nullable=True),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
+        sa.Column("expires_at", columns.Timestamp(), nullable=False),
+        sa.Column("used_at", columns.Timestamp(), nullable=True),
         sa.PrimaryKeyConstraint("tenant_id", "code_hash", name=op.f("pk_sign_in_link")),
         sa.ForeignKeyConstraint(
             ["tenant_id", "principal_name"],
@@ -37,9 +37,9 @@ def upgrade() -> None:
         sa.Column("tenant_id", sa.Text(), nullable=False),
         sa.Column("secret_hash", sa.Text(), nullable=False),
         sa.Column("principal_name", sa.Text(), nullable=False),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
-        sa.Column("seen_at", db.Timestamp(), nullable=False),
-        sa.Column("expires_at", db.Timestamp(), nullable=False),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
+        sa.Column("seen_at", columns.Timestamp(), nullable=False),
+        sa.Column("expires_at", columns.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "secret_hash", name=op.f("pk_console_session")),
         sa.ForeignKeyConstraint(
             ["tenant_id", "principal_name"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0008"
 down_revision = "0007"
@@ -29,11 +29,11 @@ def upgrade() -> None:
         sa.Column("content_hash", sa.Text(), nullable=False),
         sa.Column("passages", _WHOLE, nullable=False),
         sa.Column("tokens", _WHOLE, nullable=False),
-        sa.Column("links", db.Json(), nullable=False),
+        sa.Column("links", columns.Json(), nullable=False),
         sa.Column("warning", sa.Text(), nullable=True),
         sa.Column("failure", sa.Text(), nullable=True),
-        sa.Column("fetched_at", db.Timestamp(), nullable=False),
-        sa.Column("checked_at", db.Timestamp(), nullable=False),
+        sa.Column("fetched_at", columns.Timestamp(), nullable=False),
+        sa.Column("checked_at", columns.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_web_page")),
         sa.UniqueConstraint("tenant_id", "url", name=op.f("uq_web_page_tenant_id_url")),
         sqlite_strict=True,
@@ -54,10 +54,10 @@ def upgrade() -> None:
         sa.Column("tenant_id", sa.Text(), nullable=False),
         sa.Column("page_id", sa.Text(), nullable=False),
         sa.Column("ordinal", _WHOLE, nullable=False),
-        sa.Column("headings", db.Json(), nullable=False),
+        sa.Column("headings", columns.Json(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("tokens", _WHOLE, nullable=False),
-        sa.Column("images", db.Json(), nullable=False),
+        sa.Column("images", columns.Json(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "page_id", "ordinal", name=op.f("pk_web_passage")),
         _of_page("web_passage"),
         sqlite_strict=True,

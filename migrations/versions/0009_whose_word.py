@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0009"
 down_revision = "0008"
@@ -15,7 +15,9 @@ depends_on = None
 
 def upgrade() -> None:
     # Older rows do not tell: a vote then counts for whoever gave it, a version is that of whoever made it.
-    op.add_column("quote_version", sa.Column("edited_by", db.Json(), nullable=False, server_default=sa.text("'[]'")))
+    op.add_column(
+        "quote_version", sa.Column("edited_by", columns.Json(), nullable=False, server_default=sa.text("'[]'"))
+    )
     op.add_column("approval_vote", sa.Column("holder", sa.Text(), nullable=False, server_default=sa.text("''")))
     op.execute(sa.text("UPDATE approval_vote SET holder = caller"))
     op.create_index("uq_approval_vote_holder", "approval_vote", ["tenant_id", "approval_id", "holder"], unique=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import db
+from cpq import columns
 
 revision = "0010"
 down_revision = "0009"
@@ -31,8 +31,8 @@ def upgrade() -> None:
         sa.Column("pages", _WHOLE, nullable=False),
         sa.Column("missing", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("content", db.Json(), nullable=False),
-        sa.Column("created_at", db.Timestamp(), nullable=False),
+        sa.Column("content", columns.Json(), nullable=False),
+        sa.Column("created_at", columns.Timestamp(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_document")),
         sa.ForeignKeyConstraint(

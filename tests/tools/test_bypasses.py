@@ -215,6 +215,20 @@ def with_all(store: Settings, clock: StillEffects, folder: Path) -> App:
     return open_app(with_roles(store, folder, "quorum: {sales_manager: all}"), clock)
 
 
+def test_a_maker_cannot_choose_by_lending_whose_word_is_needed(store: Settings, clock: StillEffects, tmp_path: Path):
+    app = with_all(store, clock, tmp_path / "policies")
+    maker, strict, friend = (person(app, name, "sales_manager") for name in ("maker", "strict", "friend"))
+    quote_id = priced_quote(maker)
+    answer = ask(maker, quote_id)
+    maker("approval_delegate", role="sales_manager", to="strict", until="2026-11-17T00:00:00Z")
+    done = decide(friend, answer)
+    assert (done["status"], done["approvals"], done["approvals_needed"]) == ("pending", 1, 2)
+    assert refused_decision(strict, answer)["code"] == "FORBIDDEN"
+    assert status_of(maker, quote_id) == "pending_approval"
+    cannot_send(maker, quote_id, 1)
+    app.close()
+
+
 def test_a_holder_and_whom_they_lent_the_role_to_are_one_voice(store: Settings, clock: StillEffects, tmp_path: Path):
     app = with_all(store, clock, tmp_path / "policies")
     tools = Tools(app)

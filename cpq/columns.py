@@ -1,0 +1,114 @@
+"""What a column may hold, stored exactly and alike on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+from cpq.money import from_micro, to_micro
+from cpq.text import canonical_json, read_json
+
+
+def _if_any(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """How values of a column are written, called without the layers that SQLAlchemy would put around it."""
+    return lambda value: None if value is None else write(value)
+
+
+class Timestamp(TypeDecorator[datetime]):
+    """Aware UTC. On SQLite: ISO text of fixed width, so that text order is time order."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _if_any(_iso_text) if dialect.name == "sqlite" else None
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return datetime.fromisoformat(value) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+@lru_cache(maxsize=256)
+def _iso_text(moment: datetime) -> str:
+    """All rows of one transaction carry the same moment."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
+class Day(TypeDecorator[date]):
+    """A date without time; ISO text on SQLite."""
+
+    impl = sa.Date
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Date())
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _if_any(date.isoformat) if dialect.name == "sqlite" else None
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> date | None:
+        return date.fromisoformat(value) if isinstance(value, str) else value
+
+
+class Amount(TypeDecorator[Decimal]):
+    """An exact decimal as whole millionths: sortable and summable on both databases."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.BigInteger())
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _if_any(to_micro)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        return None if value is None else from_micro(value)
+
+
+class Json(TypeDecorator[Any]):
+    """An opaque payload in canonical form; decimals stay exact."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        # SQLite's driver takes a detour for any other kind of text.
+        return _if_any(lambda value: str(value) if isinstance(value, JsonText) else canonical_json(value))
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        if value == "{}":
+            return {}
+        if value == "[]":
+            return []
+        return None if value is None else read_json(value)
+
+
+class JsonText(str):
+    """A payload that is already written; it is stored as it is."""
+
+    __slots__ = ()
+
+
+class Flag(TypeDecorator[bool]):
+    """True or false; on SQLite, whose strict tables know no boolean, the driver writes 1 or 0."""
+
+    impl = sa.Boolean
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(sa.Integer() if dialect.name == "sqlite" else sa.Boolean())
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
+        return None if value is None else bool(value)
