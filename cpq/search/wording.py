@@ -146,7 +146,8 @@ class Reading(NamedTuple):
     slots: list[Slot]
     clashes: list[Clash]
     sizes: list[Clash]
-    """What is asked for in numbers: a passage that has another number of the same unit alone is an analogue at best."""
+    """What is asked for in numbers: a passage that has another number of the same unit, or of the same series,
+    alone is an analogue at best."""
     codes: list[str]
     """Models that are asked for by name and that some passage has."""
     corrections: dict[str, str]
@@ -218,9 +219,15 @@ def read_query(
     asked = terms(folded)
     clashes = [clash for clash in _CLASHES if asked & clash.asked and not asked & clash.excluded]
     clashes += [Clash(frozenset(), names) for names in denied if not asked & names]
-    sizes = [] if with_denied else _sizes(written, said)
-    codes = [] if with_denied else [code for code in _codes(found) if count(code)]
-    return Reading(list(slots.values()), clashes, sizes, codes, corrections)
+    if with_denied:
+        return Reading(list(slots.values()), clashes, [], [], corrections)
+    models = {one + other: (one, other) for one, other in _models(found)}
+    codes = [model for model in models if count(model)]
+    # Of a model that nobody has, those of the same series are analogues.
+    others = [
+        Clash(frozenset((other,)), frozenset((one,))) for model, (one, other) in models.items() if not count(model)
+    ]
+    return Reading(list(slots.values()), clashes, [*_sizes(written, said), *others], codes, corrections)
 
 
 def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
@@ -266,11 +273,11 @@ def _sizes(written: list[str], said: list[int]) -> list[Clash]:
     return [Clash(frozenset(asked), frozenset((_SIZED + unit,))) for unit, asked in found.items()]
 
 
-def _codes(found: list[tuple[str, str]]) -> list[str]:
+def _models(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The models in a query: letters and digits that were written as one."""
     pairs = [(_term(one), _term(other)) for (one, glue), (other, _) in pairwise(found) if glue]
     mixed = [(one, other) for one, other in pairs if one[0].isdigit() != other[0].isdigit()]
-    return [one + other for one, other in mixed if not (one[0].isdigit() and other in UNITS)]
+    return [(one, other) for one, other in mixed if not (one[0].isdigit() and other in UNITS)]
 
 
 def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:

@@ -258,6 +258,11 @@ def test_c2_12_a_model_that_is_asked_for_by_name_is_good_and_another_is_not():
     for query in ("QMB30", "Quinmark qmb-30"):
         hits = search(index_of(passages), query, limit=5, scale=ITEMS).hits
         assert [(hit.id, hit.confidence) for hit in hits if hit.confidence == LIKELY_GOOD] == [("right", LIKELY_GOOD)]
+    unknown = search(index_of(passages), f"Quinmark QMB77 {text}", limit=5, scale=ITEMS).hits
+    assert {hit.confidence for hit in unknown} == {ANALOG}
+    apart = index_of([Chunk("right", "a", f"NEMA 4 panel, {text}"), Chunk("wrong", "b", f"NEMA 12 panel, {text}")])
+    panels = search(apart, f"NEMA-4 panel, {text}", limit=5, scale=ITEMS).hits
+    assert [(hit.id, hit.confidence) for hit in panels] == [("right", LIKELY_GOOD), ("wrong", ANALOG)]
 
 
 @given(chunks, st.sampled_from(["pump 100 hp", "not oilless pump", "scroll100 valve", "dryer without tank"]))
