@@ -1,6 +1,6 @@
 # `make` lists the targets. Every target prepares what it needs by itself; the second time that takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check bench proof conformance lock clean native postgres browser
+.PHONY: help demo serve test check bench proof conformance lock clean native postgres browser peers
 export PYTHON
 
 BIN := .venv/bin
@@ -29,7 +29,7 @@ check: .venv/.ready ## Format the code, then check lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: .venv/.ready native postgres ## Measure what is promised, beside its floor
+bench: .venv/.ready native postgres peers ## Measure what is promised, beside its floor and other libraries
 	@$(BIN)/python -m tests.bench
 
 proof: .venv/.ready native postgres browser ## Run the long fault and fuzz tests
@@ -61,3 +61,6 @@ postgres: .venv/.ready
 
 browser: .venv/.ready
 	@.ci/setup browser
+
+peers: .venv/.ready
+	@.ci/setup peers

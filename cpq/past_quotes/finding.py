@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import NotRequired
@@ -13,9 +14,10 @@ from cpq.access import PERMISSIONS, Permission, Role
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest, next_call
 from cpq.past_quotes import reading
+from cpq.past_quotes.naming import NOBODY_ELSE, Names
 from cpq.past_quotes.reading import HISTORY, PastLine, PastQuote
 from cpq.search import storing
-from cpq.search.changes import PAST_QUOTES
+from cpq.search.changes import PAST_QUOTES, generation
 from cpq.search.index import ANYWHERE, Chunk, Found, Where
 from cpq.search.passages import excerpt
 from cpq.search.ranking import QUERY_LENGTH_MAX
@@ -109,14 +111,14 @@ class PastQuoteDetail(TypedDict):
 def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
     """The quotes whose project is most like the query."""
     found = _corpus_search(tx, QUOTES, query, top_k, ANYWHERE)
-    quotes = {past.id: past for past in reading.load(tx, [hit.document_id for hit in found.hits])}
+    quotes = _shown(tx, [hit.document_id for hit in found.hits])
     return {
         "results": [
             {
                 "quote": _header(tx, quotes[hit.document_id]),
                 "score": hit.score,
                 "confidence": hit.confidence,
-                "summary": _shown(tx, quotes[hit.document_id], _summary(quotes[hit.document_id])),
+                "summary": _summary(quotes[hit.document_id]),
             }
             for hit in found.hits
             if hit.document_id in quotes
@@ -132,7 +134,7 @@ def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> Lin
     """The lines that describe what is asked for, whole and as they were written."""
     where = Where(all_tags=[_category_tag(category)]) if category else ANYWHERE
     found = _corpus_search(tx, LINES, query, top_k, where)
-    quotes = {past.id: past for past in reading.load(tx, {hit.document_id for hit in found.hits})}
+    quotes = _shown(tx, {hit.document_id for hit in found.hits})
     results: list[LineHit] = []
     for hit in found.hits:
         past = quotes.get(hit.document_id)
@@ -141,10 +143,10 @@ def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> Lin
             continue  # Changed since the index was read; the next search sees it.
         results.append(
             {
-                "line_item": _line(tx, past, line),
+                "line_item": _line(past, line),
                 "score": hit.score,
                 "confidence": hit.confidence,
-                "snippet": _shown(tx, past, excerpt(line.description, found.words)),
+                "snippet": excerpt(line.description, found.words),
                 "source_quote": _header(tx, past),
             }
         )
@@ -162,7 +164,7 @@ def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> Lin
 
 def get(tx: Tx, quote_id: str) -> PastQuoteDetail:
     """One past quote with all its lines; NOT_FOUND when it was neither imported nor sent."""
-    past = next(reading.load(tx, [quote_id]), None)
+    past = _shown(tx, [quote_id]).get(quote_id)
     if past is None:
         raise CpqError(
             Code.NOT_FOUND,
@@ -173,52 +175,89 @@ def get(tx: Tx, quote_id: str) -> PastQuoteDetail:
         )
     return {
         "quote": _header(tx, past),
-        "notes": _shown(tx, past, past.notes) if past.notes else None,
-        "line_items": [_line(tx, past, line) for line in past.lines],
+        "notes": past.notes or None,
+        "line_items": [_line(past, line) for line in past.lines],
         "notice": UNTRUSTED,
     }
 
 
-def _lines_of(tx: Tx, ids: Collection[str] | None, *, with_names: bool) -> Iterator[Chunk]:
+def _lines_of(tx: Tx, ids: Collection[str] | None, names: Names | None = None) -> Iterator[Chunk]:
     for past in reading.load(tx, ids):
-        for line in past.lines:
+        shown = _without(past, names or NOBODY_ELSE)
+        for line in shown.lines:
             yield Chunk(
                 id=f"{past.id}#{line.number:05}",
                 document_id=past.id,
                 title=line.category,
-                text=past.unnamed(line.description),
+                text=line.description,
                 # Not the project: its words would lend the quote's other lines what they do not describe.
-                words=" ".join(filter(None, [line.model, past.customer if with_names else None])),
+                words=" ".join(filter(None, [line.model, past.customer if names is None else None])),
                 tags=[_category_tag(line.category)],
                 payload=line.number,
             )
 
 
-def _quotes_of(tx: Tx, ids: Collection[str] | None, *, with_names: bool) -> Iterator[Chunk]:
+def _quotes_of(tx: Tx, ids: Collection[str] | None, names: Names | None = None) -> Iterator[Chunk]:
     for past in reading.load(tx, ids):
-        named = [past.customer, past.project] if with_names else []
-        models = [line.model for line in past.lines if line.model]
+        shown = _without(past, names or NOBODY_ELSE)
+        named = [past.customer, past.project] if names is None else []
+        models = [line.model for line in shown.lines if line.model]
         yield Chunk(
             id=past.id,
             document_id=past.id,
-            title=past.unnamed(past.project),
-            text=past.unnamed(_gist(past)),
-            words=" ".join([past.id, *models, *named, past.unnamed(_summary(past))]),
+            title=shown.project,
+            text=_gist(shown),
+            words=" ".join([past.id, *models, *named, _summary(shown)]),
         )
 
 
-LINES = Source("past_lines", ITEMS, partial(_lines_of, with_names=True), PAST_QUOTES)
-QUOTES = Source("past_quotes", ITEMS, partial(_quotes_of, with_names=True), PAST_QUOTES)
-_UNNAMED = {
-    LINES.corpus: LINES._replace(gather=partial(_lines_of, with_names=False), variant="unnamed"),
-    QUOTES.corpus: QUOTES._replace(gather=partial(_quotes_of, with_names=False), variant="unnamed"),
-}
-"""For callers who may not see names: they cannot be guessed at by searching for them either."""
+LINES = Source("past_lines", ITEMS, _lines_of, PAST_QUOTES)
+QUOTES = Source("past_quotes", ITEMS, _quotes_of, PAST_QUOTES)
 
 
 def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where) -> Found:
-    source = source if _sees_customers(tx) else _UNNAMED[source.corpus]
+    """Callers who may not see names search texts that have none, so that they cannot guess at them either."""
+    if not _sees_customers(tx):
+        names = _names(tx)
+        gather = _lines_of if source is LINES else _quotes_of
+        source = source._replace(gather=partial(gather, names=names), variant="unnamed", basis=names)
     return storing.current(tx, source).search(query, limit=top_k, where=where)
+
+
+def _names(tx: Tx) -> Names:
+    """The names of all customers; they are read again when there are other past quotes."""
+    newest = generation(tx, PAST_QUOTES)
+    known: tuple[int, frozenset[str], Names] | None = tx.kept.get((tx.tenant_id, "customers"))
+    if known is None or known[0] < newest:
+        customers = frozenset(reading.customers(tx))
+        names = known[2] if known and known[1] == customers else Names(customers)
+        tx.kept[tx.tenant_id, "customers"] = known = (newest, customers, names)
+    return known[2]
+
+
+def _shown(tx: Tx, ids: Collection[str]) -> dict[str, PastQuote]:
+    """The past quotes as the caller may read them."""
+    found = {past.id: past for past in reading.load(tx, ids)}
+    if _sees_customers(tx):
+        return found
+    names = _names(tx)
+    return {id_: _without(past, names) for id_, past in found.items()}
+
+
+def _without(past: PastQuote, names: Names) -> PastQuote:
+    """A past quote that names no customer in any of its texts; before anything is cut from them."""
+    hidden = partial(names.hidden, customer=past.customer)
+    lines = tuple(
+        replace(
+            line,
+            category=hidden(line.category),
+            description=hidden(line.description),
+            model=hidden(line.model) if line.model else None,
+        )
+        for line in past.lines
+    )
+    notes = hidden(past.notes) if past.notes else None
+    return replace(past, project=hidden(past.project), notes=notes, lines=lines)
 
 
 def _gist(past: PastQuote) -> str:
@@ -238,17 +277,13 @@ def _sees_customers(tx: Tx) -> bool:
     return any(Permission.SEE_CUSTOMERS in PERMISSIONS[Role(role)] for role in tx.roles)
 
 
-def _shown(tx: Tx, past: PastQuote, text: str) -> str:
-    return text if _sees_customers(tx) else past.unnamed(text)
-
-
 def _header(tx: Tx, past: PastQuote) -> PastQuoteHeader:
     sees = _sees_customers(tx)
     header: PastQuoteHeader = {
         "quote_id": past.id,
         "origin": past.origin,
         "customer": past.customer if sees else None,
-        "project": _shown(tx, past, past.project),
+        "project": past.project,
         "quoted_on": past.quoted_on,
         "currency": past.currency,
         "outcome": past.outcome,
@@ -260,7 +295,7 @@ def _header(tx: Tx, past: PastQuote) -> PastQuoteHeader:
     return header
 
 
-def _line(tx: Tx, past: PastQuote, line: PastLine) -> PastLineView:
+def _line(past: PastQuote, line: PastLine) -> PastLineView:
     price: PastPrice | None = None
     if line.price is not None:
         price = {
@@ -274,7 +309,7 @@ def _line(tx: Tx, past: PastQuote, line: PastLine) -> PastLineView:
     return {
         "number": line.number,
         "category": line.category,
-        "description": _shown(tx, past, line.description),
+        "description": line.description,
         "model": line.model,
         "product_id": line.product_id,
         "quantity": line.quantity,

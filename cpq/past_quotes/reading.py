@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -45,13 +44,6 @@ class PastQuote:
     notes: str | None
     lines: tuple[PastLine, ...]
 
-    def unnamed(self, text: str) -> str:
-        """The text without its customer's name, which must not be found or shown by accident."""
-        first = self.customer.split()[0]
-        names = [rf"(?i:{re.escape(self.customer)})"]
-        names += [re.escape(first)] if len(first) > 3 or first[0].isdigit() else []  # As it is written, not `summit`.
-        return re.sub(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", "[customer]", text)
-
 
 def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
     """The past quotes of these ids, or all of them. No id is in both places."""
@@ -61,6 +53,17 @@ def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
         yield past
     if ids is None or found < set(ids):
         yield from _stored(tx, ids)
+
+
+def customers(tx: Tx) -> Iterator[str]:
+    """The names of all customers that past quotes went to."""
+    yield from tx.connection.scalars(
+        sa.select(past_quote.c.customer).where(past_quote.c.tenant_id == tx.tenant_id).distinct()
+    )
+    served = sa.select(quote.c.account_id).where(quote.c.tenant_id == tx.tenant_id)
+    yield from tx.connection.scalars(
+        sa.select(account.c.name).where(account.c.tenant_id == tx.tenant_id, account.c.id.in_(served))
+    )
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:

@@ -20,6 +20,10 @@ class Corpus:
         self.embedder = embedder
         self.generation: int | None = None
         """Of `cpq.search.changes`, for corpora that are made of tables; None before the first build."""
+        self.basis: object = None
+        """Of `storing.Source`, likewise."""
+        self.is_followed = False
+        """Whether a loop of this process brings it up to date, so that nobody need wait for a long refresh."""
         self.lock = threading.RLock()
         """Held while the corpus is changed, never while it is searched."""
         self._index = Index()
@@ -75,10 +79,11 @@ class Corpus:
         """The ids of all passages that pass, in order, without ranking them."""
         return self._index.matching(where)
 
-    def missing(self) -> list[bytes]:
-        """The hashes of the texts that wait for a vector."""
+    def missing(self, limit: int | None = None, *, newest_first: bool = False) -> list[bytes]:
+        """The hashes of the texts that wait for a vector, or of some of them."""
         with self.lock:
-            return list(dict.fromkeys(self._index.missing()))
+            names = list(dict.fromkeys(self._index.missing()))
+        return (names[::-1] if newest_first else names)[:limit]
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> None:
         """Hand in vectors; those of texts that are gone meanwhile are ignored."""
@@ -90,8 +95,7 @@ class Corpus:
         if self.embedder is None:
             return {}
         with self.lock:
-            waiting = self.missing()[::-1] if newest_first else self.missing()
-            texts = {name: self._index.text(name) for name in waiting[:limit]}
+            texts = {name: self._index.text(name) for name in self.missing(limit, newest_first=newest_first)}
         made = {name: self.embedder.passage(text) for name, text in texts.items() if text is not None}
         self.fill(made)
         return made

@@ -92,9 +92,12 @@ class Follower:
 
         if self._looked_at != self._keeper.revision:
             app.look(call, look)
-        made = storing.embed(app, call, self._keeper.corpus, limit=storing.BATCH)
-        if made and not self._keeper.corpus.missing():
+        corpus = self._keeper.corpus
+        has_waited = bool(corpus.missing())
+        storing.embed(app, call, corpus, limit=storing.BATCH)
+        is_done = not corpus.missing()
+        if has_waited and is_done:
             give_back()  # The texts that waited are gone.
-        if not made:
+        if is_done:
             self._first.set()
-        return bool(made)
+        return not is_done

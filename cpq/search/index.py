@@ -19,10 +19,11 @@ import numpy as np
 from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
-from cpq.search.ranking import NEAR_WORDS_MAX, nearest_words
-from cpq.search.scoring import CLASH_SHARE, TITLE_SHARE, Scale, confidence, weight
+from cpq.search.ranking import nearest_words
+from cpq.search.scoring import CLASH_SHARE, TITLE_SHARE, Scale, as_analogue, as_named, confidence, weight
+from cpq.search.spelling import Spellings
 from cpq.search.vectors import DIMENSIONS, Vector
-from cpq.search.wording import Clash, Reading, Slot, read_query, terms
+from cpq.search.wording import Clash, Reading, Slot, read_passage, read_query, stem, terms
 
 SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that no rounding of a last bit decides an order."""
@@ -128,7 +129,9 @@ class Segment:
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
         self.numbers = _columns([chunk.numbers for chunk in chunks])
-        self.postings = _Postings.of(_terms_of(chunk) for chunk in chunks)
+        spelt: set[str] = set()
+        self.postings = _Postings.of(_read(chunks, spelt))
+        self.spellings = Spellings(spelt)
         self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
         self.scales = np.zeros(count, np.float32)
         """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
@@ -151,6 +154,7 @@ class Segment:
             for name in names
         }
         whole.postings = _Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
+        whole.spellings = Spellings(word for part, _ in kept for word in part.spellings.words)
         with_vectors = any(len(part.digits) for part, _ in kept)
         if with_vectors:
             whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
@@ -187,14 +191,14 @@ class Segment:
         for tag in where.all_tags:
             mask = mask & self._mask(self.postings.rows(_TAG + tag))
         for group in where.any_tags:
-            mask = mask & (self._having([_TAG + tag for tag in group]) if group else False)
+            mask = mask & self._having([_TAG + tag for tag in group])
         for name, (low, high) in where.numbers.items():
             column = self.numbers.get(name)
             if column is None:
                 return np.zeros(len(self.ids), bool)
             mask = mask & ~np.isnan(column)
-            mask = mask if low is None else mask & (column >= float(low))
-            mask = mask if high is None else mask & (column <= float(high))
+            mask = mask if low is None else mask & (column >= _bound(low, np.inf))
+            mask = mask if high is None else mask & (column <= _bound(high, -np.inf))
         return mask
 
     def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
@@ -222,6 +226,12 @@ class Segment:
         found = np.zeros(len(self.ids), bool)
         for clash in clashes:
             found |= self._having(clash.excluded) & ~self._having(clash.asked)
+        return found
+
+    def holding(self, all_of: Collection[str]) -> Mask:
+        found = np.ones(len(self.ids), bool)
+        for term in all_of:
+            found &= self._having([term])
         return found
 
     def similarity(self, vector: Vector, rows: Rows) -> NDArray[np.float64]:
@@ -279,7 +289,7 @@ class Segment:
         return missing
 
     def _having(self, any_of: Collection[str]) -> Mask:
-        return self._mask(np.concatenate([self.postings.rows(term) for term in any_of]))
+        return self._mask(np.concatenate([_NO_ROWS, *(self.postings.rows(term) for term in any_of)]))
 
     def _mask(self, rows: Iterable[int] | Rows) -> Mask:
         mask = np.zeros(len(self.ids), bool)
@@ -392,8 +402,9 @@ class Index:
         return total
 
     def _near(self, word: str) -> list[str]:
-        found = {near for segment, _ in self._parts for near in segment.postings.resembling(word)}
-        return [near for near in nearest_words(word, found) if self.count(near)][:NEAR_WORDS_MAX]
+        """Words that something holds and that a small typing error could have turned into this one."""
+        found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
+        return nearest_words(word, (near for near in found if self.count(stem(near))))
 
 
 class _Ranked:
@@ -417,6 +428,11 @@ class _Ranked:
             self.similarity = segment.similarity(vector, self.rows)
             has_vector = segment.scales[self.rows] > 0
             scores = np.where(has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+        if read.codes:
+            is_named = segment.holding(read.codes)[self.rows]
+            scores = np.where(is_named, as_named(scores, scale.of_words(self.coverage)), as_analogue(scores))
+        if read.sizes:
+            scores = np.where(segment.clashing(read.sizes)[self.rows], as_analogue(scores), scores)
         if read.clashes:
             scores = np.where(segment.clashing(read.clashes)[self.rows], scores * CLASH_SHARE, scores)
         self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
@@ -519,33 +535,23 @@ class _Postings:
         number = self._numbers.get(term)
         return _NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
 
-    def resembling(self, word: str) -> list[str]:
-        """The terms that share nearly all letters with a word; which are really near is for `nearest_words`."""
-        words, letters, lengths = self._letters
-        steps = 2 if len(word) >= 8 else 1
-        differing = np.bitwise_count(letters ^ np.uint32(_letters_of(word)))
-        near = np.flatnonzero((differing <= 2 * steps) & (np.abs(lengths - len(word)) <= steps))
-        return [words[place] for place in near.tolist()]
 
-    @cached_property
-    def _letters(self) -> tuple[list[str], NDArray[np.uint32], NDArray[np.int16]]:
-        words = [term for term in self._numbers if term.isalpha()]
-        letters = np.array([_letters_of(word) for word in words], np.uint32)
-        return words, letters, np.array([len(word) for word in words], np.int16)
+def _read(chunks: Iterable[Chunk], spelt: set[str]) -> Iterator[set[str]]:
+    """The terms of each passage; its words as they are written are added to `spelt`."""
+    for chunk in chunks:
+        found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
+        spelt |= words
+        found.update(_TAG + tag for tag in chunk.tags)
+        found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
+        yield found
 
 
-def _letters_of(word: str) -> int:
-    found = 0
-    for letter in word:
-        found |= 1 << (ord(letter) % 32)
-    return found
-
-
-def _terms_of(chunk: Chunk) -> set[str]:
-    marked = [_TAG + tag for tag in chunk.tags] + [
-        _TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose)
-    ]
-    return terms(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose).union(marked)
+def _bound(number: Number, inwards: float) -> float:
+    """A bound among the column's numbers; the next one inwards where a float would let in what the bound keeps out."""
+    near = float(number)
+    told = Decimal(repr(near))
+    is_outside = told < Decimal(number) if inwards > 0 else told > Decimal(number)
+    return float(np.nextafter(near, inwards)) if isinstance(number, Decimal) and is_outside else near
 
 
 def _strings(texts: Iterable[str]) -> NDArray[Any]:

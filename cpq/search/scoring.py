@@ -20,6 +20,7 @@ CLASH_SHARE = 0.5
 
 LIKELY_GOOD, ANALOG, PROBABLE_MISS = "likely_good", "analog", "probable_miss"
 _GOOD_FROM, _ANALOG_FROM = 0.7, 0.4
+_EASED_FROM = 0.6
 
 Numbers = NDArray[np.float64]
 
@@ -55,6 +56,18 @@ PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), is_prose=True)
 def confidence(score: float) -> str:
     """The band of a score; thresholds are fixed, so that a label means the same tomorrow."""
     return LIKELY_GOOD if score >= _GOOD_FROM else ANALOG if score >= _ANALOG_FROM else PROBABLE_MISS
+
+
+def as_analogue(scores: Numbers) -> Numbers:
+    """The scores of things of another size or model than was asked for: in the same order, and none a good hit."""
+    most = _GOOD_FROM - 1e-4
+    eased = _EASED_FROM + (scores - _EASED_FROM) * (most - _EASED_FROM) / (1 - _EASED_FROM)
+    return np.where(scores > _EASED_FROM, eased, scores)
+
+
+def as_named(scores: Numbers, by_words: Numbers) -> Numbers:
+    """The scores of what has the model that was asked for. It says nothing to vectors, so words tell if it is good."""
+    return np.where(by_words >= _GOOD_FROM, _GOOD_FROM + (1 - _GOOD_FROM) * scores, scores)
 
 
 def weight(count: int, total: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -46,15 +46,20 @@ class Source(NamedTuple):
     """Under which name `touch` is called, when several corpora are made of the same tables."""
     variant: str = ""
     """Sets apart in memory what some callers may search and others may not; the vectors are the same."""
+    basis: object = None
+    """What every passage depends on: when it is another object, all are gathered again."""
 
 
 def current(tx: Tx, source: Source) -> Corpus:
-    """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read."""
+    """The corpus as of this transaction. It is built when it is first asked for, later only what changed is read.
+
+    Where a loop follows it, a change of everything is left to that, and a search takes the corpus as it is.
+    """
     corpus: Corpus = tx.kept.setdefault(
         (tx.tenant_id, source.corpus, source.variant), new_corpus(source.corpus, source.scale)
     )
     newest = changes.generation(tx, source.stream or source.corpus)
-    if corpus.generation is not None and corpus.generation >= newest:
+    if _is_current(source, corpus, newest) or (corpus.is_followed and _changed(tx, source, corpus) is None):
         return corpus
     if not corpus.lock.acquire(timeout=-1 if corpus.generation is None else WAIT_SECONDS):
         return corpus
@@ -67,19 +72,8 @@ def current(tx: Tx, source: Source) -> Corpus:
 
 def load_vectors(tx: Tx, corpus: Corpus) -> None:
     """Take over stored vectors for texts that have none in memory."""
-    waiting = {name.hex() for name in corpus.missing()}
-    if not waiting:
-        return
-    mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
-        search_vector.c.tenant_id == tx.tenant_id,
-        search_vector.c.corpus == corpus.name,
-        search_vector.c.model == MODEL,
-    )
-    if len(waiting) <= _ONE_BY_ONE_MAX:
-        mine = mine.where(mine_among(tx, search_vector.c.text_hash, waiting))
-    rows = iter(tx.connection.execute(mine))
-    while part := list(islice(rows, 10_000)):
-        corpus.fill({bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in waiting})
+    for part in _stored(tx, corpus, corpus.missing()):
+        corpus.fill(part)
 
 
 def embed(
@@ -91,19 +85,25 @@ def embed(
     newest_first: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> int:
-    """Reckon and store vectors that are missing, batch by batch, each kept for good; how many there were.
+    """Reckon and store vectors that are missing, batch by batch, each kept for good; how many were reckoned.
 
-    `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there.
-    Calls that wait for their own texts take the newest first, and so meet the server's rounds, not double them.
+    `call` is whose tenant it is done for. A kill in between loses one batch, and the next run goes on from there. What
+    another process, or another variant of the corpus, has stored meanwhile is taken over. Calls that wait for their own
+    texts take the newest first, and so meet the server's rounds, not double them.
     """
-    todo = len(corpus.missing()[:limit])
-    done = 0
+    todo = len(corpus.missing(limit))
+    done = reckoned = 0
     progress(0, todo)
-    while done < todo and (made := corpus.embed(min(BATCH, todo - done), newest_first=newest_first)):
-        app.upkeep(call, lambda tx, made=made: store_vectors(tx, corpus.name, made))  # type: ignore[misc] # A default.
-        done += len(made)
+    while done < todo and (batch := corpus.missing(min(BATCH, todo - done), newest_first=newest_first)):
+        known = app.look(call, lambda tx, batch=batch: {"parts": list(_stored(tx, corpus, batch))})["parts"]  # type: ignore[misc] # A default.
+        for part in known:
+            corpus.fill(part)
+        if made := corpus.embed(len(batch) - sum(map(len, known)), newest_first=newest_first):
+            app.upkeep(call, lambda tx, made=made: store_vectors(tx, corpus.name, made))  # type: ignore[misc] # A default.
+        done += len(batch)
+        reckoned += len(made)
         progress(done, todo)
-    return done
+    return reckoned
 
 
 def embed_round(app: App, sources: Sequence[Source]) -> float:
@@ -112,13 +112,22 @@ def embed_round(app: App, sources: Sequence[Source]) -> float:
     The first round builds the corpora, so that no caller waits for it.
     """
     for source in sources:
-        app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(current(tx, source))})  # type: ignore[misc]
+        app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(_followed(tx, source))})  # type: ignore[misc]
     for key, corpus in list(app.kept.items()):
         if isinstance(corpus, Corpus) and corpus.missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))
-            if embed(app, call, corpus, limit=ROUND):
-                return BUSY_SECONDS
+            embed(app, call, corpus, limit=ROUND)
+            return BUSY_SECONDS
     return IDLE_SECONDS
+
+
+def _followed(tx: Tx, source: Source) -> Corpus:
+    """The corpus brought up to date here and now, and from now on by whoever calls this again and again."""
+    corpus = current(tx, source)
+    with corpus.lock:
+        _catch_up(tx, source, corpus, changes.generation(tx, source.stream or source.corpus))
+    corpus.is_followed = True
+    return corpus
 
 
 def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
@@ -149,15 +158,41 @@ def forget_vectors(tx: Tx, corpus: Corpus) -> int:
     return len(gone)
 
 
-def _catch_up(tx: Tx, source: Source, corpus: Corpus, newest: int) -> None:
-    if corpus.generation is not None and corpus.generation >= newest:
+def _stored(tx: Tx, corpus: Corpus, names: Sequence[bytes]) -> Iterator[dict[bytes, Vector]]:
+    """What is stored of these texts' vectors, in parts."""
+    if not names:
         return
-    changed = (
-        None if corpus.generation is None else changes.since(tx, source.stream or source.corpus, corpus.generation)
+    mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
+        search_vector.c.tenant_id == tx.tenant_id,
+        search_vector.c.corpus == corpus.name,
+        search_vector.c.model == MODEL,
     )
+    wanted = {name.hex() for name in names}
+    if len(wanted) <= _ONE_BY_ONE_MAX:
+        mine = mine.where(mine_among(tx, search_vector.c.text_hash, wanted))
+    rows = iter(tx.connection.execute(mine))
+    while part := list(islice(rows, 10_000)):
+        yield {bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in wanted}
+
+
+def _is_current(source: Source, corpus: Corpus, newest: int) -> bool:
+    return corpus.generation is not None and corpus.generation >= newest and corpus.basis is source.basis
+
+
+def _changed(tx: Tx, source: Source, corpus: Corpus) -> list[str] | None:
+    """The documents to read again; None when it is all of them."""
+    if corpus.generation is None or corpus.basis is not source.basis:
+        return None
+    return changes.since(tx, source.stream or source.corpus, corpus.generation)
+
+
+def _catch_up(tx: Tx, source: Source, corpus: Corpus, newest: int) -> None:
+    if _is_current(source, corpus, newest):
+        return
+    changed = _changed(tx, source, corpus)
     if changed is None:
         corpus.replace_all(source.gather(tx, None))
     else:
         corpus.change(source.gather(tx, changed), changed)
     load_vectors(tx, corpus)
-    corpus.generation = newest
+    corpus.generation, corpus.basis = newest, source.basis

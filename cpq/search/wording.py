@@ -28,6 +28,8 @@ please show that the their there these this to us want was we what when where wh
 find give looking"""
 STOP_WORDS = frozenset(_LITTLE.split())
 NEGATIONS = frozenset(("not", "never", "without"))
+_HEDGES = frozenset(("more", "less", "only", "just", "too", "very", "sure", "over", "under", "above", "below"))
+"""Behind a negation these are no denial: `not less than 100 HP`."""
 
 _ENDINGS = (
     *("ations", "ation", "ments", "ment", "ings", "ing", "edly", "ers", "ors", "ions", "ied", "ies"),
@@ -43,7 +45,7 @@ def stem(word: str) -> str:
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= (3 if ending == "s" else 4):
                 word = word[: -len(ending)]
-                if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+                if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeioulsfz":
                     word = word[:-1]
                 break
     return word[:-1] if len(word) > 4 and word.endswith("e") else word
@@ -115,6 +117,10 @@ indoor = outdoor
 """
 """Pairs that exclude each other, each with its synonyms: who asks for one is not served with the other."""
 
+_WITHOUT_OIL = re.compile(r"\b(?:without|no|not|never) (?:any )?oil\b(?![- ](?:flooded|injected|lubricated|filter))")
+"""Who wants it without oil wants it oilless."""
+
+_SIZE = re.compile(r"[\d.]+([a-z]+)")
 _TOKEN = re.compile(r"(\d+(?:[.,]\d+)*|[^\W\d_]+)([-/.](?=[^\W_]))?")
 _BOUNDARY = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -139,6 +145,11 @@ class Clash(NamedTuple):
 class Reading(NamedTuple):
     slots: list[Slot]
     clashes: list[Clash]
+    sizes: list[Clash]
+    """What is asked for in numbers: a passage that has another number of the same unit, or of the same series,
+    alone is an analogue at best."""
+    codes: list[str]
+    """Models that are asked for by name and that some passage has."""
     corrections: dict[str, str]
     """Words that nothing holds, and what they were taken for."""
 
@@ -146,18 +157,31 @@ class Reading(NamedTuple):
 def terms(text: str, *, with_denied: bool = False) -> set[str]:
     """Every term that a text can be found by: stems, numbers, and what belongs together as one term too.
 
-    What is denied is no term: `not an oilless machine` is not found by oilless. In prose it is one: who looks for
-    refunds wants to read that there are none.
+    What is denied is no term: `not an oilless machine` is not found by oilless, nor `non-lubricated` by lubricated. In
+    prose it is one: who looks for refunds wants to read that there are none.
     """
+    return _terms(_TOKEN.findall(_fold(text)), with_denied=with_denied)
+
+
+def read_passage(text: str, *, with_denied: bool) -> tuple[set[str], set[str]]:
+    """The terms of a passage, with the units in which it says a size, and its words as they are written."""
+    tokens = _TOKEN.findall(_fold(text))
+    found = _terms(tokens, with_denied=with_denied)
+    sizes = (_SIZE.fullmatch(term) for term in found if term[0].isdigit())
+    return found.union(_SIZED + size[1] for size in sizes if size), {token for token, _ in tokens if token.isalpha()}
+
+
+def _terms(tokens: Iterable[tuple[str, str]], *, with_denied: bool) -> set[str]:
     found: set[str] = set()
     before, is_glued, is_negated = "", "", False
-    for token, glue in _TOKEN.findall(_fold(text)):
+    for token, glue in tokens:
         if is_negated and token not in STOP_WORDS:
             before, is_negated = "", False
             continue
         is_negated = not with_denied and (is_negated or token in NEGATIONS)
         term = _term(token)
-        found.add(term)
+        if before != "non" or with_denied:
+            found.add(term)
         if before and (joined := _joined(before, term, is_glued=bool(is_glued))):
             found.add(joined)
         before, is_glued = term, glue
@@ -169,27 +193,41 @@ def read_query(
 ) -> Reading:
     """A query as slots, with what excludes what it asks for, and its words that were taken for others.
 
-    `count` says how many passages hold a term, `correct` names known terms that resemble an unknown one.
+    `count` says how many passages hold a term, `correct` names known words that resemble an unknown one.
     """
-    tokens = [token for token, _ in _TOKEN.findall(_fold(text[:QUERY_CHARACTERS_MAX]))][:QUERY_WORDS_MAX]
+    folded = _fold(text[:QUERY_CHARACTERS_MAX])
+    folded = folded if with_denied else _WITHOUT_OIL.sub("oilless", folded)
+    found = _TOKEN.findall(folded)[:QUERY_WORDS_MAX]
+    tokens = [token for token, _ in found]
     written = [_term(token) for token in tokens]
+    said, denied = _heard(tokens, written, with_denied=with_denied)
     slots: dict[str, Slot] = {}
     corrections: dict[str, str] = {}
-    for place in _said(tokens, with_denied=with_denied):
+    for place in said:
         if (term := written[place]) in slots:
             continue
         fillings = {other: weight for other, weight in _fillings(written, place) if count(other)}
         if term[0].isdigit() and term in fillings and EXACT in (fillings[other] for other in fillings if other != term):
             fillings[term] = BARE_NUMBER
-        if not fillings and len(term) >= MISSPELT_LENGTH_MIN and may_be_misspelt(term):
-            fillings = dict.fromkeys(correct(term), CORRECTED)
-            if fillings:
-                corrections[tokens[place]] = next(iter(fillings))
+        if not fillings and len(tokens[place]) >= MISSPELT_LENGTH_MIN and may_be_misspelt(tokens[place]):
+            meant = list(correct(tokens[place]))
+            fillings = dict.fromkeys(map(_term, meant), CORRECTED)
+            if meant:
+                corrections[tokens[place]] = meant[0]
         ordered = sorted(fillings.items(), key=lambda item: (-item[1], item[0]))
         slots[term] = Slot(term, tuple(ordered))
-    asked = terms(text[:QUERY_CHARACTERS_MAX])
+    asked = terms(folded)
     clashes = [clash for clash in _CLASHES if asked & clash.asked and not asked & clash.excluded]
-    return Reading(list(slots.values()), clashes, corrections)
+    clashes += [Clash(frozenset(), names) for names in denied if not asked & names]
+    if with_denied:
+        return Reading(list(slots.values()), clashes, [], [], corrections)
+    models = {one + other: (one, other) for one, other in _models(found)}
+    codes = [model for model in models if count(model)]
+    # Of a model that nobody has, those of the same series are analogues.
+    others = [
+        Clash(frozenset((other,)), frozenset((one,))) for model, (one, other) in models.items() if not count(model)
+    ]
+    return Reading(list(slots.values()), clashes, [*_sizes(written, said), *others], codes, corrections)
 
 
 def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
@@ -203,17 +241,43 @@ def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
     return {word: list(dict.fromkeys(others)) for word, others in found.items()}
 
 
-def _said(tokens: list[str], *, with_denied: bool) -> list[int]:
-    """The places of the words that count: no little words, no denials, and not what is denied."""
-    kept, is_negated = [], False
-    for place, token in enumerate(tokens):
+def _heard(tokens: list[str], written: list[str], *, with_denied: bool) -> tuple[list[int], list[frozenset[str]]]:
+    """The places of the words that are asked for, and of each thing that is denied all its names."""
+    said: list[int] = []
+    denied: list[frozenset[str]] = []
+    is_negated = False
+    place = 0
+    while place < len(tokens):
+        token, compound = tokens[place], "".join(written[place : place + 2])
         if token in NEGATIONS:
-            is_negated = True
+            is_negated = not with_denied
         elif token not in STOP_WORDS:
-            if with_denied or not is_negated:
-                kept.append(place)
+            if not is_negated:
+                said.append(place)
+            elif token not in _HEDGES:
+                name = compound if compound in _COMPOUNDS else written[place]
+                denied.append(frozenset((name, *_OTHERS.get(name, ()))))
+                place += name == compound and len(compound) > len(written[place])
             is_negated = False
-    return kept
+        place += 1
+    return said, denied
+
+
+def _sizes(written: list[str], said: list[int]) -> list[Clash]:
+    """For each unit that is asked for its numbers; any of them will do."""
+    found: dict[str, set[str]] = {}
+    for place in said:
+        unit = UNITS.get(written[place + 1]) if place + 1 < len(written) else None
+        if unit and written[place][0].isdigit():
+            found.setdefault(unit, set()).add(written[place] + unit)
+    return [Clash(frozenset(asked), frozenset((_SIZED + unit,))) for unit, asked in found.items()]
+
+
+def _models(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The models in a query: letters and digits that were written as one."""
+    pairs = [(_term(one), _term(other)) for (one, glue), (other, _) in pairwise(found) if glue]
+    mixed = [(one, other) for one, other in pairs if one[0].isdigit() != other[0].isdigit()]
+    return [(one, other) for one, other in mixed if not (one[0].isdigit() and other in UNITS)]
 
 
 def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
@@ -273,6 +337,9 @@ def _read_opposites(text: str) -> list[Clash]:
         clashes += [Clash(one, other), Clash(other, one)]
     return clashes
 
+
+_SIZED = "#"
+"""Stands before a unit in which a passage says a size; no word begins with it."""
 
 _OTHERS = _read_synonyms(_SYNONYMS)
 _PHRASES = [[tuple(words(part)) for part in line.split("=")] for line in _SYNONYMS.strip().split("\n")]

@@ -7,15 +7,12 @@ from typing import Any
 
 from cpq.policy.facts import QuoteFacts
 from cpq.policy.model import PolicySet
+from tests.bench.peers import zen
 
 try:
     import rule_engine
 except ImportError:
     rule_engine = None
-try:
-    import zen
-except ImportError:
-    zen = None
 
 Decide = Callable[[Any], list[bool]]
 Engine = tuple[str, Callable[[Sequence[str]], Decide], Callable[[dict[str, Any]], Any]]

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,8 @@ from cpq.search.wording import terms
 WORDS = ["pump", "oilless", "dryer", "tank", "filter", "scroll", "100", "valve"]
 TAGS = ["kind=pump", "kind=dryer", "new"]
 
+numbers = st.integers(0, 9).map(float) | st.decimals(0, 9, places=1)
+barely = st.sampled_from(["0", "1e-20", "-1e-20", "1e-6", "-1e-6"]).map(Decimal)
 chunks = st.lists(
     st.builds(
         Chunk,
@@ -24,12 +28,13 @@ chunks = st.lists(
         text=st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join),
         title=st.sampled_from(["", *WORDS]),
         tags=st.frozensets(st.sampled_from(TAGS)),
-        numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), st.integers(0, 9).map(float)),
+        numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), numbers),
     ),
     max_size=40,
     unique_by=lambda chunk: chunk.id,
 )
-bounds = st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))
+bound = st.none() | st.integers(0, 9) | st.builds(lambda one, other: one + other, st.decimals(0, 9, places=1), barely)
+bounds = st.tuples(bound, bound)
 filters = st.builds(
     Where,
     numbers=st.dictionaries(st.sampled_from(["hp", "cfm", "none"]), bounds, max_size=2),
@@ -62,7 +67,7 @@ def search(index: Index, query: str, **options) -> Found:
 
 def passes(chunk: Chunk, where: Where) -> bool:
     for name, (low, high) in where.numbers.items():
-        number = chunk.numbers.get(name)
+        number = Decimal(str(chunk.numbers[name])) if name in chunk.numbers else None
         if number is None or (low is not None and number < low) or (high is not None and number > high):
             return False
     return (
@@ -221,7 +226,7 @@ def test_typing_errors_are_forgiven_and_named():
     index = Index().changed([Chunk("a", "a", "reciprocating pump"), Chunk("b", "b", "tank")], with_vectors=False)
     found = index.search("recipricating", None, scale=ITEMS, limit=5)
     assert [hit.id for hit in found.hits] == ["a"]
-    assert found.corrections == {"recipricating": "reciprocat"}
+    assert found.corrections == {"recipricating": "reciprocating"}
 
 
 def test_c2_10_what_has_no_value_never_passes_a_filter_on_it():
@@ -243,6 +248,62 @@ def test_the_opposite_of_what_is_asked_for_is_the_tempting_wrong_answer():
     asked_both = search(index_of(passages), "100HP oilless or oil flooded food grade", limit=5, scale=ITEMS).hits
     assert asked_both[0].score > 0.7
     assert {hit.id for hit in asked_both if hit.confidence == LIKELY_GOOD} >= {"flooded", "both"}
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("compressor, not oilless", ["flooded", "oilless"]),
+        ("compressor, not oil-flooded", ["oilless", "flooded"]),
+        ("compressor without oil", ["oilless", "flooded"]),
+        ("non-lubricated compressor", ["oilless", "flooded"]),
+        ("lubricated compressor", ["flooded", "oilless"]),
+    ],
+)
+def test_c2_13_what_is_denied_is_a_tempting_wrong_answer_too(query: str, order: list[str]):
+    """C2.13: the words and the meaning of a denied thing are those of the thing; its band says that it is a miss."""
+    passages = [Chunk("flooded", "a", "Oil lubricated compressor"), Chunk("oilless", "b", "Non-lubricated compressor")]
+    hits = search(index_of(passages), query, limit=5, scale=ITEMS).hits
+    assert [hit.id for hit in hits] == order
+    assert [hit.confidence == PROBABLE_MISS for hit in hits] == [False, True]
+
+
+def test_at_least_so_much_denies_nothing():
+    passages = [Chunk("a", "a", "Oil-less scroll, 100 HP")]
+    assert search(index_of(passages), "scroll of not less than 100 HP", limit=1, scale=ITEMS).hits[0].score > 0.7
+
+
+def test_c2_12_a_thing_of_another_size_is_an_analogue_at_best():
+    """C2.12: nearly all words are there, but it is not what was asked for."""
+    sizes = {"hundred": "Oilless scroll compressor, 100 HP", "forty": "Oilless scroll compressor, 40 HP"}
+    index = index_of([Chunk(name, name, text) for name, text in sizes.items()])
+    found = search(index, "100HP oilless scroll compressor", limit=2, scale=ITEMS).hits
+    assert [(hit.id, hit.confidence) for hit in found] == [("hundred", LIKELY_GOOD), ("forty", ANALOG)]
+    too_much = search(index, "1000 horsepower oilless scroll compressor", limit=2, scale=ITEMS).hits
+    assert {hit.confidence for hit in too_much} == {ANALOG}
+
+
+def test_c2_12_a_model_that_is_asked_for_by_name_is_good_and_another_is_not():
+    """C2.12: to vectors one model is like another; the words tell which it is."""
+    text = "base mounted rotary screw air compressor with moisture separator and five year airend warranty"
+    passages = [Chunk("right", "a", f"Quinmark QMB30 {text}"), Chunk("wrong", "b", f"Quinmark QMB25 {text}, 30 HP")]
+    for query in ("QMB30", "Quinmark qmb-30"):
+        hits = search(index_of(passages), query, limit=5, scale=ITEMS).hits
+        assert [(hit.id, hit.confidence) for hit in hits if hit.confidence == LIKELY_GOOD] == [("right", LIKELY_GOOD)]
+    unknown = search(index_of(passages), f"Quinmark QMB77 {text}", limit=5, scale=ITEMS).hits
+    assert {hit.confidence for hit in unknown} == {ANALOG}
+    apart = index_of([Chunk("right", "a", f"NEMA 4 panel, {text}"), Chunk("wrong", "b", f"NEMA 12 panel, {text}")])
+    panels = search(apart, f"NEMA-4 panel, {text}", limit=5, scale=ITEMS).hits
+    assert [(hit.id, hit.confidence) for hit in panels] == [("right", LIKELY_GOOD), ("wrong", ANALOG)]
+
+
+@given(chunks, st.sampled_from(["pump 100 hp", "not oilless pump", "scroll100 valve", "dryer without tank"]))
+def test_c2_18_sizes_models_and_denials_keep_one_order(passages, query):
+    index = index_of(passages)
+    whole = search(index, query, limit=100, scale=ITEMS).hits
+    assert [(-hit.score, hit.id) for hit in whole] == sorted((-hit.score, hit.id) for hit in whole)
+    assert all(0 <= hit.score <= 1 for hit in whole)
+    assert search(index, query, limit=3, scale=ITEMS).hits == whole[:3]
 
 
 def test_words_alone_are_found_but_do_not_change_the_meaning():

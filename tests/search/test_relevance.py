@@ -1,5 +1,6 @@
 """Golden questions on the sample data: what must be found, what must not, and that both databases say the same."""
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from cpq.app import App, open_app
+from tests import make
 from tests.make import Tools
 
 FILE = yaml.safe_load(Path(__file__).with_name("relevance.yaml").read_text(encoding="utf-8"))
@@ -47,6 +49,13 @@ def measure(tools: Tools, mode: str) -> float:
 def test_there_are_enough_questions():
     assert len(QUESTIONS) >= 60
     assert {question["in"] for question in QUESTIONS} == set(TOOLS)
+
+
+def test_the_sample_history_is_large_and_does_not_repeat_itself():
+    with (make.SAMPLE / "past_quotes.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len({line["id"] for line in lines}) >= 300
+    assert len({line["description"] for line in lines}) >= 1_500
 
 
 def test_with_vectors_nearly_every_question_is_answered(sqlite_app: App, with_vectors: GiveVectors):

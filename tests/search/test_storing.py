@@ -124,6 +124,22 @@ def test_only_what_changed_is_embedded_again(app: App):
     assert storing.embed(app, app.new_call(ENGINE), corpus_of(app)) == 1
 
 
+def test_what_another_process_or_variant_has_embedded_is_taken_over(app: App, monkeypatch: pytest.MonkeyPatch):
+    other = open_app(app.settings)
+    variant = SOURCE._replace(variant="other")
+    corpora = [
+        (app, corpus_of(app)),
+        (other, corpus_of(other)),
+        (app, look(app, lambda tx: storing.current(tx, variant))),
+    ]
+    monkeypatch.setattr(storing, "BATCH", 1)
+    assert [storing.embed(one, one.new_call(ENGINE), corpus) for one, corpus in corpora] == [2, 0, 0]
+    answers = [corpus.search("belt drive", limit=2) for _, corpus in corpora]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0].mode == "hybrid"
+    other.close()
+
+
 def test_r07_a_search_does_not_wait_for_a_long_refresh(app: App):
     corpus = corpus_of(app)
     rename(app, "prod_qmb30", name="Marzipan machine")
@@ -141,6 +157,20 @@ def test_r07_a_search_does_not_wait_for_a_long_refresh(app: App):
     release.set()
     thread.join()
     assert [hit.id for hit in corpus_of(app).search("marzipan", limit=3).hits] == ["prod_qmb30"]
+
+
+def test_r07_where_a_loop_follows_no_search_waits_for_a_change_of_everything(app: App):
+    many = [f"d{n}" for n in range(changes.LISTED_MAX + 1)]
+    storing.embed_round(app, [SOURCE])
+    corpus = corpus_of(app)
+    rename(app, "prod_qmb30", name="Marzipan machine")
+    assert corpus_of(app).search("marzipan", limit=3).hits[0].coverage > 0
+    rename(app, "prod_qmb30", name="Nougat machine")
+    app.upkeep(app.new_call(ENGINE), lambda tx: changes.touch(tx, "test", many))
+    assert not any(hit.coverage for hit in corpus_of(app).search("nougat", limit=3).hits)
+    storing.embed_round(app, [SOURCE])
+    assert corpus_of(app) is corpus
+    assert corpus.search("nougat", limit=3).hits[0].coverage > 0
 
 
 def test_c2_19_r07_many_threads_search_while_documents_change(sqlite_app: App):

@@ -11,7 +11,7 @@ from cpq.search.wording import BARE_NUMBER, CORRECTED, EXACT, SYNONYM, read_quer
 def slots(query: str, *texts: str) -> dict[str, dict[str, float]]:
     """The slots of a query against a corpus of these texts."""
     known = [terms(text) for text in texts]
-    read = read_query(query, lambda term: sum(term in held for held in known), lambda _word: ["compress"])
+    read = read_query(query, lambda term: sum(term in held for held in known), lambda _word: ["compressor"])
     return {slot.word: dict(slot.fillings) for slot in read.slots}
 
 
@@ -28,6 +28,7 @@ def slots(query: str, *texts: str) -> dict[str, dict[str, float]]:
         ("servicing", "service"),
         ("Générateur", "generateur"),
         ("compressors", "compressor"),
+        ("bagging", "bags"),
     ],
 )
 def test_two_spellings_share_what_matters(one: str, other: str):

@@ -61,6 +61,14 @@ def test_c2_02_exactly_100_hp_is_equal_bounds(tools: Tools):
         assert len(hit["snippet"]) <= 242
 
 
+def test_c2_02_a_bound_is_exact_to_its_last_digit(sqlite_tools: Tools):
+    def count(low: str, high: str) -> int:
+        return sqlite_tools("search_equipment", query="screw", hp_min=low, hp_max=high)["eligible"]
+
+    assert count("30", "30") == count("29.99999999999999999999", "30.00000000000000000001") == 6
+    assert count("30.00000000000000000001", "30.1") == count("29.9", "29.99999999999999999999") == 0
+
+
 def test_c2_10_unknown_lubrication_never_passes_for_a_match(tools: Tools, app: App):
     row = make.product_row(name="Oilless wonder", category="compressors", specs={"hp": 77})
     make.import_dicts(app, "products", row)

@@ -1,11 +1,15 @@
 """The past-quotes tools on both databases: proven words whole, with where they come from, names for those who sell."""
 
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cpq.access import Principal, Role
 from cpq.app import App
+from cpq.past_quotes.naming import HIDDEN, NOBODY_ELSE
 from tests import make
 from tests.make import Tools
 from tests.quoting import new_quote, sent_quote
@@ -112,6 +116,87 @@ def test_names_of_customers_are_for_those_who_sell(with_toffee: App):
     hit = others("search_line_items", query="toffee puller")["results"][0]
     assert hit["line_item"]["description"] == "Toffee puler with recieving tray, for [customer]"
     assert "Wembley" not in json.dumps(hit)
+
+
+MENTIONS = {
+    "The Groeb Farms": "for Groeb, in GROEB green, by the gate of the Groeb Farms",
+    "St. Mary Hospital": "for St. Mary's basement, below the mary wing",
+    "Acme Foods, Inc.": "for ACME FOODS INC at Acme's dock, acme foods",
+    "Anheuser-Busch": "for Anheuser Busch, the Busch brewery, anheuser",
+    "4M Foods": "for 4M, as 4m had it before",
+    "J. R. Simplot": "for Simplot, signed J.R. Simplot",
+    "Müller AG": "for Mueller, MULLER, Mu\u0308ller and Müller's",
+    "Smith & Wesson": "for Wesson, Smith and Wesson, smith",
+    "Zed Works": "as we sold it to Acme Foods and to Anheuser-Busch, like Groeb, for zed",
+    "Wembley Toffee": "x" * 140 + " puller for Wembley",
+}
+
+
+def test_names_are_hidden_however_they_are_written_and_those_of_others_too(sqlite_app: App, tmp_path):
+    """Also where a text is cut, in the model, the category and the notes."""
+    quotes = [
+        {
+            **PAST,
+            "id": f"N-{number}",
+            "customer": name,
+            "project": text[-100:],
+            "notes": text,
+            "line_items": [{"category": f"{name} Puller", "description": text, "model": f"{name}-1"}],
+        }
+        for number, (name, text) in enumerate(MENTIONS.items())
+    ]
+    _import(sqlite_app, tmp_path, *quotes)
+    others = Tools(sqlite_app, principal=LEGAL)
+    answers = [others("get_quote", quote_id=quote["id"]) for quote in quotes]
+    answers += [others(tool, query="puller", top_k=50) for tool in ("search_line_items", "search_past_quotes")]
+    answers += [others("search_line_items", query="puller", category="nothing")]
+    told = json.dumps(answers, ensure_ascii=False).casefold()
+    for name in (
+        "groeb",
+        "mary",
+        "acme",
+        "anheuser",
+        "busch",
+        "4m",
+        "simplot",
+        "m.{1,2}ller",
+        "wesson",
+        "smith",
+        "zed",
+    ):
+        assert not re.search(rf"\b{name}\b", told), name
+    assert "wemb" not in told
+    for name in ("Groeb", "mary", "Acme", "Busch", "Simplot", "Mueller", "Wesson", "zed"):
+        assert others("search_line_items", query=name)["results"] == []
+
+
+@given(st.sampled_from(sorted(MENTIONS)), st.text(max_size=30), st.text(max_size=30))
+def test_a_hidden_name_leaves_the_rest_of_the_text(name: str, before: str, after: str):
+    shown = NOBODY_ELSE.hidden(f"{before} {name} {after}", name)
+    assert HIDDEN in shown
+    assert NOBODY_ELSE.hidden(shown, name) == shown
+    plain = "one 100 hp oil flooded screw, st. and the"
+    assert NOBODY_ELSE.hidden(plain, name) == plain
+
+
+def test_no_sample_quote_tells_its_customer_to_those_who_may_not_know(sqlite_app: App):
+    sellers, others = Tools(sqlite_app), Tools(sqlite_app, principal=LEGAL)
+    ids = [hit["quote"]["quote_id"] for hit in sellers("search_past_quotes", query="air", top_k=50)["results"]]
+    for quote_id in ids:
+        name = sellers("get_quote", quote_id=quote_id)["quote"]["customer"]
+        assert name.split()[0].casefold() not in json.dumps(others("get_quote", quote_id=quote_id)).casefold()
+
+
+def test_a_new_customer_is_hidden_in_what_was_indexed_before(sqlite_app: App, tmp_path):
+    """Whoever it is whose name turns up in another's quote."""
+    line = {"category": "Toffee puller", "description": "Toffee puller as at Brassica Ltd"}
+    _import(sqlite_app, tmp_path, {**PAST, "line_items": [line]})
+    others = Tools(sqlite_app, principal=LEGAL)
+    assert "Brassica" in others("search_line_items", query="Brassica")["results"][0]["snippet"]
+    _import(sqlite_app, tmp_path, {**PAST, "line_items": [line]}, {**PAST, "id": "OLD-2", "customer": "Brassica Ltd"})
+    assert others("search_line_items", query="Brassica")["results"] == []
+    found = others("search_line_items", query="toffee puller")
+    assert "Toffee puller as at [customer]" in json.dumps(found)
 
 
 def test_who_may_not_see_a_name_cannot_find_by_it_either(with_toffee: App):
