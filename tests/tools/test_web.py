@@ -240,7 +240,7 @@ def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
     sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(3)])
     sqlite_web("ingest", url=site.url("/warranty.html"))
     corpus = sqlite_web.app.kept["main", storing.CORPUS, ""]
-    waiting = [text for _, text in corpus.missing()]
+    waiting = [corpus._index.text(name) for name in corpus.missing()]
     assert len(waiting) == 2
     assert not [text for text in waiting if "warranty" in text.lower()]
     assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
