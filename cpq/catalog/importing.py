@@ -112,6 +112,8 @@ class _Import(ExitStack):
         finding.learn(self.tx, self._vocabulary)
         is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
         changes.touch(self.tx, changes.EQUIPMENT, [changes.EVERYTHING] if is_redefined else self._touched)
+        if self.report.updated["accounts"] or self.report.updated["products"] or is_redefined:
+            changes.touch(self.tx, changes.PAST_QUOTES, [changes.EVERYTHING])  # Our own quotes are told by these.
         if self.report.created.total() or self.report.updated.total():
             self._revise()
 

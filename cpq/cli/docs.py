@@ -37,14 +37,15 @@ def docs_() -> None:
 def index(options: Options, folder: Path | None) -> None:
     """Read all pages of DIR, or of CPQ_DOCS_DIR, and reckon what search by meaning needs. Goes on where it stopped.
 
-    A server does the same by itself; this does it ahead of time, and forgets what belongs to texts that are gone.
+    A server does the same by itself; this does it ahead of time, and for CPQ_DOCS_DIR forgets what belongs to texts
+    that are gone.
 
     \b
     Example:
       cpq docs index handbook
     """
     with _opened(options, folder) as app:
-        _index(app)
+        _index(app, forgets=folder is None)
         found = engine.read(app, "docs_status", lambda tx: dict(docs.status(tx)))
     if options.as_json:
         show_json(found)
@@ -76,7 +77,7 @@ def search(
     """
     asked = " ".join(query)
     with _opened(options, folder) as app:
-        _index(app)
+        _index(app, forgets=False)
         found = engine.read(
             app,
             "search_docs",
@@ -107,8 +108,8 @@ def _opened(options: Options, folder: Path | None) -> Iterator[App]:
         yield app
 
 
-def _index(app: App) -> None:
+def _index(app: App, *, forgets: bool) -> None:
     with Meter("Reading", app.effects) as meter:
         docs.read(app, meter)
     with Meter("Indexing", app.effects) as meter:
-        docs.index(app, meter)
+        docs.index(app, meter, forgets=forgets)

@@ -94,19 +94,18 @@ def find(options: Options, words: tuple[str, ...], place: str, category: str | N
 
 
 def _index(app: App, source: Source) -> dict[str, Any]:
-    found: list[Corpus] = []
-
-    def look(tx: Tx) -> Answer:
-        found.append(storing.current(tx, source))
-        return {}
-
     call = app.new_call(OPERATOR)
-    app.look(call, look)
-    corpus = found[-1]
-    with Meter(f"Reading {source.corpus}", app.effects) as meter:
-        made = storing.embed(app, call, corpus, progress=meter)
-    forgotten = app.upkeep(call, lambda tx: storing.forget_vectors(tx, corpus))
-    return {"corpus": source.corpus, "passages": len(corpus), "made": made, "forgotten": forgotten}
+
+    def look(tx: Tx) -> list[Corpus]:
+        return [storing.current(tx, variant) for variant in past_quotes.variants(tx, source)]
+
+    corpora = app.look(call, look)
+    made = 0
+    for corpus in corpora:
+        with Meter(f"Reading {source.corpus}", app.effects) as meter:
+            made += storing.embed(app, call, corpus, progress=meter)
+    forgotten = app.upkeep(call, lambda tx: storing.forget_vectors(tx, *corpora))
+    return {"corpus": source.corpus, "passages": len(corpora[0]), "made": made, "forgotten": forgotten}
 
 
 def _told(hit: dict[str, Any]) -> tuple[str, str]:

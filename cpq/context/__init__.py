@@ -99,7 +99,7 @@ def index(app: App, progress: Progress = lambda _done, _total: None) -> Context:
     """Load all chunk files and reckon every vector that is missing, and forget those of texts that are gone."""
     context = _context(app)
     context.keeper.load()
-    context.follower.complete(app, progress)
+    context.follower.complete(app, progress, forgets=True)
     return context
 
 

@@ -144,7 +144,6 @@ class Docs:
 
     def refreshed(self, tx: Tx) -> State:
         """What the files say now."""
-        self.follower.wait()
         state = self.keeper.refresh()
         if not self.follower.is_watched:
             self.follower.load(tx)
@@ -155,6 +154,7 @@ def search(tx: Tx, query: str, *, top_k: int = TOP_K_DEFAULT, file_filter: str |
     """The passages that answer a query best, among the files that the filter lets pass."""
     docs = _docs(tx)
     started = tx.effects.monotonic()
+    docs.follower.wait()
     pages = docs.refreshed(tx).pages
     passes = matcher(file_filter) if file_filter else None
     documents = None if passes is None else {path for path in pages if passes(path)}
@@ -264,11 +264,11 @@ def read(app: App, progress: Progress) -> None:
     _docs(app).keeper.refresh(progress)
 
 
-def index(app: App, progress: Progress = lambda _done, _total: None) -> Docs:
+def index(app: App, progress: Progress = lambda _done, _total: None, *, forgets: bool = True) -> Docs:
     """Read every page and reckon every vector that is missing, and forget those of texts that are gone."""
     docs = _docs(app)
     docs.keeper.refresh()
-    docs.follower.complete(app, progress)
+    docs.follower.complete(app, progress, forgets=forgets)
     return docs
 
 

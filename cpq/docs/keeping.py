@@ -102,6 +102,7 @@ class DocsKeeper:
     def _change(self, paths: list[str], gone: list[str], stamps: Mapping[str, Stamp], problems: dict[str, str]) -> None:
         """Read these files and take over what is new in them; `problems` is brought up to date."""
         fresh: dict[str, Page] = {}
+        looked_at: dict[str, Stamp | None] = {}
         for path in paths:
             now = self._effects.now().timestamp()
             problems.pop(path, None)
@@ -109,18 +110,16 @@ class DocsKeeper:
                 text, problem = folders.read_text(self.root, path)
             except UnreadableError as error:
                 problems[path] = f"{error}; the last good state is used" if path in self.state.pages else str(error)
-                self._stamps[path] = stamps[path]
+                looked_at[path] = stamps[path]
                 continue
             modified = stamps[path].modified_ns / 1e9
             page = page_of(path, text, datetime.fromtimestamp(modified, UTC), problem)
             if page.problem:
                 problems[path] = page.problem
-            is_settled = now - max(modified, stamps[path].changed_ns / 1e9) > SETTLED_SECONDS
-            self._stamps[path] = stamps[path] if is_settled else None
+            is_settled = abs(now - max(modified, stamps[path].changed_ns / 1e9)) > SETTLED_SECONDS
+            looked_at[path] = stamps[path] if is_settled else None
             if path not in self.state.pages or page != self.state.pages[path]:
                 fresh[path] = page
-        for path in gone:
-            del self._stamps[path]
         if fresh or gone:
             # A page without a word is a page all the same, but holds nothing that could be found.
             emptied = [path for path, page in fresh.items() if not page.total_chars]
@@ -128,6 +127,10 @@ class DocsKeeper:
             self.revision += 1
             kept = {path: page for path, page in self.state.pages.items() if path not in gone}
             self.state = replace(self.state, pages=kept | fresh)
+        # Last: what was not taken over is looked at again.
+        for path in gone:
+            del self._stamps[path]
+        self._stamps |= looked_at
 
     def _note(self, problems: Mapping[str, str]) -> None:
         for path in problems.keys() - self.state.problems.keys():

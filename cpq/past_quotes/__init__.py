@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpq.past_quotes.finding import LINES, QUOTES, get, search, search_lines
+from cpq.past_quotes.finding import LINES, QUOTES, get, search, search_lines, variants
 from cpq.past_quotes.importing import import_history
 
-__all__ = ["LINES", "QUOTES", "get", "import_history", "search", "search_lines"]
+__all__ = ["LINES", "QUOTES", "get", "import_history", "search", "search_lines", "variants"]

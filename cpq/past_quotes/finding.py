@@ -18,6 +18,7 @@ from cpq.past_quotes.naming import NOBODY_ELSE, Names
 from cpq.past_quotes.reading import HISTORY, PastLine, PastQuote
 from cpq.search import storing
 from cpq.search.changes import PAST_QUOTES, generation
+from cpq.search.corpus import Corpus
 from cpq.search.index import ANYWHERE, Chunk, Found, Where
 from cpq.search.passages import excerpt
 from cpq.search.ranking import QUERY_LENGTH_MAX
@@ -217,11 +218,22 @@ QUOTES = Source("past_quotes", ITEMS, _quotes_of, PAST_QUOTES)
 
 def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where) -> Found:
     """Callers who may not see names search texts that have none, so that they cannot guess at them either."""
-    if not _sees_customers(tx):
-        names = _names(tx)
-        gather = _lines_of if source is LINES else _quotes_of
-        source = source._replace(gather=partial(gather, names=names), variant="unnamed", basis=names)
-    return storing.current(tx, source).search(query, limit=top_k, where=where)
+    return _corpus(tx, source).search(query, limit=top_k, where=where)
+
+
+def _corpus(tx: Tx, source: Source) -> Corpus:
+    return storing.current(tx, source if _sees_customers(tx) else _nameless(tx, source))
+
+
+def variants(tx: Tx, source: Source) -> tuple[Source, ...]:
+    """What is stored of a source: with names, and without them for those who may not see them."""
+    return (source, _nameless(tx, source)) if source in (LINES, QUOTES) else (source,)
+
+
+def _nameless(tx: Tx, source: Source) -> Source:
+    names = _names(tx)
+    gather = _lines_of if source is LINES else _quotes_of
+    return source._replace(gather=partial(gather, names=names), variant="unnamed", basis=names)
 
 
 def _names(tx: Tx) -> Names:
@@ -322,8 +334,6 @@ def _category_tag(category: str) -> str:
 
 
 def _category_hint(tx: Tx, category: str) -> str:
-    known = sorted(
-        tag.removeprefix("category=") for tag in storing.current(tx, LINES).tags() if tag.startswith("category=")
-    )
+    known = sorted(tag.removeprefix("category=") for tag in _corpus(tx, LINES).tags() if tag.startswith("category="))
     near = nearest(category.casefold(), known)
     return f"No line has this category. {'Did you mean ' + near[0] + '? ' if near else ''}Known: {', '.join(known)}."

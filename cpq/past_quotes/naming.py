@@ -31,10 +31,12 @@ class Names:
     def __init__(self, customers: Iterable[str]) -> None:
         self._phrases: dict[str, set[tuple[str, ...]]] = {}
         self._heads: set[str] = set()
+        self._joined: set[str] = set()
         for parsed in map(_parsed, customers):
             for phrase in parsed.phrases:
                 self._phrases.setdefault(phrase[0], set()).add(phrase)
             self._heads |= parsed.written
+            self._joined |= {"".join(phrase) for phrase in parsed.phrases}
 
     def hidden(self, text: str, customer: str) -> str:
         """The text without its customer's name in any case, whole or by its telling word, and without other customers'
@@ -48,7 +50,12 @@ class Names:
         while place < len(found):
             start, after, word = found[place]
             length = self._length(own, found, place)
-            if length == 0 and (word in own.heads or text[start:after] in own.written | self._heads):
+            if length == 0 and (
+                word in own.heads
+                or word in self._joined
+                or text[start:after] in own.written
+                or text[start:after] in self._heads
+            ):
                 length = 1
             if length:
                 kept += [text[end:start], HIDDEN]
@@ -90,6 +97,7 @@ def _parsed(name: str) -> _Parsed:
     }
     long = [word for word in told if len(word) > 2 or not word.isalpha()]
     heads = {spelling for word in long for spelling in (_folded(word), _transcribed(word))}
+    heads |= {"".join(phrase) for phrase in phrases}  # As in the address of a web site.
     clues = {*heads, *map(_folded, told), *(phrase[0] for phrase in phrases)}
     return _Parsed(frozenset(phrases), frozenset(heads), frozenset(told), frozenset(clues))
 

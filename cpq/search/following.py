@@ -66,13 +66,15 @@ class Follower:
 
         return Loop(self._keeper.corpus.name, work)
 
-    def complete(self, app: App, progress: Progress) -> None:
-        """Reckon and store all that are missing, and forget those of texts that are gone."""
+    def complete(self, app: App, progress: Progress, *, forgets: bool) -> None:
+        """Reckon and store all that are missing; where this folder is the only one, forget those of texts that are
+        gone."""
         call = app.new_call(OPERATOR)
 
         def prepare(tx: Tx) -> None:
             self.load(tx)
-            storing.forget_vectors(tx, self._keeper.corpus)
+            if forgets:
+                storing.forget_vectors(tx, self._keeper.corpus)
 
         app.upkeep(call, prepare)
         storing.embed(app, call, self._keeper.corpus, progress=progress)

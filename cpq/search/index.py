@@ -234,10 +234,11 @@ class Segment:
             found &= self._having([term])
         return found
 
-    def similarity(self, vector: Vector, rows: Rows) -> NDArray[np.float64]:
+    def similarity(self, vector: Vector, rows: Rows) -> tuple[NDArray[np.float64], Mask]:
         """The cosine of the query with each of the rows; 0 where there is no vector yet."""
         if not len(self.digits):
-            return np.zeros(len(rows), np.float64)
+            return np.zeros(len(rows), np.float64), np.zeros(len(rows), bool)
+        scales = self.scales[rows]  # Before the digits, because they are written after them.
         asked = vector.digits.astype(np.float32)
         products = np.empty(len(rows), np.float32)
         block = np.empty((min(_BLOCK, len(rows)), DIMENSIONS), np.float32)
@@ -247,7 +248,7 @@ class Segment:
             part = block[: end - start]
             np.copyto(part, self.digits[start:end] if is_all else self.digits[rows[start:end]], casting="unsafe")
             np.matmul(part, asked, out=products[start:end])
-        return products.astype(np.float64) * self.scales[rows] * vector.scale
+        return products.astype(np.float64) * scales * vector.scale, scales > 0
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> int:
         """Put vectors in their places; returns for how many texts there was one."""
@@ -343,7 +344,8 @@ class Index:
 
     def text(self, name: bytes) -> str | None:
         """A text that has no vector yet, by its hash."""
-        return next(filter(None, (segment.text(name) for segment, _ in self._parts)), None)
+        texts = (segment.text(name) for segment, _ in self._parts)
+        return next((text for text in texts if text is not None), None)
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> int:
         return sum(segment.fill(vectors) for segment, _ in self._parts)
@@ -424,10 +426,10 @@ class _Ranked:
         self.coverage = segment.coverage(read.slots, weights)[self.rows]
         scores = scale.of_words(self.coverage)
         self.similarity: NDArray[np.float64] | None = None
+        self.has_vector = np.zeros(len(self.rows), bool)
         if vector is not None:
-            self.similarity = segment.similarity(vector, self.rows)
-            has_vector = segment.scales[self.rows] > 0
-            scores = np.where(has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+            self.similarity, self.has_vector = segment.similarity(vector, self.rows)
+            scores = np.where(self.has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
         if read.codes:
             is_named = segment.holding(read.codes)[self.rows]
             scores = np.where(is_named, as_named(scores, scale.of_words(self.coverage)), as_analogue(scores))
@@ -455,13 +457,14 @@ class _Ranked:
     def hit(self, place: int) -> Hit:
         row = int(self.rows[place])
         score = int(self.steps[place]) / SCORE_STEPS
-        has_vector = self.similarity is not None and self.segment.scales[row] > 0
         return Hit(
             id=self.segment.ids[row],
             document_id=self.segment.documents[row],
             score=score,
             confidence=confidence(score),
-            similarity=round(float(self.similarity[place]), 4) if self.similarity is not None and has_vector else None,
+            similarity=round(float(self.similarity[place]), 4)
+            if self.similarity is not None and self.has_vector[place]
+            else None,
             coverage=round(float(self.coverage[place]), 4),
             payload=self.segment.payloads[row],
         )

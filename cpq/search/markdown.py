@@ -121,13 +121,15 @@ def _front_matter(lines: list[str]) -> tuple[dict[str, Scalar | list[Scalar]], i
         return {}, 0, None
     try:
         found = yaml.load("".join(lines[1:end]), _YAML)  # noqa: S506 - a safe loader, in C where there is one
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        values = _plain_values(found) if isinstance(found, dict) else None
+    # PyYAML raises what it pleases for a tag that does not fit its value: `!!bool maybe`, `!!int ''`.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 2}" if mark else ""
         return {}, end + 1, f"the front matter is not YAML{where}"
-    if not isinstance(found, dict):
+    if values is None:
         return {}, 0, None  # A paragraph between two lines.
-    return _plain_values(found), end + 1, None
+    return values, end + 1, None
 
 
 def _plain_values(found: dict[Any, Any]) -> dict[str, Scalar | list[Scalar]]:

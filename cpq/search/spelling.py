@@ -24,10 +24,10 @@ class Spellings:
         return [words[place] for place in near.tolist()]
 
     @cached_property
-    def _letters(self) -> tuple[list[str], NDArray[np.uint32], NDArray[np.int16]]:
+    def _letters(self) -> tuple[list[str], NDArray[np.uint32], NDArray[np.int32]]:
         words = list(self.words)
         letters = np.array([_letters_of(word) for word in words], np.uint32)
-        return words, letters, np.array([len(word) for word in words], np.int16)
+        return words, letters, np.array([len(word) for word in words], np.int32)
 
 
 def _letters_of(word: str) -> int:

@@ -146,10 +146,10 @@ def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
         tx.connection.execute(insert(search_vector).on_conflict_do_nothing(), rows)
 
 
-def forget_vectors(tx: Tx, corpus: Corpus) -> int:
-    """Delete the stored vectors of texts that are no longer part of a corpus; how many there were."""
-    known = {name.hex() for name in corpus.hashes()}
-    mine = (search_vector.c.tenant_id == tx.tenant_id) & (search_vector.c.corpus == corpus.name)
+def forget_vectors(tx: Tx, *variants: Corpus) -> int:
+    """Delete the stored vectors of texts that are in no variant of a corpus any more; how many there were."""
+    known = {name.hex() for corpus in variants for name in corpus.hashes()}
+    mine = (search_vector.c.tenant_id == tx.tenant_id) & (search_vector.c.corpus == variants[0].name)
     stored = tx.connection.scalars(sa.select(search_vector.c.text_hash).where(mine)).all()
     gone = [name for name in stored if name not in known]
     for start in range(0, len(gone), _ONE_BY_ONE_MAX):

@@ -203,6 +203,8 @@ class _Research:
         self._steps: list[Step] = []
         self._notes: list[str] = []
         self._ingested = 0
+        self._unembedded = 0
+        """Passages of pages that this call has read, and that have no vectors yet."""
         self._seed_url = ""
         self._stop_reason = ""
         self._found = _Found([], {}, 0, "lexical", {}, frozenset())
@@ -318,7 +320,7 @@ class _Research:
         self._visited.add(url)
         self._report("expansion", f"Scraping {url[-80:]}...", iteration=len(self._steps) + 1)
         before = self._found.quality
-        got = getting.get_page(self._app, self._call, read_address(url))
+        got = getting.get_page(self._app, self._call, read_address(url), until=self._deadline)
         chunks = 0
         is_new = got.page is not None and got.page.id not in self._scope.page_ids
         if got.page is not None and is_new:
@@ -343,6 +345,7 @@ class _Research:
     def _take(self, page: StoredPage, *, depth: int, was_fetched: bool, whole_site: bool) -> None:
         self._scope.add(page, whole_site=whole_site)
         self._ingested += was_fetched
+        self._unembedded += page.passages if was_fetched else 0
         self._visited.add(page.url)
         self._noted.add(page.id)
         self._unnoted.append((page.url, page.links, depth))
@@ -377,8 +380,9 @@ class _Research:
         return frozenset().union(*(telling(part) for part in open_parts or self._question.parts))
 
     def _embed(self) -> None:
-        if self._ingested:
-            getting.embed_newest(self._app, self._call)
+        if self._unembedded:
+            getting.embed_newest(self._app, self._call, self._unembedded)
+            self._unembedded = 0
 
     def _evidence(self, tx: Tx) -> tuple[list[Evidence], str, int]:
         """The passages of the brief: all there are when they are few, else the best with their neighbours."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -74,14 +75,16 @@ class Web:
             bytes_max=settings.web_page_bytes_max,
         )
 
-    def fetch(self, address: Address, known_of: Callable[[Address], Known], call: Call) -> Fetched:
+    def fetch(
+        self, address: Address, known_of: Callable[[Address], Known], call: Call, until: float = math.inf
+    ) -> Fetched:
         """A page, if its site lets us have it, when it is our turn. `known_of` is asked for each step on the way."""
 
         def before_each(step: Address) -> None:
             rules = self._rules_of(step, call)
             if not rules.allows(step.target):
                 raise FetchError("its site's robots.txt does not allow it", is_refused=True)
-            self._wait_for_turn(step, rules.delay_seconds, call)
+            self._wait_for_turn(step, rules.delay_seconds, call, until)
 
         return self.fetcher.fetch(
             address, known_of=known_of, before_each=before_each, may_go_on=lambda: _is_wanted(call)
@@ -124,12 +127,14 @@ class Web:
                 self._robots.clear()
             self._robots[address.origin] = (self._effects.monotonic() + seconds, found)
 
-    def _wait_for_turn(self, address: Address, delay_seconds: float, call: Call) -> None:
+    def _wait_for_turn(self, address: Address, delay_seconds: float, call: Call, until: float = math.inf) -> None:
         """Take the next free turn of a site and wait for it, unless nobody waits for us any more."""
         pause = max(self._pause, delay_seconds)
         with self._lock:
             now = self._effects.monotonic()
             turn = max(now, self._next_turn.get(address.origin, now))
+            if turn > until:
+                raise FetchError("its site wants us to wait longer than this call may take")
             if len(self._next_turn) >= ORIGINS_MAX:
                 self._next_turn.clear()
             self._next_turn[address.origin] = turn + pause
@@ -144,7 +149,7 @@ def web_of(app: App) -> Web:
     return found
 
 
-def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = True) -> Got:
+def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = True, until: float = math.inf) -> Got:
     """Have a page indexed, fetching it only where needed. Never fails for what the other side does.
 
     With `is_fresh_enough` a page that was checked lately is taken as it is; otherwise the site is asked whether it
@@ -165,7 +170,7 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
         return page.known
 
     try:
-        fetched = web.fetch(address, known_of, call)
+        fetched = web.fetch(address, known_of, call, until)
         call.check()
         return _keep(app, call, address, fetched)
     except FetchError as error:
@@ -200,7 +205,8 @@ def crawl(
         address, level = waiting.popleft()
         call.check()
         on_start(address.url, len(done) + 1)
-        got = get_page(app, call, address, is_fresh_enough=False)
+        until = math.inf if seconds_max is None or not done else began + seconds_max
+        got = get_page(app, call, address, is_fresh_enough=False, until=until)
         done.add(address.url)
         if got.page is not None:
             met.add(got.page.url)
@@ -223,9 +229,9 @@ def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda
     return search_storing.embed(app, call, _corpus(app, call), progress=progress)
 
 
-def embed_newest(app: App, call: Call) -> int:
+def embed_newest(app: App, call: Call, passages: int) -> int:
     """Reckon the vectors of what was just read, as far as a caller may be kept waiting for it."""
-    return search_storing.embed(app, call, _corpus(app, call), limit=EMBEDDED_AT_ONCE, newest_first=True)
+    return search_storing.embed(app, call, _corpus(app, call), limit=min(EMBEDDED_AT_ONCE, passages), newest_first=True)
 
 
 def _corpus(app: App, call: Call) -> Corpus:

@@ -174,7 +174,7 @@ def ingest(
     results = list(crawled)
     if all(got.page is None for got in results):
         getting.require_page(results[0], "/url")
-    getting.embed_newest(job.app, job.call)
+    getting.embed_newest(job.app, job.call, sum(got.page.passages for got in results if got.page and got.was_fetched))
     job.progress(wanted + 1, wanted + 1, f"Indexed {len(results)} pages")
     return telling.ingest_view(results)
 

@@ -87,7 +87,10 @@ def read_address(text: str, field: str = "/url") -> Address:
         raise _unreadable(field)
     query = _query(parts.query)
     target = _written(parts.path or "/", _PATH_SAFE) + (f"?{query}" if query else "")
-    return Address(scheme, _host(host, field), port or PORTS[scheme], target)
+    address = Address(scheme, _host(host, field), port or PORTS[scheme], target)
+    if len(address.url) > URL_LENGTH_MAX:  # Letters outside ASCII take three times the room and more.
+        raise bad_field(field, f"The address is longer than {URL_LENGTH_MAX} characters.", maximum=URL_LENGTH_MAX)
+    return address
 
 
 def joined(base: Address, reference: str) -> Address | None:
