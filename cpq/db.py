@@ -108,8 +108,14 @@ class Database:
             with self._gate.held(deadline):
                 if self._connection is None or self._connection.invalidated:
                     self._connection = self._writer.connect()
-                with self._connection.begin():
-                    yield self._connection
+                try:
+                    with self._connection.begin():
+                        yield self._connection
+                except BaseException:
+                    # The pool rolls back what a failed commit may have left open.
+                    kept, self._connection = self._connection, None
+                    kept.close()
+                    raise
 
     def close(self) -> None:
         if self._gate is not None:
@@ -362,7 +368,8 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
         connect_args={"timeout": 30, "check_same_thread": False},
     )
     pragmas = [
-        "busy_timeout=30000",
+        # Writers wait at the gate; what comes past it (a backup, another program) must not use up their deadline.
+        f"busy_timeout={30_000 if query_only else 10_000}",
         "journal_mode=WAL",
         "synchronous=FULL",
         f"foreign_keys={'ON' if foreign_keys else 'OFF'}",

@@ -159,6 +159,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
         policy_hash=demand.policy_hash,
         now=tx.now,
         barred=people.barred_by(tx, people.makers_of(found, tx.caller), earlier.asked_at).people,
+        gone=people.gone(tx, earlier.voters),
     )
     return Planned(role, earlier if answer.is_kept else None, answer.reason)
 
@@ -180,6 +181,7 @@ def _earlier(tx: Tx, found: Quote, role: str) -> Earlier | None:
         voters=voters or (row.decided_by,),
         asked_at=given.requested_at,
         decided_by=row.decided_by,
+        decided_at=row.decided_at,
         policy_hash=row.policy_hash,
         holds_until=row.holds_until,
         grounds=keeping.load(row.grounds),
@@ -212,7 +214,7 @@ def _add(tx: Tx, found: Quote, demand: Demand, planned: Planned, justification: 
         "holds_until": kept.holds_until if kept else found.version.expires_at,
         "kept_from": kept.id if kept else None,
         "decided_by": kept.decided_by if kept else None,
-        "decided_at": tx.now if kept else None,
+        "decided_at": kept.decided_at if kept else None,
     }
     storing.add(tx, row)
     if not kept:

@@ -27,6 +27,7 @@ class Earlier:
     asked_at: datetime
     """When they were asked."""
     decided_by: str
+    decided_at: datetime
     policy_hash: str
     holds_until: datetime
     grounds: Grounds
@@ -53,8 +54,12 @@ def still_stands(
     policy_hash: str,
     now: datetime,
     barred: Collection[str],
+    gone: Collection[str] = (),
 ) -> Answer:
-    """Whether `earlier` covers a version that gives these grounds; `barred` are those who could not decide on it."""
+    """Whether `earlier` covers a version that gives these grounds.
+
+    `barred` are those who could not decide on it, `gone` those who may no longer decide anything.
+    """
     if not roles.keep.get(role, True):
         return Answer(False, f"Asked again: {role} looks at every version.")
     if earlier.policy_hash != policy_hash:
@@ -63,6 +68,8 @@ def still_stands(
         return Answer(False, f"Asked again: version {earlier.version}, which was approved, is no longer valid.")
     if given := next((voter for voter in earlier.voters if voter in barred), None):
         return Answer(False, f"Asked again: {given}, who approved before, had a hand in this version.")
+    if given := next((voter for voter in earlier.voters if voter in gone), None):
+        return Answer(False, f"Asked again: {given}, who approved before, may no longer decide.")
     for policy_id, reads in grounds.items():
         if policy_id not in earlier.grounds:
             return Answer(False, f"Asked again: {policy_id} did not speak of version {earlier.version}.")

@@ -28,7 +28,7 @@ def makers_of(found: Quote, requested_by: str) -> frozenset[str]:
 
 
 class Barred(NamedTuple):
-    """Who cannot decide a request, and which of them a quorum does without."""
+    """Who cannot decide a request, and which of them a quorum and a stand-in do without."""
 
     people: frozenset[str]
     uncounted: frozenset[str]
@@ -54,6 +54,11 @@ def able(tx: Tx, role: str, barred: frozenset[str]) -> list[str]:
     return [name for name in access.holders(tx, role) if f"{HUMAN}{name}" not in barred]
 
 
+def gone(tx: Tx, callers: Collection[str]) -> frozenset[str]:
+    """Those of them who may no longer decide anything."""
+    return frozenset(callers) - {f"{HUMAN}{name}" for name in access.people(tx, Permission.DECIDE)}
+
+
 class Capacity(NamedTuple):
     """As what somebody decides, and whose word it is: their own, or the lender's of a role that was lent to them."""
 
@@ -70,7 +75,7 @@ def capacity(tx: Tx, row: AnyRow, found: Quote, barred: Barred, spoken: Collecti
     if row.escalates_to in tx.roles and row.escalates_at <= tx.now:
         return Capacity(f"{row.escalates_to}, to whom {row.role} was escalated", tx.caller)
     backup = tx.policies.roles.backup.get(row.role)
-    if backup in tx.roles and not able(tx, row.role, barred.people):
+    if backup in tx.roles and not able(tx, row.role, barred.uncounted):
         return Capacity(f"{backup}, in place of {row.role}", tx.caller)
     lenders = sorted(_lenders(tx, row.role, found, barred), key=lambda name: name in spoken)
     return Capacity(f"{row.role}, lent by {lenders[0]}", lenders[0]) if lenders else None

@@ -53,10 +53,16 @@ class Hands(NamedTuple):
 
     makers: frozenset[str]
     ties: Sequence[dict[str, datetime]]
+    lenders: Sequence[dict[str, datetime]]
+    """Of the ties those that the other one made, by lending a maker a role."""
 
     def bar(self, name: str, requested_at: datetime) -> bool:
         """Whether somebody is a maker, or shared a role with one when it was asked or later."""
         return name in self.makers or any(name in tie and tie[name] > requested_at for tie in self.ties)
+
+    def leave_out(self, name: str, requested_at: datetime) -> bool:
+        """Whether somebody is barred by their own doing; others are waited for, as `people.Barred` says."""
+        return name in self.makers or any(name in tie and tie[name] > requested_at for tie in self.lenders)
 
 
 class Bench:
@@ -87,7 +93,7 @@ class Bench:
             return own
         holders = self._holders.get(request.role)
         # Somebody stands in for a role while nobody who holds it may decide.
-        if holders is not None and all(hands.bar(name, since) for name in holders):
+        if holders is not None and all(hands.leave_out(name, since) for name in holders):
             return _STANDS_IN
         for loan in self._loans.get(request.role, ()):
             is_meant = loan.quote_id in (None, request.quote_id) and loan.account_id in (None, request.account_id)
@@ -100,7 +106,8 @@ class Bench:
         if key not in self._hands:
             callers = {*key[:3], *read_json(request.edited_by)}
             makers = frozenset(caller.removeprefix(HUMAN) for caller in callers if caller.startswith(HUMAN))
-            self._hands[key] = Hands(makers, [self._ties[name] for name in makers if name in self._ties])
+            ties, lenders = ([found[name] for name in makers if name in found] for found in self._ties)
+            self._hands[key] = Hands(makers, ties, lenders)
         return self._hands[key]
 
 
@@ -136,19 +143,31 @@ def _loans(tx: Tx, name: str) -> dict[str, list[Loan]]:
     return found
 
 
-def _ties(tx: Tx) -> dict[str, dict[str, datetime]]:
-    """With whom everybody shares a role, or did, and until when. What ended before all that waits bars nobody."""
+Ties = dict[str, dict[str, datetime]]
+"""By name, with whom somebody is tied, and until when."""
+
+
+def _ties(tx: Tx) -> tuple[Ties, Ties]:
+    """With whom everybody shares a role, or did, and who of those lent it to them.
+
+    What ended before all that waits bars nobody.
+    """
     oldest = sa.select(sa.func.min(approval.c.requested_at)).where(is_pending(tx), approval.c.expires_at > tx.now)
     pairs = sa.select(delegation.c.from_name, delegation.c.to_name, delegation.c.ends_at).where(
         delegation.c.tenant_id == tx.tenant_id,
         delegation.c.starts_at <= tx.now,
         delegation.c.ends_at > oldest.scalar_subquery(),
     )
-    last: dict[str, dict[str, datetime]] = defaultdict(dict)
-    for one, other, ends_at in tx.connection.execute(pairs):
-        for name, partner in ((one, other), (other, one)):
-            last[name][partner] = max(last[name].get(partner, ends_at), ends_at)
-    return last
+    shared: Ties = defaultdict(dict)
+    lenders: Ties = defaultdict(dict)
+    for lender, borrower, ends_at in tx.connection.execute(pairs):
+        for ties, name, partner in (
+            (shared, lender, borrower),
+            (shared, borrower, lender),
+            (lenders, borrower, lender),
+        ):
+            ties[name][partner] = max(ties[name].get(partner, ends_at), ends_at)
+    return shared, lenders
 
 
 def _spoken(tx: Tx) -> dict[str, frozenset[str]]:

@@ -94,11 +94,13 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
     """Every violation in a stable order, and who has to approve. It never raises: a fault blocks the quote."""
     environment = policies.environment(facts)
     found: list[tuple[Order, Violation]] = []
-    for rule in _speaking(policies, environment):
+    speaking, faulty = _speaking(policies, environment)
+    for rule in speaking:
         try:
             found.append((rule.order, _rule_violation(rule, environment)))
         except ArithmeticError:
-            found.append((rule.order, _fault(rule.id, rule.name, is_secret=rule.is_secret)))
+            faulty.append(rule)
+    found += [(rule.order, _fault(rule.id, rule.name, is_secret=rule.is_secret)) for rule in faulty]
     for ladder in policies.ladders:
         try:
             violation = _climb(ladder, environment)
@@ -155,11 +157,13 @@ def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> Decisio
     return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)
 
 
-def _excess(violation: Violation) -> Decimal:
-    """How far it is past its threshold, whichever side is the wrong one; what is not known may be anywhere."""
+def _excess(violation: Violation) -> tuple[bool, Decimal]:
+    """How bad it is: what blocks is worse than what can be approved, then how far it is past its threshold, whichever
+    side is the wrong one; what is not known may be anywhere."""
+    is_block = violation.severity is Severity.BLOCK
     if violation.actual is None:
-        return Decimal("Infinity")
-    return abs(violation.actual - (violation.threshold or 0))
+        return is_block, Decimal("Infinity")
+    return is_block, abs(violation.actual - (violation.threshold or 0))
 
 
 def _moved_safely(before: object, after: object, safe: Safe) -> bool:
@@ -174,21 +178,25 @@ def _moved_safely(before: object, after: object, safe: Safe) -> bool:
     return False
 
 
-def _speaking(policies: PolicySet, environment: FactsEnvironment) -> list[Rule]:
-    """The rules that do not say no: those that hold, are unknown, or cannot be worked out."""
+def _speaking(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
+    """The rules that do not say no, those that hold or are unknown; and those that cannot be worked out."""
     try:
         # The common case in one sweep; a fault, which is rare, is then looked for rule by rule.
         answers = [run(environment, None) for run in policies.conditions]
     except ArithmeticError:
-        return [rule for rule in policies.rules if _may_speak(rule, environment)]
-    return [rule for rule, answer in zip(policies.rules, answers, strict=True) if answer is not False]
+        return _one_by_one(policies, environment)
+    return [rule for rule, answer in zip(policies.rules, answers, strict=True) if answer is not False], []
 
 
-def _may_speak(rule: Rule, environment: FactsEnvironment) -> bool:
-    try:
-        return rule.when.run(environment, None) is not False
-    except ArithmeticError:
-        return True
+def _one_by_one(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
+    speaking, faulty = [], []
+    for rule in policies.rules:
+        try:
+            if rule.when.run(environment, None) is not False:
+                speaking.append(rule)
+        except ArithmeticError:
+            faulty.append(rule)
+    return speaking, faulty
 
 
 def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:

@@ -142,6 +142,10 @@ def read_document(file: str, text: str) -> Document:
         raise UnreadableError(Problem(file, line, 1, f"not YAML: {error.reason}")) from None
 
 
+NOTHING = "the file says nothing; write `{}` where nothing is meant"
+"""Whoever saves a file empties it first: the caps must not be gone for that moment, nor when the disk is full."""
+
+
 class _Builder:
     """Builds from the parser's events: PyYAML's own composer overflows the stack when nested deeply enough."""
 
@@ -152,7 +156,7 @@ class _Builder:
     def root(self) -> Marked:
         first = next(self._events)
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            return Marked({}, _start(first), 0)
+            raise self._refusal(_start(first), NOTHING)
         root = self._value(next(self._events))
         if not isinstance(root.value, dict | None):
             raise self._refusal(root.mark, "a policy file is a mapping of names to values")
@@ -160,7 +164,9 @@ class _Builder:
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
             raise self._refusal(_start(after), "a second document begins")
-        return root if root.value is not None else Marked({}, root.mark, root.end)
+        if root.value is None:
+            raise self._refusal(root.mark, NOTHING)
+        return root
 
     def _value(self, event: Any, depth: int = 1) -> Marked:
         if depth > DEPTH_MAX:

@@ -312,11 +312,13 @@ def _each_line(environment: FactsEnvironment, name: str) -> tuple[tuple[str, obj
 
 
 def piece_ids(environment: FactsEnvironment) -> list[str]:
-    """A name for each piece that no other has: `2`, and `2 with prod_x` for what is inside it."""
-    if environment.pieces is environment.lines:
-        return environment.line_ids
-    inside = (["", *(f" with {part.product_id}" for part in line.parts)] for line in environment.lines)
-    return [line.line_id + word for line, words in zip(environment.lines, inside, strict=True) for word in words]
+    """A name for each piece that no other has, nor had in another version: `2 prod_x`, and `2 prod_x with prod_y` for
+    what is inside it. The number alone may have been another product's."""
+    return [
+        f"{line.line_id} {line.product_id}{word}"
+        for line in environment.lines
+        for word in ("", *(f" with {part.product_id}" for part in line.parts))
+    ]
 
 
 _OF_LINES: dict[str, Callable[[FactsEnvironment, str], object]] = {

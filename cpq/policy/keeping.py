@@ -15,6 +15,8 @@ from cpq.policy.model import PolicySet
 log = logging.getLogger("cpq.policy")
 
 LOOK_SECONDS = 0.5
+REST_SECONDS = 0.2
+"""So long ago a file must have been written before it is read: whoever saves one may not have finished."""
 
 
 class PolicyKeeper:
@@ -50,6 +52,9 @@ class PolicyKeeper:
             found = stamp(self.directory)
             if found == self._stamp:
                 return
+            if self._is_being_written(found):
+                found = self._stamp
+                return
             self._current = load(self.directory, self._deciders)
         except CpqError as error:
             self._note(error)
@@ -65,6 +70,10 @@ class PolicyKeeper:
             self._stamp = found
         self.problem = None
         log.info("policies reloaded", extra={"hash": self._current.content_hash[:12]})
+
+    def _is_being_written(self, found: Stamp) -> bool:
+        now = self._effects.now().timestamp()
+        return any(0 <= now - changed_ns / 1e9 < REST_SECONDS for _, _, changed_ns, _, _ in found)
 
     def _note(self, error: CpqError) -> None:
         is_news = self.problem is None or self.problem.message != error.message

@@ -73,13 +73,13 @@ quotes = st.builds(
 )
 
 MINIMAL = {
-    "discounts.yaml": "",
+    "discounts.yaml": "{}",
     "approvals.yaml": "roles: {commercial: [sales_manager, deal_desk, vp_sales], orthogonal: [finance, legal]}\n",
     "terms.yaml": (
         "validity_days: 30\nstandard_payment_terms: [net_30]\napproval_expiry_hours: 4\ncurrency: USD\n"
         "rates: {EUR: 1.10}\nattributes: {export_controlled: {type: boolean, absent: false}, hp: {type: number}}\n"
     ),
-    "pricing.yaml": "",
+    "pricing.yaml": "{}",
     "tax.yaml": "categories: [standard]\nzones: {DE: 19}\n",
 }
 

@@ -163,7 +163,7 @@ def test_where_only_the_highest_is_asked_it_answers_for_those_below():
 
 
 GROUNDS = {"cap": (FactRead("discount", Decimal(10), Safe.LOWER), FactRead("segment", "smb", Safe.SAME))}
-EARLIER = Earlier("APR-1", 1, ("human:dora", "human:dana"), NOW, "human:dana", "hash", LATER, GROUNDS)
+EARLIER = Earlier("APR-1", 1, ("human:dora", "human:dana"), NOW, "human:dana", NOW, "hash", LATER, GROUNDS)
 
 
 def stands(role: str = "manager", earlier: Earlier = EARLIER, grounds=GROUNDS, **changes) -> tuple[bool, str]:

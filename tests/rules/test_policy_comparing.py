@@ -64,7 +64,7 @@ def test_a_changed_field_is_one_change(file, old, new, what, field, before, afte
 
 
 def test_a_rule_that_comes_or_goes_is_one_change_told_whole():
-    without = SHIPPED_TEXTS | {"pricing.yaml": ""}
+    without = SHIPPED_TEXTS | {"pricing.yaml": "{}"}
     gone = differences(POLICIES, build(without))
     assert [(change.kind, change.what, change.field, change.after) for change in gone] == [
         (ChangeKind.REMOVED, "pricing rule apac_field_service", "", ""),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cpq.errors import Code, CpqError
 from cpq.policy.building import build
 from cpq.policy.compiling import KEPT_LINES_MAX
-from cpq.policy.deciding import Decision, FactRead, LinesPast, Safe, evaluate, is_no_worse
+from cpq.policy.deciding import Decision, FactRead, LinesPast, Safe, evaluate, evaluate_alternatives, is_no_worse
 from cpq.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.policy.loading import load
 from cpq.policy.model import Adjustment, Roles
@@ -140,6 +140,18 @@ def test_a_condition_that_cannot_be_worked_out_blocks_the_quote():
     assert violation.description == "r0 cannot be worked out for this quote, so the quote is blocked"
 
 
+@pytest.mark.parametrize("condition", ["net / gross > 2 or line_count > 5", "not is_standard_terms or net / gross > 2"])
+def test_a_part_of_a_condition_that_cannot_be_worked_out_blocks_the_quote(condition: str):
+    policy_set = policies(discounts=rules(condition, "discount >= 0", then="{severity: warning}"))
+    nothing = plain(gross=Decimal(0))
+    assert [(found.policy_id, found.severity) for found in evaluate(policy_set, nothing).violations] == [
+        ("r0", Severity.BLOCK),
+        ("r1", Severity.WARNING),
+    ]
+    for alternatives in ([nothing, plain()], [plain(), nothing]):
+        assert evaluate_alternatives(policy_set, alternatives).is_blocked
+
+
 def test_a_ladder_that_cannot_be_worked_out_blocks_the_quote():
     ladder = "{id: l, over: line.cost / line.net, steps: [{id: s, above: 1, then: {severity: warning}}]}"
     policy_set = policies(discounts=f"ladders: [{ladder}]")
@@ -170,12 +182,12 @@ def test_an_unknown_number_climbs_a_ladder_to_its_end():
 def test_a_line_whose_number_is_unknown_is_the_worst_and_is_blamed():
     steps = "[{id: thin, under: 20, then: {severity: warning}}, {id: thinner, under: 10, then: {severity: block}}]"
     policy_set = policies(discounts=f"ladders: [{{id: floor, over: line.margin, steps: {steps}}}]")
-    known = LineFacts(line_id="1", margin=Decimal(15))
+    known, unknown = LineFacts(line_id="1", product_id="a", margin=Decimal(15)), LineFacts(line_id="2", product_id="b")
     [violation] = evaluate(policy_set, plain(lines=(known,))).violations
     assert (violation.policy_id, violation.actual, violation.line_ids) == ("thin", Decimal(15), ("1",))
-    [violation] = evaluate(policy_set, plain(lines=(known, LineFacts(line_id="2")))).violations
+    [violation] = evaluate(policy_set, plain(lines=(known, unknown))).violations
     assert (violation.policy_id, violation.actual, violation.line_ids) == ("thinner", None, ("2",))
-    past = LinesPast((("1", Decimal(15)), ("2", None)))
+    past = LinesPast((("1 a", Decimal(15)), ("2 b", None)))
     assert violation.facts_read == (
         FactRead("line.margin", None, Safe.HIGHER, is_secret=True),
         FactRead("line.margin by line", past, Safe.HIGHER, is_secret=True),
@@ -276,11 +288,11 @@ rules:
 
 def test_a_violation_keeps_the_facts_it_rests_on_and_their_safe_direction():
     condition = 'margin < 50 and any(line.discount > 5 for line in lines) and currency != "GBP" and net_value > 1'
-    lines = (LineFacts(line_id="2", discount=Decimal(6)), LineFacts(line_id="1"))
+    lines = (LineFacts(line_id="2", product_id="b", discount=Decimal(6)), LineFacts(line_id="1", product_id="a"))
     [violation] = evaluate(policies(discounts=rules(condition)), plain(currency="EUR", lines=lines)).violations
     assert violation.facts_read == (
         FactRead("currency", "EUR", Safe.SAME),
-        FactRead("line.discount", (("1", Decimal(0)), ("2", Decimal(6))), Safe.LOWER),
+        FactRead("line.discount", (("1 a", Decimal(0)), ("2 b", Decimal(6))), Safe.LOWER),
         FactRead("margin", Decimal(40), Safe.HIGHER, is_secret=True),
         FactRead("net_value", Decimal(110), Safe.LOWER),
     )
@@ -452,11 +464,12 @@ def test_a_ladder_about_a_category_reaches_into_bundles():
     steps = "[{id: cap, above: 5, then: {severity: block}}]"
     where = "'line.category == \"tanks\"'"
     policy_set = policies(discounts=f"ladders: [{{id: tanks, over: line.discount, where: {where}, steps: {steps}}}]")
-    kit = LineFacts(line_id="1", category="saas", discount=Decimal(9), parts=(Part("prod_tank", category="tanks"),))
+    parts = (Part("prod_tank", category="tanks"),)
+    kit = LineFacts(line_id="1", product_id="prod_kit", category="saas", discount=Decimal(9), parts=parts)
     [violation] = evaluate(policy_set, plain(lines=(kit,))).violations
     assert (violation.line_ids, violation.facts_read[1].value) == (
         ("1",),
-        LinesPast((("1 with prod_tank", Decimal(9)),)),
+        LinesPast((("1 prod_kit with prod_tank", Decimal(9)),)),
     )
 
 
@@ -464,7 +477,7 @@ def test_an_attribute_that_no_product_names_has_its_declared_value():
     """Kept approvals compare it: what is absent is known, what is unknown is not."""
     [violation] = evaluate(
         policies(discounts=rules("any(line.attributes.export_controlled or line.attributes.hp > 9 for line in lines)")),
-        plain(lines=(LineFacts(line_id="1"),)),
+        plain(lines=(LineFacts(line_id="1", product_id="a"),)),
     ).violations
     reads = {read.name: read.value for read in violation.facts_read}
-    assert reads == {"line.attributes.export_controlled": (("1", False),), "line.attributes.hp": (("1", None),)}
+    assert reads == {"line.attributes.export_controlled": (("1 a", False),), "line.attributes.hp": (("1 a", None),)}

@@ -3,12 +3,13 @@
 import logging
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cpq.errors import CpqError
-from cpq.policy.keeping import LOOK_SECONDS, PolicyKeeper
+from cpq.policy.keeping import LOOK_SECONDS, REST_SECONDS, PolicyKeeper
 from tests.make import StillEffects
 from tests.rules.policies import MINIMAL
 
@@ -47,6 +48,30 @@ def test_a_changed_file_is_picked_up_at_the_next_look(keeper: PolicyKeeper, fold
     assert keeper.current().terms.validity_days == 30
     assert later(keeper, clock) == 5
     assert keeper.problem is None
+
+
+def test_a_file_that_is_being_saved_is_read_when_it_rests(folder: Path):
+    clock = StillEffects(datetime.now(UTC))
+    keeper = PolicyKeeper(folder, clock)
+    keeper.current()
+    write(folder, {"terms.yaml": MINIMAL["terms.yaml"].replace("30", "5", 1)})
+    (folder / "terms.yaml").touch()
+    clock.advance(seconds=(folder / "terms.yaml").stat().st_ctime + REST_SECONDS / 2 - clock.now().timestamp())
+    keeper._next_look = 0
+    assert keeper.current().terms.validity_days == 30
+    assert later(keeper, clock) == 5
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# to be written\n", "---\n", "~\n"])
+def test_a_file_that_was_emptied_takes_no_cap_away(keeper: PolicyKeeper, folder: Path, clock: StillEffects, text: str):
+    capped = "ladders: [{id: cap, over: discount, steps: [{id: high, above: 5, then: {severity: block}}]}]"
+    write(folder, {"discounts.yaml": capped})
+    assert len(keeper.current().ladders) == 1
+    write(folder, {"discounts.yaml": text})
+    assert later(keeper, clock) == 30
+    assert len(keeper.current().ladders) == 1
+    assert keeper.problem is not None
+    assert "the file says nothing" in keeper.problem.message
 
 
 def test_a_broken_file_is_told_once_while_the_last_good_ones_stay(

@@ -74,7 +74,7 @@ def test_ten_percent_on_the_demo_quote_is_one_violation_for_the_sales_manager():
             required_approver_role="sales_manager",
             facts_read=(
                 FactRead("line.discount", Decimal(10), Safe.LOWER),
-                FactRead("line.discount by line", LinesPast((("Q-1-ql-1", Decimal(10)),)), Safe.LOWER),
+                FactRead("line.discount by line", LinesPast((("Q-1-ql-1 prod_pro_v2", Decimal(10)),)), Safe.LOWER),
             ),
             line_ids=("Q-1-ql-1",),
         ),

@@ -176,6 +176,21 @@ class _LosesFirstAnswer:
         return result
 
 
+def test_writes_go_on_after_a_commit_that_failed(app: App):
+    engine = app.database._writer
+
+    def fail(_connection: sa.Connection) -> None:
+        raise sa.exc.OperationalError("COMMIT", None, Exception("disk I/O error"))
+
+    sa.event.listen(engine, "commit", fail)
+    with pytest.raises(sa.exc.OperationalError):
+        app.write(app.new_call(OPERATOR), command(), book)
+    sa.event.remove(engine, "commit", fail)
+    before = books(app)
+    app.write(app.new_call(OPERATOR), command(), book)
+    assert books(app) == before + 1
+
+
 def test_a_call_whose_change_is_kept_can_no_longer_be_cancelled(app: App):
     call = app.new_call(OPERATOR)
     app.write(call, command(), book)

@@ -21,6 +21,7 @@ from tests.approving import (
     race_calls,
     refused,
     refused_decision,
+    revoke_all,
     with_roles,
 )
 from tests.make import StillEffects, Tools, import_dicts, product_row
@@ -229,6 +230,58 @@ def test_a_maker_cannot_choose_by_lending_whose_word_is_needed(store: Settings, 
     app.close()
 
 
+def test_a_maker_cannot_put_a_stand_in_in_place_of_the_approver(store: Settings, clock: StillEffects, tmp_path: Path):
+    app = open_app(with_roles(store, tmp_path / "policies", "backup: {finance: vp_sales}"), clock)
+    mike, vera = person(app, "mike", "sales_manager"), person(app, "vera", "vp_sales")
+    fia = person(app, "fia", "finance")
+    quote_id = priced_quote(mike, 35)
+    answer = ask(mike, quote_id, "finance")
+    mike("approval_delegate", role="sales_manager", to="fia", quote_id=quote_id, until="2026-11-17T00:00:00Z")
+    decide(vera, answer, "vp_sales")
+    for one in (vera, fia):
+        assert refused_decision(one, answer, "finance")["code"] == "FORBIDDEN"
+    cannot_send(mike, quote_id)
+    app.close()
+
+
+def test_another_product_under_the_number_of_a_removed_line_is_asked_about(tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 0, SEATS, {"product_id": "prod_pro_v2", "quantity": 1, "discount_pct": 20})
+    decide(dana, ask(tools, quote_id))
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_update", quote_id=quote_id, expected_version=2, remove_lines=[f"{quote_id}-ql-2"])
+    dear = {"product_id": "prod_qmb30", "quantity": 2, "discount_pct": 20}
+    tools("quote_update", quote_id=quote_id, expected_version=2, add_lines=[dear])
+    tools("quote_price", quote_id=quote_id)
+    again = ask(tools, quote_id)
+    assert (again["status"], again["reason"]) == (
+        "pending",
+        "Asked again: line.discount by line got worse at 2 prod_qmb30.",
+    )
+    cannot_send(tools, quote_id, 2)
+
+
+def test_the_word_of_somebody_who_may_no_longer_decide_is_not_carried_on(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects
+):
+    person(app, "otto", "sales_manager")
+    quote_id = priced_quote(tools)
+    decide(dana, ask(tools, quote_id))
+    clock.advance(minutes=30)
+    revised(tools, quote_id)
+    assert ask(tools, quote_id)["status"] == "kept"
+    kept = tools("approval_history", quote_id=quote_id)["items"][-1]
+    assert (kept["decided_by"], kept["decided_at"]) == ("human:dana", "2026-11-16T09:00:00Z")
+    revoke_all(app, "dana")
+    tools("quote_revise", quote_id=quote_id, expected_version=2)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    again = ask(tools, quote_id)
+    assert (again["status"], again["reason"]) == (
+        "pending",
+        "Asked again: human:dana, who approved before, may no longer decide.",
+    )
+    cannot_send(tools, quote_id, 3)
+
+
 def test_a_holder_and_whom_they_lent_the_role_to_are_one_voice(store: Settings, clock: StillEffects, tmp_path: Path):
     app = with_all(store, clock, tmp_path / "policies")
     tools = Tools(app)
@@ -302,7 +355,10 @@ def test_one_discounted_seat_does_not_open_the_door_for_a_thousand(tools: Tools,
     tools("quote_update", quote_id=quote_id, expected_version=2, change_lines=change, add_lines=[one])
     tools("quote_price", quote_id=quote_id)
     again = ask(tools, quote_id)
-    assert (again["status"], again["reason"]) == ("pending", "Asked again: line.discount by line got worse at 2, 3.")
+    assert (again["status"], again["reason"]) == (
+        "pending",
+        "Asked again: line.discount by line got worse at 2 prod_pro_v2, 3 prod_pro_v2.",
+    )
     cannot_send(tools, quote_id, 2)
 
 
