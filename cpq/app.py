@@ -224,8 +224,11 @@ class App:
         if found == SCHEMA_VERSION:
             return
         if not self.database.exists():
-            state = f"There is no database at {name}."
-        elif found is None:
+            state = f"There is no database at {self.settings.sqlite_path.absolute()}."
+            raise CpqError(
+                Code.UNAVAILABLE, state, hint="Run `cpq init`, or name the right folder with --home or CPQ_HOME."
+            )
+        if found is None:
             state = f"The database {name} has no tables yet."
         elif found > SCHEMA_VERSION:
             state = f"The database {name} is at migration {found}, newer than this version knows ({SCHEMA_VERSION})."

@@ -261,7 +261,8 @@ class Settings(BaseModel):
     @property
     def is_private(self) -> bool:
         """Whether only this machine reaches the server: its own address is loopback, and it has no other name."""
-        return self.host in LOOPBACK and not self.allowed_hosts
+        has_proxy = bool(self.console_url) and urlsplit(self.console_url).hostname not in LOOPBACK
+        return self.host in LOOPBACK and not self.allowed_hosts and not has_proxy
 
     @property
     def console_address(self) -> str:

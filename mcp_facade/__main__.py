@@ -55,6 +55,9 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
         loops += _loops(app)
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
+        if settings.transport != "stdio":
+            http.require_safe_bind(app)
+            http.require_free_port(settings)
         log.info("server started", extra=_described(settings))
         if settings.transport == "stdio":
             _start(loops)
@@ -69,7 +72,6 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
 
 def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     """Listen until the process is told to stop."""
-    http.require_safe_bind(app)
     _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,21 @@ def require_safe_bind(app: App) -> None:
         )
 
 
+def require_free_port(settings: Settings) -> None:
+    """UNAVAILABLE with the way out when somebody else listens there."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise CpqError(
+                Code.UNAVAILABLE,
+                f"The server cannot listen on {settings.host}, port {settings.port}: {error.strerror}.",
+                hint="Stop what listens there, or set MCP_PORT to another port.",
+            ) from None
+
+
 def allowed_hosts(settings: Settings) -> list[str]:
     """Host headers that are answered: loopback and the bind address on our port, and those the operator lists."""
     own = {*LOOPBACK, settings.host} - {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
@@ -187,8 +203,9 @@ class _Bearer:
         if presented:
             with self._app.database.reading() as connection:
                 return access.verify_token(connection, presented, self._app.effects.now())
-        is_private = self._app.settings.host in LOOPBACK and not _has_callers(self._app)
-        return LOCAL_AGENT if is_private else None
+        # A proxy in front calls from loopback, too, for whoever calls it.
+        is_open = self._app.settings.is_private and not _has_callers(self._app)
+        return LOCAL_AGENT if is_open else None
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         HTTP_REJECTED.labels(reason="token").inc()

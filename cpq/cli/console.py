@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -77,7 +79,13 @@ def sample(options: Options) -> None:
     click.echo(f"Console: sign in as {sampling.MANAGER}, a sales manager, by this link, which opens once:")
     click.echo(f"\n  {address}\n")
     others = ", ".join(f"{name} ({role})" for name, role in sampling.PEOPLE.items() if name != sampling.MANAGER)
-    click.echo(f"Others: {_program()} console link --user NAME, for {others}.")
+    click.echo(f"Others: {_said()}{_program()} console link --user NAME, for {others}.")
+
+
+def _said() -> str:
+    """What was said of this store and its server for this call, to be said again for the next one."""
+    names = ("CPQ_HOME", "MCP_HOST", "MCP_PORT")
+    return "".join(f"{name}={shlex.quote(os.environ[name])} " for name in names if os.environ.get(name))
 
 
 def _program() -> str:

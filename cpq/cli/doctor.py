@@ -109,7 +109,9 @@ def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]
 def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator[Finding]:
     if found != SCHEMA_VERSION:
         said = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
-        yield Finding("migrations", State.PROBLEM, said, "run `cpq init`")
+        is_newer = found is not None and found > SCHEMA_VERSION
+        advice = "install the newer version of Quotewright" if is_newer else "run `cpq init`"
+        yield Finding("migrations", State.PROBLEM, said, advice)
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
     if not can_count:  # Nothing is read or written without policies.

@@ -27,7 +27,11 @@ SAMPLE_FILES = (
 
 
 @click.command()
-@click.option("--sample", is_flag=True, help="Also load the demo catalogue, prices, accounts and past quotes.")
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Into an empty catalogue, also load a demo one with prices, accounts and past quotes.",
+)
 @pass_options
 def init(options: Options, sample: bool) -> None:
     """Create the database, or bring it to the newest schema. Safe to repeat.
@@ -44,7 +48,10 @@ def init(options: Options, sample: bool) -> None:
     click.echo(f"Database {settings.database_name}: {what} ({SCHEMA_VERSION}).")
     if sample:
         with engine.opened(options) as app:
-            show_report(*_load_sample(app))
+            if _is_empty(app):
+                show_report(*_load_sample(app))
+            else:
+                click.echo("There are products in it already, so the sample data is left out.")
     else:
         click.echo("Next: `cpq init --sample` loads demo data, `cpq import catalog FILE` your own.")
 
@@ -88,12 +95,16 @@ def _load_sample(app: App) -> list[Answer]:
     return [load_file(app, kind, SAMPLE / name, section) for kind, name, section in SAMPLE_FILES]
 
 
+def _is_empty(app: App) -> bool:
+    return not engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))["products"]
+
+
 def _prepare_demo(options: Options) -> None:
     settings = engine.settings_of(options)
     if engine.migrate(settings) is None:
         click.echo(f"Database {settings.database_name}: created.")
     with engine.opened(options) as app:
-        if not engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))["products"]:
+        if _is_empty(app):
             _load_sample(app)
             click.echo("Sample data: loaded.")
 

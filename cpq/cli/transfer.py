@@ -89,7 +89,7 @@ def import_accounts(options: Options, file: Path) -> None:
 @json_option
 @pass_options
 def import_quotes(options: Options, file: Path, history: bool) -> None:
-    """Load quotes as drafts, priced and checked like any other, or past ones as history.
+    """Load quotes as drafts, with their prices reckoned, or past ones as history.
 
     A CSV has a row for each line, and the rows of a quote stand together: id (your own; it becomes the quote's),
     account_id, currency, term_months, start_date, end_date, deal_id, payment_terms, quote_notes; product_id,

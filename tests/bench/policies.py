@@ -102,7 +102,7 @@ def with_rules(texts: Iterable[str], *, shipped_too: bool = False) -> PolicySet:
     )
     if not shipped_too:
         files["approvals.yaml"] = files["approvals.yaml"].partition("\nladders:")[0]
-        files["discounts.yaml"] = ""
+        files["discounts.yaml"] = "{}"
     files["terms.yaml"] += f"\nrules:\n{written}"
     return build(files)
 

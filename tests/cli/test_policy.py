@@ -136,7 +136,7 @@ def test_a_set_is_shown_in_tables(folder: Path, run: Run):
 
 
 def test_a_set_without_pricing_rules_is_shown(folder: Path, run: Run):
-    (folder / "pricing.yaml").write_text("", encoding="utf-8")
+    (folder / "pricing.yaml").write_text("{}", encoding="utf-8")
     assert "What changes a price before any discount\nnothing\n" in run("policy", "show", folder).out
 
 

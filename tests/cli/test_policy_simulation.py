@@ -157,7 +157,7 @@ def test_a_simulated_decision_is_the_one_that_pricing_gives(home: Path, tools: T
             quote(tools, 12, {**SEATS, "option_set": "a"}, {**SEATS, "quantity": 9, "option_set": "b"}, MACHINE),
         ]
     )
-    (folder / "discounts.yaml").write_text("", encoding="utf-8")
+    (folder / "discounts.yaml").write_text("{}", encoding="utf-8")
     approvals = (folder / "approvals.yaml").read_text(encoding="utf-8").partition("\nladders:")[0]
     (folder / "approvals.yaml").write_text(approvals, encoding="utf-8")
     changed = simulated(run("policy", "simulate", folder, "--json"))
@@ -287,4 +287,4 @@ def test_the_simulation_is_on_record(home: Path, tools: Tools, folder: Path, run
 def test_a_store_that_is_not_there_is_told(empty_home: Path, folder: Path, run: Run):
     ran = run("policy", "simulate", folder)
     assert ran.code == 1
-    assert "Run `cpq init`." in ran.err
+    assert "Run `cpq init`," in ran.err

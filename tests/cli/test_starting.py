@@ -27,9 +27,14 @@ def test_init_twice_changes_nothing_the_second_time(empty_home: Path, run: Run):
     assert f"created ({SCHEMA_VERSION})" in first.out
     assert f"already up to date ({SCHEMA_VERSION})" in second.out
     created = {line.split()[0]: line.split()[-3:] for line in first.out.splitlines()[3:]}
-    unchanged = {line.split()[0]: line.split()[-3:] for line in second.out.splitlines()[3:]}
     assert created["products"][1:] == ["0", "0"]
-    assert unchanged == {kind: ["0", "0", counts[0]] for kind, counts in created.items()}
+    assert "the sample data is left out" in second.out
+
+
+def test_the_sample_does_not_overwrite_what_is_there(home: Path, run: Run):
+    query(home, "UPDATE product SET name = 'Our own plan' WHERE id = 'prod_pro_v2'")
+    assert run("init", "--sample").code == 0
+    assert query(home, "SELECT name FROM product WHERE id = 'prod_pro_v2'") == [("Our own plan",)]
 
 
 def test_init_without_the_sample_leaves_an_empty_catalogue(empty_home: Path, run: Run):

@@ -465,6 +465,26 @@ def test_the_server_does_not_start_on_an_unknown_toolset(home: dict[str, str]):
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.parametrize("reached", [{"console_url": "https://cpq.example.com"}, {"allowed_hosts": "cpq.example.com"}])
+async def test_behind_a_proxy_nobody_calls_without_a_token(store: Settings, reached: dict[str, str]):
+    """The proxy is on this machine, too, so that the address says nothing of who calls."""
+    with http_server(store.model_copy(update=reached)) as url:
+        async with httpx2.AsyncClient() as stranger:
+            headers = {"Host": "cpq.example.com", "X-Forwarded-For": "203.0.113.7"}
+            refused = await stranger.post(f"{url}/mcp", json={}, headers=headers)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "FORBIDDEN")
+
+
+def test_a_port_that_is_taken_is_told_with_the_way_out(store: Settings):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        settings = store.model_copy(update={"port": other.getsockname()[1]})
+        with pytest.raises(CpqError, match="cannot listen on") as refused:
+            http.require_free_port(settings)
+    assert "MCP_PORT" in str(refused.value.details["hint"])
+
+
 async def test_a_public_server_stays_shut_when_its_last_token_is_revoked(store: Settings):
     token = new_token(store, "robo", "agent")
     with http_server(store.model_copy(update={"host": "0.0.0.0"})) as url:
