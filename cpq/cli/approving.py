@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
+
 import click
 
-from cpq import access, approvals
+from cpq import access, approvals, quotes
 from cpq.access import OPERATOR, Permission, Principal
 from cpq.app import Answer, App, Command
 from cpq.cli import engine
@@ -188,7 +190,13 @@ def _person(app: App, name: str) -> Principal:
 
 def _found(tx: Tx, approval_id: str) -> Answer:
     record, quote = approvals.get(tx, approval_id)
-    return {**record, "currency": quote.root.currency, "account_name": quote.root.account_name}
+    review = quotes.review(tx, quote.id, version=record["version"])
+    told = {name: review[name] for name in ("discount_pct", "margin_pct", "policy_violations")}
+    return {**record, "currency": quote.root.currency, "account_name": quote.root.account_name, **told}
+
+
+def _percent(share: Decimal | int | None) -> str:
+    return "unknown" if share is None else f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP)} %"
 
 
 def _show(found: Answer) -> None:
@@ -199,6 +207,9 @@ def _show(found: Answer) -> None:
         ("quote", f"{found['quote_id']}, version {found['version']}"),
         ("account", found["account_name"]),
         ("total", f"{readable(found['quote_total'], found['currency'])} {found['currency']}"),
+        ("discount", _percent(found["discount_pct"])),
+        ("margin", _percent(found["margin_pct"])),
+        *(("why", violation["description"]) for violation in found["policy_violations"]),
         ("justification", found["justification"]),
         ("asked", f"{to_wire(found['requested_at'])} by {found['requested_by']}"),
         ("expires", to_wire(found["expires_at"])),

@@ -60,7 +60,7 @@ def test_a_server_without_tables_says_what_to_run(empty_store: Settings):
     app.close()
     with pytest.raises(CpqError) as refused:
         open_app(empty_store)
-    assert refused.value.details["hint"].startswith("Run `cpq init`")
+    assert str(refused.value.details["hint"]).startswith("Run `cpq init`")
 
 
 def test_every_key_starts_with_the_tenant():
