@@ -53,6 +53,8 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
             header = [name.strip() for name in next(reader, [])]
             if len(set(header)) < len(header):
                 raise _fault(path, 1, "two columns have the same name")
+            if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+                raise _fault(path, 1, "columns are parted by commas here; save the file as CSV with commas")
             is_plain = STRUCTURED.isdisjoint(header) and not any("." in name for name in header)
             start = reader.line_num + 1
             for count, cells in enumerate(reader):

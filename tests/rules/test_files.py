@@ -338,6 +338,7 @@ def test_nesting_that_is_allowed_is_read(folder: Path, name: str):
         ("rows.csv", 'a,b\n1,2\n3,"x\n4,5\n', "line 4: unexpected end of data"),
         ("rows.csv", 'a,b\n1,2\n"x"y,3\n', "line 3: ',' expected after '\"'"),
         ("rows.csv", "a,b,a\n1,2,3\n", "line 1: two columns have the same name"),
+        ("rows.csv", "a;b\n1;2\n", "line 1: columns are parted by commas here; save the file as CSV with commas"),
         ("rows.csv", "a\n" + "x" * 1_000_001 + "\n", "line 2: field larger than field limit (1000000)"),
         ("rows.csv", "specs,spec.hp\nabc,1\n", "line 2: spec.hp is also given by the column specs"),
         (
