@@ -13,8 +13,9 @@ from cpq.events import EventName
 from cpq.pricing import request as pricing_request
 from cpq.quotes import storing, telling, viewing
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
-from cpq.quotes.composing import Composition, Draft, DraftLine, broken_relations, compose
+from cpq.quotes.composing import Composition, broken_relations, compose
 from cpq.quotes.deciding import Verdict, decide, described, verdict_on
+from cpq.quotes.drafts import Draft, DraftLine
 from cpq.quotes.expiring import sweep
 from cpq.quotes.importing import import_quotes
 from cpq.quotes.life import Move, after

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cpq.errors import CpqError, bad_field, next_call
-from cpq.quotes.composing import Draft, DraftLine
+from cpq.quotes.drafts import Draft, DraftLine
 
 STRETCHES_MAX = 5_000
 """Over all lines: each is priced by itself, in about a tenth of a millisecond, while others wait to write."""

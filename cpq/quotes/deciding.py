@@ -12,7 +12,8 @@ from cpq.money import from_micro
 from cpq.policy.deciding import Violation, evaluate_alternatives
 from cpq.policy.facts import LineFacts, QuoteFacts, QuoteInputs
 from cpq.pricing.result import PricedLine, PricedQuote
-from cpq.quotes.composing import Draft, DraftLine, line_inputs, payment_terms_of, quote_inputs
+from cpq.quotes.composing import line_inputs, payment_terms_of, quote_inputs
+from cpq.quotes.drafts import Draft, DraftLine
 from cpq.views import PolicyViolation
 
 

@@ -12,7 +12,8 @@ from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest
 from cpq.quotes import storing
-from cpq.quotes.composing import Composition, Draft, compose
+from cpq.quotes.composing import Composition, compose
+from cpq.quotes.drafts import Draft
 from cpq.quotes.rows import SourceQuote, quotes_of, validate
 from cpq.quotes.storing import Quote
 

@@ -14,7 +14,7 @@ from cpq.catalog.preparing import Problem, SourceRow, faults
 from cpq.catalog.rows import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
 from cpq.money import to_micro
 from cpq.pricing.request import Segment
-from cpq.quotes.composing import Draft, DraftLine
+from cpq.quotes.drafts import Draft, DraftLine
 from cpq.text import clean, clean_identifier
 
 LINES_MAX = 10_000

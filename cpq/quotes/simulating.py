@@ -15,8 +15,9 @@ from cpq.policy.comparing import DecisionChange, decision_change
 from cpq.policy.facts import QuoteFacts
 from cpq.policy.model import PolicySet
 from cpq.pricing import result as pricing_result
-from cpq.quotes.composing import DraftLine, quote_inputs
+from cpq.quotes.composing import quote_inputs
 from cpq.quotes.deciding import facts_of
+from cpq.quotes.drafts import DraftLine
 from cpq.quotes.life import status_at
 from cpq.schema import account, quote, quote_line, quote_pricing, quote_version
 

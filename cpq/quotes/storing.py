@@ -15,7 +15,8 @@ from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment
 from cpq.pricing.result import PricedQuote
-from cpq.quotes.composing import Composition, Draft, DraftLine
+from cpq.quotes.composing import Composition
+from cpq.quotes.drafts import Draft, DraftLine
 from cpq.quotes.life import status_at
 from cpq.schema import account, quote, quote_line, quote_pricing, quote_version
 from cpq.text import canonical_json, plain_json

@@ -577,3 +577,11 @@ def test_created_quotes_are_apart_even_in_one_moment(store: Settings, clock: mak
     assert len({new_quote(Tools(app)) for _ in range(20)}) == 20
     assert app.effects.now() - clock.now() == timedelta(0)
     app.close()
+
+
+def test_an_account_whose_tax_zone_no_policy_names_is_told_so(tools: Tools):
+    changed = {"id": ACME, "name": "Acme Corp", "segment": "enterprise", "region": "na", "country": "US"}
+    make.import_dicts(tools.app, "accounts", {**changed, "currency": "USD", "tax_zone": "us-oh", "locale": "en_US"})
+    error = tools.error("quote_create", account_id=ACME, line_items=[SEATS])
+    assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/account_id")
+    assert "'us-oh', which tax.yaml does not name" in error["message"]
