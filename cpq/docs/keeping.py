@@ -30,6 +30,9 @@ FEW_FILES = 20
 SETTLED_SECONDS = 0.05
 """A file that was changed this shortly before it was read may change again without its time telling."""
 
+_FIRST_MOMENT = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
 
 @dataclass(frozen=True)
 class State:
@@ -112,11 +115,12 @@ class DocsKeeper:
                 problems[path] = f"{error}; the last good state is used" if path in self.state.pages else str(error)
                 looked_at[path] = stamps[path]
                 continue
-            modified = stamps[path].modified_ns / 1e9
-            page = page_of(path, text, datetime.fromtimestamp(modified, UTC), problem)
+            modified, changed = stamps[path].modified_ns / 1e9, stamps[path].changed_ns / 1e9
+            page = page_of(path, text, _moment(modified), problem)
             if page.problem:
                 problems[path] = page.problem
-            is_settled = abs(now - max(modified, stamps[path].changed_ns / 1e9)) > SETTLED_SECONDS
+            # Also when it is of tomorrow: clocks differ, and archives say what they like.
+            is_settled = min(abs(now - modified), abs(now - changed)) > SETTLED_SECONDS
             looked_at[path] = stamps[path] if is_settled else None
             if path not in self.state.pages or page != self.state.pages[path]:
                 fresh[path] = page
@@ -137,3 +141,8 @@ class DocsKeeper:
             log.info("a page cannot be used as it is", extra={"page": path, "problem": problems[path]})
         if problems != self.state.problems:
             self.state = replace(self.state, problems=dict(problems))
+
+
+def _moment(seconds: float) -> datetime:
+    """A file may be of any time; a date has a year of four digits."""
+    return datetime.fromtimestamp(min(max(seconds, _FIRST_MOMENT), _LAST_MOMENT), UTC)

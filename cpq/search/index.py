@@ -235,7 +235,7 @@ class Segment:
         return found
 
     def similarity(self, vector: Vector, rows: Rows) -> tuple[NDArray[np.float64], Mask]:
-        """The cosine of the query with each of the rows; 0 where there is no vector yet."""
+        """The cosine of the query with each of the rows, 0 where there is no vector yet; and where there is one."""
         if not len(self.digits):
             return np.zeros(len(rows), np.float64), np.zeros(len(rows), bool)
         scales = self.scales[rows]  # Before the digits, because they are written after them.

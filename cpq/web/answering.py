@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -213,9 +214,10 @@ class _Research:
         """Get the pages that were asked for. One that fails is a note, unless it is the seed or none is left."""
         began = self._app.effects.monotonic()
         seed, *others = dict.fromkeys(addresses)
-        for address in (*others, seed):
+        for address in (seed, *others):
             self._report("ingestion", f"Checking if {address.url} is indexed...")
-            got = getting.get_page(self._app, self._call, address)
+            until = math.inf if address == seed else self._deadline
+            got = getting.get_page(self._app, self._call, address, until=until)
             if got.page is None and address != seed:
                 self._notes.append(f"{address.url} was not read: {got.reason}.")
                 continue

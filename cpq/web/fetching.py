@@ -39,12 +39,16 @@ _ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/markdown;q
 class FetchError(Exception):
     """Why a page could not be had, in words that hold nothing of what the other side sent."""
 
-    def __init__(self, reason: str, *, is_refused: bool = False, status: int | None = None) -> None:
+    def __init__(
+        self, reason: str, *, is_refused: bool = False, is_late: bool = False, status: int | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
         self.is_refused = is_refused
         """True when we did not ask: the address is one that is never fetched."""
+        self.is_late = is_late
+        """True when we did not ask because our turn comes too late: the page itself has not failed."""
 
 
 @dataclass(frozen=True)

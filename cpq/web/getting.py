@@ -134,7 +134,7 @@ class Web:
             now = self._effects.monotonic()
             turn = max(now, self._next_turn.get(address.origin, now))
             if turn > until:
-                raise FetchError("its site wants us to wait longer than this call may take")
+                raise FetchError("its site wants us to wait longer than this call may take", is_late=True)
             if len(self._next_turn) >= ORIGINS_MAX:
                 self._next_turn.clear()
             self._next_turn[address.origin] = turn + pause
@@ -153,7 +153,7 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
     """Have a page indexed, fetching it only where needed. Never fails for what the other side does.
 
     With `is_fresh_enough` a page that was checked lately is taken as it is; otherwise the site is asked whether it
-    has changed.
+    has changed. One whose turn comes after `until`, a moment of the engine's clock, is not asked for.
     """
     web = web_of(app)
     known = _look(app, call, address.url)
@@ -177,7 +177,10 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
         call.check()  # A page that was given up because the caller left has not failed.
         log.info("page failed", extra={"url": address.url, "reason": error.reason})
         # A page that this address led to before may be well: only what was asked for has failed.
-        noted = {page.id: _note_failure(app, call, page, error.reason) for page in on_the_way.values()}
+        noted = {
+            page.id: page if error.is_late else _note_failure(app, call, page, error.reason)
+            for page in on_the_way.values()
+        }
         kept = noted.get(known.id, known) if known else next(reversed(noted.values()), None)
         return Got(address.url, "failed", kept, error.reason, error.is_refused)
 

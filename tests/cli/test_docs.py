@@ -38,6 +38,19 @@ def test_a_search_shows_page_heading_and_passage(home: Path, pages: Path, run: R
     assert lines[-1].startswith("2 of 18 passages, hybrid, ")
 
 
+def test_looking_into_another_folder_leaves_the_vectors_of_the_first(home: Path, pages: Path, run: Run, monkeypatch):
+    other = pages.with_name("other")
+    other.mkdir()
+    (other / "note.md").write_text("# Note\n\nThe quokka stays.\n")
+    monkeypatch.setenv("CPQ_DOCS_DIR", str(pages))
+    run("docs", "index")
+    for arguments in (("search", "--dir", other, "quokka"), ("index", other)):
+        assert run("docs", *arguments).code == 0
+        assert query(home, "SELECT count(*) FROM search_vector") == [(19,)]
+    run("docs", "index")
+    assert query(home, "SELECT count(*) FROM search_vector") == [(18,)]
+
+
 def test_a_search_can_be_narrowed_and_read_by_programs(home: Path, pages: Path, run: Run):
     ran = run("docs", "search", "--dir", pages, "--filter", "delivery.md", "--json", "restocking fee")
     found = json.loads(ran.out)

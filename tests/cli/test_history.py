@@ -128,6 +128,16 @@ def test_vectors_are_made_once_and_forgotten_with_their_texts(ready: Path, run: 
     assert made == {"equipment": (0, 0, 0), "past_lines": (3, 1, 1), "past_quotes": (2, 1, 1), "web": (0, 0, 0)}
 
 
+def test_vectors_of_texts_without_names_are_made_and_kept_too(ready: Path, run: Run):
+    """For those who may not see names: the mixer is described by another customer's."""
+    Path("past.csv").write_text(CSV.replace("Nougat mixer", "Mixer as at Toffee Ltd"), encoding="utf-8")
+    run("import", "quotes", "--history", "past.csv")
+    for made in (4, 0):
+        rows = json.loads(run("search", "index", "--json").out)["corpora"]
+        lines = next(row for row in rows if row["corpus"] == "past_lines")
+        assert (lines["passages"], lines["made"], lines["forgotten"]) == (3, made, 0)
+
+
 def test_without_the_model_search_goes_by_words_and_says_so(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(embedding, "_PACKAGE", "a_package_that_is_not_there")
     embedding.installed_embedder.cache_clear()

@@ -193,6 +193,11 @@ def test_a_text_is_kept_until_it_has_its_vector():
     assert (index.text(wanted), index.text(text_hash("pump"))) == (None, "pump")
 
 
+def test_a_text_without_a_word_waits_for_its_vector_like_any_other():
+    index = Index().changed([Chunk("a", "a", "")], with_vectors=True)
+    assert [index.text(name) for name in index.missing()] == [""]
+
+
 def test_r03_of_very_many_equals_the_first_ids_come_first():
     names = [f"c{n * 37 % 500:03}" for n in range(500)]
     index = Index().changed([Chunk(name, f"d{n % 7}", "tank") for n, name in enumerate(names)], with_vectors=False)
@@ -207,6 +212,24 @@ def test_a_passage_without_a_vector_is_ranked_by_its_words():
     index.fill({text_hash("tank"): vector_of("tank")})
     hits = search(index, "oilless pump", limit=5).hits
     assert (hits[0].id, hits[0].similarity, hits[0].confidence) == ("a", None, LIKELY_GOOD)
+
+
+def test_r07_a_vector_that_arrives_during_a_search_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch):
+    """R-07: half of it would make a good passage a probable miss."""
+    index = Index().changed([Chunk("a", "a", "oilless pump"), Chunk("b", "b", "tank")], with_vectors=True)
+    index.fill({text_hash("tank"): vector_of("tank")})
+    before = search(index, "oilless pump", limit=5)
+    real = np.matmul
+
+    def late(*arguments, **options):
+        products = real(*arguments, **options)
+        index.fill({text_hash("oilless pump"): vector_of("oilless pump")})
+        return products
+
+    monkeypatch.setattr(np, "matmul", late)
+    assert search(index, "oilless pump", limit=5) == before
+    monkeypatch.undo()
+    assert search(index, "oilless pump", limit=5).hits[0].similarity == pytest.approx(1, abs=0.01)
 
 
 def test_r04_without_vectors_words_decide_and_the_mode_says_so():
@@ -226,6 +249,12 @@ def test_typing_errors_are_forgiven_and_named():
     index = Index().changed([Chunk("a", "a", "reciprocating pump"), Chunk("b", "b", "tank")], with_vectors=False)
     found = index.search("recipricating", None, scale=ITEMS, limit=5)
     assert [hit.id for hit in found.hits] == ["a"]
+    assert found.corrections == {"recipricating": "reciprocating"}
+
+
+def test_typing_errors_are_forgiven_beside_a_word_of_any_length():
+    index = Index().changed([Chunk("a", "a", "reciprocating " + "a" * 40_000)], with_vectors=False)
+    found = index.search("recipricating", None, scale=ITEMS, limit=5)
     assert found.corrections == {"recipricating": "reciprocating"}
 
 

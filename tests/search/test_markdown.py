@@ -78,7 +78,14 @@ def test_front_matter_is_read_and_is_no_text():
     assert [section.content for section in document.sections] == ["# T\nx"]
 
 
-@pytest.mark.parametrize("broken", ["a: [", "a: b: c", "a: 2026-13-45", "\ta: 1", "x: !!python/object:os.system {}"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *("a: [", "a: b: c", "a: 2026-13-45", "\ta: 1", "x: !!python/object:os.system {}", "a: !!bool maybe"),
+        *("a: !!int ''", "a: !!float ''", "a: !!timestamp foo", "!!bool maybe: a"),
+        pytest.param("a: 0x" + "f" * 4000, id="a number that cannot be written"),
+    ],
+)
 def test_front_matter_that_cannot_be_read_stays_as_text_and_is_told(broken):
     document = read(f"---\n{broken}\n---\n# T\nx", "p.md")
     assert document.problem is not None

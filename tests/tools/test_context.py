@@ -63,6 +63,7 @@ LOGIN = chunk(
     text="func Login(user string) error // authentication of a user",
     metadata={"source": "code", "file_path": "internal/auth/login.go"},
 )
+ODD_FRONT_MATTER = ("tags: !!bool maybe", "tags: !!int ''", "tags: 0x" + "f" * 4000)
 LIMITS = chunk("data-limits", "data", text="MAX_LOGINS = 5  # authentication attempts", metadata={"file_path": "a.py"})
 
 
@@ -411,6 +412,20 @@ def test_e3_16_chunk_files_of_every_shape_are_read(written: str):
     a, b = read_file(written.encode())
     assert (a.id, b.id, b.text, b.chunk_type) == ("a", "b", "first", "documentation")
     a.title.encode()
+
+
+def test_e3_16_front_matter_that_does_not_fit_its_tag_costs_no_chunk(open_tools: Callable[..., Tools], root: Path):
+    odd = [chunk(f"odd-{number}", text=f"---\n{text}\n---\nwombat") for number, text in enumerate(ODD_FRONT_MATTER)]
+    write(root, "odd", *odd, chunk("even", text="wombat"))
+    assert ids(open_tools(), "wombat", tags=["documentation"])[-4:] == ["even", "odd-0", "odd-1", "odd-2"]
+
+
+def test_e3_16_a_chunk_without_a_word_is_embedded_like_any_other(open_tools: Callable[..., Tools], root: Path):
+    """Otherwise whoever reckons vectors would ask for it again and again."""
+    (root / "empty.json").write_text('[{"id": "x"}]')
+    tools = open_tools()
+    context.index(tools.app)
+    assert keeper(tools).corpus.missing() == []
 
 
 def test_chunks_of_one_source_are_found_however_many_and_wherever_they_stand(

@@ -16,6 +16,7 @@ from cpq.docs import keeping
 from cpq.docs.pages import page_of
 from cpq.errors import CpqError
 from cpq.search import folders
+from cpq.search.following import Follower
 from tests.make import Tools
 from tests.tools.remote import RemoteTools, environment, served
 
@@ -429,9 +430,11 @@ def test_d3_28_every_query_tool_sees_what_was_just_written(tools: Tools, root: P
 
 
 @in_process
-def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypatch):
+@pytest.mark.parametrize("seconds", [1_700_000_000, 4_000_000_000])
+def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypatch, seconds: int):
+    """Also among files that are said to be of the future."""
     for path in root.rglob("*.md"):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
+        os.utime(path, (seconds, seconds))
     monkeypatch.setattr(keeping, "SETTLED_SECONDS", -1)
     tools("list_pages")
     read: list[str] = []
@@ -497,6 +500,23 @@ def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Too
     threading.Timer(0.02, go_on.set).start()
     assert tools("get_page", file_path="known-result.md")["title"] == "Changed"
     indexer.join()
+
+
+@in_process
+def test_r07_only_a_search_waits_for_the_first_vectors(tools: Tools, monkeypatch: pytest.MonkeyPatch):
+    """R-07: just after the start of a server."""
+    waited: list[bool] = []
+    monkeypatch.setattr(Follower, "wait", lambda _: waited.append(True))
+    for name, arguments in (
+        ("list_pages", {}),
+        ("get_page", {"file_path": "known-result.md"}),
+        ("get_section", {"file_path": "known-result.md", "heading_path": "Known result"}),
+        ("get_status", {}),
+    ):
+        tools(name, **arguments)
+    assert not waited
+    tools("search_docs", query="wombat")
+    assert waited
 
 
 def test_d3_30_every_error_names_the_next_step(tools: Tools):

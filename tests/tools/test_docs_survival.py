@@ -8,10 +8,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cpq.app import App, open_app
+from cpq.docs import keeping
+from cpq.docs.pages import Page, page_of
 from cpq.search import folders
 from tests.make import Tools
 
@@ -113,6 +116,51 @@ def test_broken_front_matter_costs_nothing_but_itself(tools: Tools, root: Path):
     assert "The body." in content(tools)
     assert "tags: [a, b" in content(tools)
     assert problems(tools) == {"page.md": "the front matter is not YAML in line 3"}
+
+
+def test_r07_front_matter_that_does_not_fit_its_tag_takes_nobody_else_down(tools: Tools, root: Path):
+    """R-07: all tools go on, the page keeps its body, and what is repaired is seen."""
+    (root / "new.md").write_text("# New\n\nThe bilby came.\n")
+    (root / "page.md").write_text("---\ndraft: !!bool maybe\n---\n# Page\n\nThe body.\n")
+    assert listed(tools) == ["new.md", "page.md", "steady.md"]
+    assert "The body." in content(tools)
+    assert problems(tools) == {"page.md": "the front matter is not YAML"}
+    (root / "page.md").write_text("---\ndraft: true\n---\n# Page\n\nRepaired.\n")
+    assert "Repaired." in content(tools)
+    assert problems(tools) == {}
+
+
+def test_r07_pages_that_were_read_in_vain_are_read_again(tools: Tools, root: Path, monkeypatch: pytest.MonkeyPatch):
+    """R-07: a look that breaks off has taken over nothing, so the next one begins anew."""
+    (root / "new.md").write_text("# New\n\nThe bilby came.\n")
+    (root / "newer.md").write_text("# Newer\n\nThe potoroo came.\n")
+    monkeypatch.setattr(keeping, "SETTLED_SECONDS", -1)
+    read: list[str] = []
+
+    def broken(path: str, *arguments: Any) -> Page:
+        read.append(path)
+        if len(read) == 2:
+            raise MemoryError
+        return page_of(path, *arguments)
+
+    monkeypatch.setattr(keeping, "page_of", broken)
+    assert tools.error("list_pages")["code"] == "INTERNAL_ERROR"
+    assert listed(tools) == ["new.md", "newer.md", "page.md", "steady.md"]
+
+
+@pytest.mark.parametrize("seconds", [10**12, -(10**12)])
+def test_a_file_may_be_of_any_time(tools: Tools, root: Path, monkeypatch: pytest.MonkeyPatch, seconds: int):
+    """Not every file system takes such times, so the look is told them."""
+    real = folders.scan
+
+    def strange(*arguments: Any, **options: Any) -> folders.Listing:
+        found = real(*arguments, **options)
+        found.files["page.md"] = found.files["page.md"]._replace(modified_ns=seconds * 10**9)
+        return found
+
+    monkeypatch.setattr(folders, "scan", strange)
+    dates = {page["file_path"]: page["last_modified"] for page in tools("list_pages")["pages"]}
+    assert dates["page.md"][:4] == ("9999" if seconds > 0 else "0001")
 
 
 def test_half_characters_do_not_reach_a_client(tools: Tools, root: Path):

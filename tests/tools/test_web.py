@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import jsonschema
 import pytest
 import weasyprint
@@ -16,10 +15,10 @@ from mcp import Client
 from cpq.app import App, open_app
 from cpq.config import Settings, read_settings
 from cpq.errors import Code
-from cpq.web import answering, fetching, getting, storing
+from cpq.web import answering
 from cpq.web.rules import robots
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS, tools_of
+from mcp_facade.tools import tools_of
 from tests.make import StillEffects, Tools, row_counts
 from tests.website import Website, moved, page, vendor
 
@@ -141,6 +140,18 @@ def test_links_are_read_as_deep_and_as_many_as_asked_on_the_same_site(sqlite_web
     assert len(sqlite_web("ingest", url=site.url("/start"), depth=2, pages_max=7)["pages"]) == 7
 
 
+def test_a_link_that_is_longer_than_an_address_may_be_is_left_out(sqlite_web: Tools, site: Website):
+    """As it is written it is short enough: letters outside ASCII grow in a request."""
+    long = f'<a href="/{"空" * 700}">oil change interval</a>'
+    site.pages["/start"] = page("Start", f'<p>{long}, <a href="/service/oil.html">more</a></p>')
+    report = sqlite_web("ingest", url=site.url("/start"), depth=1)
+    assert [item["url"] for item in report["pages"]] == [
+        site.url(path) for path in ("/start", "/service/oil.html", "/", "/warranty.html")
+    ]
+    brief = sqlite_web("answer", url=site.url("/start"), query="What is the oil change interval?")["brief"]
+    assert "every 4000 hours" in brief
+
+
 def test_a_robots_txt_that_cannot_be_had_is_not_asked_for_with_every_page(
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
@@ -233,19 +244,6 @@ def test_of_a_long_robots_txt_the_first_half_megabyte_counts(sqlite_web: Tools, 
     assert sqlite_web("ingest", url=site.url("/warranty.html"))["fetched"] == 1
 
 
-def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
-    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(getting, "EMBEDDED_AT_ONCE", 1)
-    sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(3)])
-    sqlite_web("ingest", url=site.url("/warranty.html"))
-    corpus = sqlite_web.app.kept["main", storing.CORPUS, ""]
-    waiting = [corpus._index.text(name) for name in corpus.missing()]
-    assert len(waiting) == 2
-    assert not [text for text in waiting if "warranty" in text.lower()]
-    assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
-
-
 def test_pdf_markdown_and_text_pages_are_read_as_well(sqlite_web: Tools, site: Website):
     pdf = weasyprint.HTML(string="<title>Data sheet</title><p>Dew point: 3 degrees Celsius</p>").write_pdf()
     site.pages |= {
@@ -297,12 +295,6 @@ def test_robots_txt_is_respected_for_the_page_and_for_links(sqlite_web: Tools, s
     brief = sqlite_web("answer", url=site.url("/"), query="How often must the oil be changed?")["brief"]
     assert "[failed: its site's robots.txt does not allow it]" in brief
     assert not [path for path in site.asked if path.startswith("/service")]
-
-
-def test_the_pause_that_a_site_asks_for_is_kept(sqlite_web: Tools, site: Website):
-    site.robots = "User-agent: *\nCrawl-delay: 7"
-    sqlite_web("ingest", url=[site.url("/warranty.html"), site.url("/models/1.html"), site.url("/models/2.html")])
-    assert 14 <= sum(clock_of(sqlite_web).slept) <= 16
 
 
 @pytest.mark.parametrize(
@@ -538,44 +530,6 @@ async def test_f3_14_f3_24_a_client_gets_the_brief_as_text_progress_at_every_pha
     assert "Error type: VALIDATION_ERROR" in error_text.text
     assert "Do not attempt to answer from memory" in error_text.text
     assert set(failed.structured_content or {}) == {"error"}
-
-
-@pytest.mark.anyio
-async def test_f3_25_a_call_over_the_time_limit_advises_to_skip_expansion(sqlite_web: Tools, site: Website):
-    """F3.25"""
-    site.pages["/slow"] = (200, {**HTML, "X-How": "hang", "Content-Length": "9"}, b"")
-    app = opened(sqlite_web.app.settings, site, tool_timeout_seconds=0.3)
-    async with Client(Facade(app, list(ALL_TOOLS))) as client:
-        with anyio.fail_after(10):
-            result = await client.call_tool("answer", {"url": site.url("/slow"), "query": "x"})
-    structured: Any = result.structured_content
-    text: Any = result.content[0]
-    assert structured["error"]["code"] == Code.TIMEOUT
-    assert "expansion_budget=0" in structured["error"]["details"]["hint"]
-    assert "Suggestion: Retry with expansion_budget=0" in text.text
-    app.close()
-
-
-@pytest.mark.anyio
-async def test_a_cancelled_call_stops_at_the_page_it_waits_for(sqlite_web: Tools, site: Website):
-    site.pages["/slow"] = (200, {**HTML, "X-How": "hang", "Content-Length": "9"}, b"")
-    facade = Facade(sqlite_web.app, list(ALL_TOOLS))
-    async with Client(facade) as client:
-        with anyio.move_on_after(0.3):
-            await client.call_tool("ingest", {"url": [site.url("/slow"), site.url("/warranty.html")]})
-        with anyio.fail_after(fetching.FETCH_SECONDS / 2):
-            while facade._running._value < 48:
-                await anyio.sleep(0.02)
-    assert "/warranty.html" not in site.count()
-
-
-def test_f3_33_the_time_of_a_call_is_not_used_up(sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch):
-    """F3.33: near the limit it answers with what it has."""
-    monkeypatch.setattr(answering, "TIME_SHARE", 0.0)
-    answer = sqlite_web("answer", url=site.url("/"), query="How often must the oil be changed?")
-    assert answer["stop_reason"] == "time limit — what was found so far is returned"
-    report = sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(5)])
-    assert len(report["pages"]) == 1
 
 
 def test_every_call_is_on_record_once(sqlite_web: Tools, site: Website):

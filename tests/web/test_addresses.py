@@ -120,6 +120,7 @@ def test_an_address_has_one_spelling(written: str, meant: str):
         "http://[::1",
         "http://" + "a" * 300 + ".example/",
         "http://example.com/" + "a" * 2000,
+        "http://example.com/" + "空" * 700,
         "http://example.com/\r\nHost: other",
         "http://example.com/\0",
     ],
@@ -153,6 +154,7 @@ def test_any_text_is_an_address_or_refused(text: str):
         ("mailto:a@b.example", None),
         ("http://[bad", None),
         ("javascript:void(0)", None),
+        ("空" * 700, None),
     ],
 )
 def test_a_link_leads_where_a_browser_would_go(reference: str, target: str | None):

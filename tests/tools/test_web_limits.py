@@ -1,0 +1,122 @@
+"""What a call of the web toolset may take: its turn at a site, its share of the time, vectors of its own pages."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from cpq.app import App
+from cpq.errors import Code
+from cpq.web import answering, fetching, getting, storing
+from mcp_facade.server import Facade
+from mcp_facade.tools import ALL_TOOLS
+from tests.make import Tools
+from tests.tools.test_web import HTML, clock_of, opened
+from tests.website import Website, vendor
+
+TOO_LATE = "its site wants us to wait longer than this call may take"
+
+
+@pytest.fixture
+def site() -> Iterator[Website]:
+    with Website(vendor()) as running:
+        yield running
+
+
+@pytest.fixture
+def sqlite_web(sqlite_app: App, site: Website) -> Iterator[Tools]:
+    app = opened(sqlite_app.settings, site)
+    yield Tools(app)
+    app.close()
+
+
+def test_the_pause_that_a_site_asks_for_is_kept(sqlite_web: Tools, site: Website):
+    site.robots = "User-agent: *\nCrawl-delay: 7"
+    sqlite_web("ingest", url=[site.url("/warranty.html"), site.url("/models/1.html"), site.url("/models/2.html")])
+    assert 14 <= sum(clock_of(sqlite_web).slept) <= 16
+
+
+def test_f3_33_r07_a_pause_that_is_longer_than_the_call_is_not_waited_for(sqlite_web: Tools, site: Website):
+    """F3.33, R-07: what was read is told, and a page that was not asked for has not failed."""
+    urls = [site.url(path) for path in ("/warranty.html", "/models/1.html", "/models/2.html")]
+    sqlite_web("ingest", url=urls)
+    site.robots = "User-agent: *\nCrawl-delay: 20"
+    app = opened(sqlite_web.app.settings, site, tool_timeout_seconds=40)
+    tools = Tools(app)
+    report = tools("ingest", url=urls)
+    assert [(item["outcome"], item["reason"]) for item in report["pages"]] == [
+        *[("unchanged", None)] * 2,
+        ("failed", TOO_LATE),
+    ]
+    assert sum(clock_of(tools).slept) <= answering.TIME_SHARE * 40
+    assert [item["failure"] for item in tools("status")["pages"]] == [None] * 3
+    app.close()
+
+
+def test_f3_33_the_first_page_is_read_before_the_time_goes_to_others(sqlite_web: Tools, site: Website):
+    """F3.33: further pages, and links, are for the time that is left."""
+    site.robots = "User-agent: *\nCrawl-delay: 30"
+    app = opened(sqlite_web.app.settings, site, tool_timeout_seconds=30)
+    ask = "How often must the compressor oil be changed, and what colour is the canopy?"
+    answer = Tools(app)("answer", url=[site.url("/"), site.url("/service/kits.html")], query=ask)
+    assert site.count() == {"/": 1}
+    assert f"{site.url('/service/kits.html')} was not read: {TOO_LATE}." in answer["brief"]
+    assert f"[failed: {TOO_LATE}]" in answer["brief"]
+    app.close()
+
+
+@pytest.mark.anyio
+async def test_f3_25_a_call_over_the_time_limit_advises_to_skip_expansion(sqlite_web: Tools, site: Website):
+    """F3.25"""
+    site.pages["/slow"] = (200, {**HTML, "X-How": "hang", "Content-Length": "9"}, b"")
+    app = opened(sqlite_web.app.settings, site, tool_timeout_seconds=0.3)
+    async with Client(Facade(app, list(ALL_TOOLS))) as client:
+        with anyio.fail_after(10):
+            result = await client.call_tool("answer", {"url": site.url("/slow"), "query": "x"})
+    structured: Any = result.structured_content
+    text: Any = result.content[0]
+    assert structured["error"]["code"] == Code.TIMEOUT
+    assert "expansion_budget=0" in structured["error"]["details"]["hint"]
+    assert "Suggestion: Retry with expansion_budget=0" in text.text
+    app.close()
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_stops_at_the_page_it_waits_for(sqlite_web: Tools, site: Website):
+    site.pages["/slow"] = (200, {**HTML, "X-How": "hang", "Content-Length": "9"}, b"")
+    facade = Facade(sqlite_web.app, list(ALL_TOOLS))
+    async with Client(facade) as client:
+        with anyio.move_on_after(0.3):
+            await client.call_tool("ingest", {"url": [site.url("/slow"), site.url("/warranty.html")]})
+        with anyio.fail_after(fetching.FETCH_SECONDS / 2):
+            while facade._running._value < 48:
+                await anyio.sleep(0.02)
+    assert "/warranty.html" not in site.count()
+
+
+def test_f3_33_the_time_of_a_call_is_not_used_up(sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch):
+    """F3.33: near the limit it answers with what it has."""
+    monkeypatch.setattr(answering, "TIME_SHARE", 0.0)
+    answer = sqlite_web("answer", url=site.url("/"), query="How often must the oil be changed?")
+    assert answer["stop_reason"] == "time limit — what was found so far is returned"
+    report = sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(5)])
+    assert len(report["pages"]) == 1
+
+
+def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    """A call reckons as many as its own pages have, and leaves to the server what waited before."""
+    monkeypatch.setattr(getting, "EMBEDDED_AT_ONCE", 1)
+    sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(3)])
+    monkeypatch.undo()
+    sqlite_web("ingest", url=[site.url("/warranty.html"), site.url("/models/0.html")])
+    corpus = sqlite_web.app.kept["main", storing.CORPUS, ""]
+    waiting = [corpus._index.text(name) for name in corpus.missing()]
+    assert len(waiting) == 2
+    assert not [text for text in waiting if "warranty" in text.lower()]
+    sqlite_web("answer", url=site.url("/service/kits.html"), query="What is in the kit SK-9?", expansion_budget=0)
+    assert len(corpus.missing()) == 2
+    assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
