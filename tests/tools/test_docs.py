@@ -452,14 +452,8 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
     assert read == ["known-result.md"]
 
 
-@in_process
-@pytest.mark.parametrize("few", [0, keeping.FEW_FILES])
-def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
-    tools: Tools, root: Path, few: int, monkeypatch
-):
-    """For a few files they wait a moment, but no longer."""
-    monkeypatch.setattr(keeping, "FEW_FILES", few)
-    tools("list_pages")
+def held_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """From now on whoever reads a page says so by the first event, and goes on at the second."""
     is_reading, go_on = threading.Event(), threading.Event()
     real = page_of
 
@@ -469,6 +463,18 @@ def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
         return real(*arguments)
 
     monkeypatch.setattr(keeping, "page_of", slow)
+    return is_reading, go_on
+
+
+@in_process
+@pytest.mark.parametrize("few", [0, keeping.FEW_FILES])
+def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
+    tools: Tools, root: Path, few: int, monkeypatch
+):
+    """For a few files they wait a moment, but no longer."""
+    monkeypatch.setattr(keeping, "FEW_FILES", few)
+    tools("list_pages")
+    is_reading, go_on = held_reading(monkeypatch)
     (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
     indexer = threading.Thread(target=tools, args=("list_pages",))
     indexer.start()
@@ -483,15 +489,7 @@ def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
 @in_process
 def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Tools, root: Path, monkeypatch):
     tools("list_pages")
-    is_reading, go_on = threading.Event(), threading.Event()
-    real = page_of
-
-    def slow(*arguments):
-        is_reading.set()
-        assert go_on.wait(30)
-        return real(*arguments)
-
-    monkeypatch.setattr(keeping, "page_of", slow)
+    is_reading, go_on = held_reading(monkeypatch)
     monkeypatch.setattr(keeping, "LOOK_SECONDS_MAX", 30)
     (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
     indexer = threading.Thread(target=tools, args=("list_pages",))

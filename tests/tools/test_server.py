@@ -26,7 +26,6 @@ from cpq import access
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
 from cpq.config import Settings, read_settings, shipped
-from cpq.errors import CpqError
 from cpq.health import readiness
 from mcp_facade import http, prompts
 from mcp_facade.registry import Job, tool
@@ -428,17 +427,6 @@ async def test_q01_hostile_bytes_over_http_get_the_envelope(sqlite_app: App, arg
     assert result.get("structuredContent", {}).get("error", {}).get("code") == code
 
 
-def test_binding_to_the_network_without_a_token_refuses_to_start(store: Settings):
-    app = open_app(store.model_copy(update={"host": "0.0.0.0"}))
-    with pytest.raises(CpqError, match="no token"):
-        http.require_safe_bind(app)
-    app.close()
-    new_token(store, "robo", "agent")
-    app = open_app(store.model_copy(update={"host": "0.0.0.0"}))
-    http.require_safe_bind(app)
-    app.close()
-
-
 def test_logs_go_to_stderr_as_single_json_lines_without_secrets(home: dict[str, str]):
     code = (
         "from cpq import logs; import logging; logs.configure('INFO', 'json');"
@@ -463,42 +451,6 @@ def test_the_server_does_not_start_on_an_unknown_toolset(home: dict[str, str]):
     assert run.returncode == 1
     assert "dealz" in run.stderr
     assert "Traceback" not in run.stderr
-
-
-@pytest.mark.parametrize("reached", [{"console_url": "https://cpq.example.com"}, {"allowed_hosts": "cpq.example.com"}])
-async def test_behind_a_proxy_nobody_calls_without_a_token(store: Settings, reached: dict[str, str]):
-    """The proxy is on this machine, too, so that the address says nothing of who calls."""
-    with http_server(store.model_copy(update=reached)) as url:
-        async with httpx2.AsyncClient() as stranger:
-            headers = {"Host": "cpq.example.com", "X-Forwarded-For": "203.0.113.7"}
-            refused = await stranger.post(f"{url}/mcp", json={}, headers=headers)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "FORBIDDEN")
-
-
-def test_a_port_that_is_taken_is_told_with_the_way_out(store: Settings):
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        settings = store.model_copy(update={"port": other.getsockname()[1]})
-        with pytest.raises(CpqError, match="cannot listen on") as refused:
-            http.require_free_port(settings)
-    assert "MCP_PORT" in str(refused.value.details["hint"])
-
-
-async def test_a_public_server_stays_shut_when_its_last_token_is_revoked(store: Settings):
-    token = new_token(store, "robo", "agent")
-    with http_server(store.model_copy(update={"host": "0.0.0.0"})) as url:
-        app = open_app(store)
-
-        def revoke(tx) -> dict:
-            access.revoke_token(tx, token.split("_")[1])
-            return {}
-
-        app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
-        app.close()
-        async with httpx2.AsyncClient() as client:
-            for headers in ({}, {"Authorization": f"Bearer {token}"}):
-                assert (await client.post(f"{url}/mcp", json={}, headers=headers)).status_code == 401
 
 
 async def test_a_session_belongs_to_the_principal_that_opened_it(store: Settings):
