@@ -245,6 +245,24 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
     thread.join()
 
 
+def _job(paper: Paper, template: str) -> bytes:
+    """What a worker is told, to print this document again."""
+    content = paper.content
+    stamp = content["quote"]["stamp"]
+    return canonical_json({"content": content, "template": template, "locale": paper.locale, "stamp": stamp}).encode()
+
+
+def _made(pool: workers.Workers, job: bytes) -> bytes:
+    return pool.render(job, effects=Effects(), seconds_max=60, progress=lambda *_: None).pdf
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[workers.Workers]:
+    made = workers.Workers(papers.TEMPLATES_FOLDER.absolute())
+    yield made
+    made.close()
+
+
 def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
     paper: Papers, tmp_path: Path, listening: tuple[int, list[bytes]]
 ):
@@ -270,15 +288,14 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
         "{% extends 'parts/skeleton.html' %}{% block body %}" + base + tags + "{% endblock %}"
     )
     pool = workers.Workers(folder)
-    job = {"content": paper("one").content, "template": "standard", "locale": "en_US", "stamp": None}
-    made = pool.render(canonical_json(job).encode(), effects=Effects(), seconds_max=60, progress=lambda *_: None)
+    made = _made(pool, _job(paper("one"), "standard"))
     pool.close()
-    with pikepdf.open(io.BytesIO(made.pdf)) as pdf:
+    with pikepdf.open(io.BytesIO(made)) as pdf:
         assert set(pdf.attachments) == {"quotation.xml", "quote.json"}
         streams = b"".join(part.read_bytes() for part in pdf.objects if isinstance(part, pikepdf.Stream))
     for word in (b"SECRET-7", b"SECRET-8", b"root:", b"OPEN FONT LICENSE"):
         assert word not in streams
-        assert word not in made.pdf
+        assert word not in made
     assert heard == []
 
 
@@ -292,17 +309,18 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
         ("sets", "comparison", 0),
     ],
 )
-def test_pages_look_as_they_did(paper: Papers, name: str, template: str, page: int):
-    """Against a picture that was looked at; ids and dates differ, so a few grey values may. See CONTRIBUTING.md."""
-    found = paper(name, template).picture(page)
-    path = PICTURES / f"{name}-{template}-{page}.png"
+def test_pages_look_as_they_did(paper: Papers, pool: workers.Workers, name: str, template: str, page: int):
+    """What was kept beside the picture is printed again, so that ids, dates and the QR code are those looked at."""
+    kept, path = PICTURES / f"{name}-{template}.json", PICTURES / f"{name}-{template}-{page}.png"
+    if not kept.exists():
+        kept.write_bytes(_job(paper(name, template), template))
+    found = Paper(_made(pool, kept.read_bytes()), "").picture(page)
     if not path.exists():
-        PICTURES.mkdir(exist_ok=True)
         found.save(path, optimize=True)
         pytest.fail(f"{path.name} was missing; it is there now: look at it, and run this again")
     expected = Image.open(path)
     assert found.size == expected.size
     difference = ImageChops.difference(found, expected.convert("L"))
-    assert ImageStat.Stat(difference).mean[0] < 1.2
-    # No part of the page may be quite different, however small: a tenth by a tenth of it.
-    assert max(difference.resize((10, 10), Image.Resampling.BOX).tobytes()) < 30
+    # Another version of the text engine may shift a hair; no tenth by a tenth of the page may be different.
+    assert ImageStat.Stat(difference).mean[0] < 0.5
+    assert max(difference.resize((10, 10), Image.Resampling.BOX).tobytes()) < 10
