@@ -23,7 +23,6 @@ from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS
 from tests import loopback, make
 
-
 WAIT_SECONDS = 60
 """For an answer of a server on a busy machine; only what never comes is wrong."""
 

@@ -94,7 +94,7 @@ def test_q11_concurrent_twins_do_the_work_once_and_all_get_its_answer(app: App):
         started.wait()
         return app.write(app.new_call(OPERATOR), command("twin"), book)
 
-    with ThreadPoolExecutor(8) as pool:
+    with make.patient(), ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(twin, range(8)))
     assert books(app) == before + 1
     assert len({outcome.answer["book_id"] for outcome in outcomes}) == 1
@@ -103,7 +103,7 @@ def test_q11_concurrent_twins_do_the_work_once_and_all_get_its_answer(app: App):
 
 def test_writers_of_many_threads_all_get_their_turn(app: App):
     before = books(app)
-    with ThreadPoolExecutor(16) as pool:
+    with make.patient(), ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda n: app.write(app.new_call(OPERATOR), command(f"k{n}"), book), range(160)))
     assert books(app) == before + 160
 

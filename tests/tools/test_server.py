@@ -313,9 +313,7 @@ def http_server(settings: Settings) -> Iterator[str]:
         endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
             http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
         )
-        with running(
-            uvicorn.Config(http.build(app, endpoint), port=port, log_config=None, http="h11", lifespan="on")
-        ):
+        with running(uvicorn.Config(http.build(app, endpoint), port=port, log_config=None, http="h11", lifespan="on")):
             yield f"http://127.0.0.1:{port}"
 
 
@@ -532,7 +530,9 @@ def test_everything_asked_before_the_end_of_input_is_answered(home: dict[str, st
     lines += [b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
     lines += [call_message(b'{"product_id":"prod_pro_v2"}', number) for number in range(1, 31)]
     command = [sys.executable, "-m", "mcp_facade"]
-    piped = subprocess.run(command, input=b"\n".join(lines), capture_output=True, env=home, check=True, timeout=WAIT_SECONDS)
+    piped = subprocess.run(
+        command, input=b"\n".join(lines), capture_output=True, env=home, check=True, timeout=WAIT_SECONDS
+    )
     answers = [json.loads(line) for line in piped.stdout.splitlines()]
     assert sorted(answer["id"] for answer in answers) == list(range(31))
     assert all("result" in answer for answer in answers)
