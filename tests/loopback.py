@@ -4,6 +4,7 @@ And keeps a port of it for a server that a test is about to start.
 """
 
 import ipaddress
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ class OutsideError(Exception):
 def stay() -> None:
     """From now on, and for the life of the process: Python tells its audit hooks of every connection."""
     sys.addaudithook(_refuse_outside)
+    for name in list(os.environ):
+        if name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
+            del os.environ[name]  # A proxy of the machine would be asked for its own servers, too.
 
 
 @contextmanager

@@ -53,13 +53,15 @@ class Later(Effects):
 def deliver(settings: Settings) -> None:
     """One process: delivers until nothing is due. Whoever delivers an event goes on, so none is left behind."""
     app = open_app(settings)
-    delivering.deliver_due(app)
+    with make.patient():
+        delivering.deliver_due(app)
     app.close()
 
 
 def sweep_later(settings: Settings) -> None:
     app = open_app(settings, Later(timedelta(days=40)))
-    quotes.sweep(app)
+    with make.patient():
+        quotes.sweep(app)
     app.close()
 
 

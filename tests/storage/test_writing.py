@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -320,6 +321,18 @@ def test_postgres_a_commit_that_the_standby_did_not_confirm_is_reported(cluster,
         app.write(app.new_call(OPERATOR), command("k1"), warned)
     assert refused.value.code is Code.UNAVAILABLE
     assert app.write(app.new_call(OPERATOR), command("k1"), book).replayed
+    app.close()
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("&connect_timeout=60", "60"), ("", "3")])
+def test_postgres_the_address_may_say_how_long_to_wait_for_a_connection(
+    cluster, postgres_template: str, said: str, seconds: str
+):
+    url = cluster.url(make.copy_of(cluster, postgres_template)).partition("&connect_timeout")[0]
+    app = open_app(read_settings({}, database_url=url + said))
+    with app.database.reading() as connection:
+        driver: Any = connection.connection.driver_connection
+        assert driver.info.get_parameters()["connect_timeout"] == seconds
     app.close()
 
 
