@@ -404,7 +404,7 @@ def _postgres_engine(settings: Settings) -> Engine:
         max_overflow=60,
         pool_timeout=5,
         connect_args={
-            "connect_timeout": 3,
+            **({} if "connect_timeout" in sa.make_url(settings.database_url).query else {"connect_timeout": 3}),
             "keepalives_idle": 1,
             "keepalives_interval": 1,
             "keepalives_count": 2,

@@ -2,11 +2,13 @@
 
 import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 import cpq
@@ -55,6 +57,14 @@ class StillEffects(Effects):
 
     def advance(self, **duration: float) -> None:
         self._now += timedelta(**duration)
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Rivals wait for their turn however slow the machine is; how long they would be let wait is not their subject."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cpq.app.WRITE_DEADLINE_SECONDS", 120.0)
+        yield
 
 
 def unique_name(kind: str) -> str:

