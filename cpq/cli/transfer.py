@@ -237,8 +237,10 @@ def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
             raise
     if options.as_json:
         show_json(report)
-    else:
-        show_report(report)
+        return
+    show_report(report)
+    if kind == "quotes" and (report["created"] or report["updated"]):
+        click.echo("Next: `cpq quote price ID` makes the price of a draft final and checks it against the policies.")
 
 
 def _show_problems(file: Path, error: CpqError) -> None:
