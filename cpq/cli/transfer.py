@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -24,6 +25,7 @@ from cpq.errors import CpqError
 
 FORMATS = ("json", "csv", "yaml")
 WARNINGS_SHOWN_MAX = 20
+SPANS_SHOWN_MAX = 8
 
 _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -203,7 +205,14 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
                 "warnings": report.warnings,
             }
 
-        return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+        try:
+            return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+        except CpqError as error:
+            if problems := _problems(error):
+                columns = catalog.columns_of(file)
+                for problem in problems:
+                    problem["field"] = columns.get(problem["field"], problem["field"])
+            raise
 
 
 _TAKERS = {"quotes": quotes.import_quotes, "history": past_quotes.import_history}
@@ -243,12 +252,34 @@ def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
         click.echo("Next: `cpq quote price ID` makes the price of a draft final and checks it against the policies.")
 
 
+def _problems(error: CpqError) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", error.details.get("problems", []))
+
+
 def _show_problems(file: Path, error: CpqError) -> None:
-    problems = cast("list[dict[str, Any]]", error.details.get("problems", []))
-    rows = [(problem["line"] or "", problem["field"], _reason(problem)) for problem in problems]
+    """What is wrong with many rows in the same way is said once, with all their lines."""
+    together: dict[tuple[str, str], list[int]] = {}
+    for problem in _problems(error):
+        together.setdefault((problem["field"], _reason(problem)), []).append(problem["line"])
+    rows = [
+        (_spans(lines), field, reason + (f" ({len(lines):,} rows)" if len(lines) > 1 else ""))
+        for (field, reason), lines in together.items()
+    ]
     if rows:
         click.echo(f"{file.name}:", err=True)
         show_table(("line", "field", "reason"), rows, numbers=("line",), stream=sys.stderr)
+
+
+def _spans(lines: Sequence[int]) -> str:
+    """Lines in their order, those that follow each other as one: `2-4, 9`."""
+    spans: list[list[int]] = []
+    for line in filter(None, lines):
+        if spans and line == spans[-1][-1] + 1:
+            spans[-1][1:] = [line]
+        else:
+            spans.append([line])
+    said = ["-".join(map(str, span)) for span in spans[:SPANS_SHOWN_MAX]]
+    return ", ".join([*said, "…"] if len(spans) > SPANS_SHOWN_MAX else said)
 
 
 def _reason(problem: dict[str, Any]) -> str:

@@ -285,7 +285,7 @@ def test_options_of_a_product_are_columns_and_are_checked(home: Path, imported: 
     header = ["id", "account_id", "product_id", "quantity", "attribute.colour_of_the_moon"]
     (configurable,) = query(home, "SELECT id FROM product WHERE options <> '[]' AND active ORDER BY id LIMIT 1")[0]
     found = imported(csv_of([["F-1", "acct_acme_001", configurable, "1", "green"]], header))
-    assert (found[0][0], found[0][1]) == (2, "attributes.colour_of_the_moon")
+    assert (found[0][0], found[0][1]) == (2, "attribute.colour_of_the_moon")
 
 
 def test_what_products_still_require_is_a_warning(home: Path, tmp_path: Path, run: Run):

@@ -53,10 +53,58 @@ def test_every_bad_row_is_listed_with_its_line_and_nothing_changes(home: Path, t
     ran = run("import", "catalog", file)
     listed = [line.split()[:2] for line in ran.err.splitlines() if line.strip()[:1].isdigit()]
     assert ran.code == 1
-    assert listed[:4] == [["3", "id"], ["4", "specs.hp"], ["5", "name"], ["6", "sku"]]
+    assert listed[:4] == [["3", "id"], ["4", "spec.hp"], ["5", "name"], ["6", "sku"]]
     assert "Error: 4 problems in the file; nothing was imported." in ran.err
     assert "Traceback" not in ran.err
     assert query(home, "SELECT id, content_hash, updated_at FROM product ORDER BY id") == before
+
+
+def test_what_is_wrong_with_many_rows_in_the_same_way_is_said_once_with_their_lines(
+    home: Path, tmp_path: Path, run: Run
+):
+    file = tmp_path / "products.csv"
+    rows = [f"p{n},P-{n},Pump {n},compresors,5,1" for n in range(3)] + ["p3,P-3,Pump,compressors,5,1"]
+    file.write_text("\n".join(["id,sku,name,category,spec.hp,spec.cfm", *rows, rows[0].replace("p0", "p4")]))
+    ran = run("import", "catalog", file)
+    assert ran.code == 1
+    reason = "'compresors' declares no specs, and this row has some; import it with its specs first, as JSON or YAML"
+    assert [line.strip() for line in ran.err.splitlines()[3:]] == [
+        f"2-4, 6   category   {reason}; did you mean compressors? (4 rows)",
+        "6   sku        'P-0' belongs to product 'p0'",
+        "Error: 5 problems in the file; nothing was imported.",
+    ]
+    assert query(home, "SELECT count(*) FROM category WHERE id = 'compresors'") == [(0,)]
+    listed = json.loads(run("import", "catalog", file, "--json").out)["error"]["details"]["problems"]
+    assert [(one["line"], one["field"]) for one in listed[:4]] == [(line, "category") for line in (2, 3, 4, 6)]
+
+
+def test_a_column_is_named_as_the_file_spells_it(home: Path, tmp_path: Path, run: Run):
+    row = {"id": "x", "sku": "X", "name": "X", "category": "compressors", "specs": {"hp": "many", "hpp": 1}}
+    (tmp_path / "x.csv").write_text("id,sku,name,category,spec.hp,spec.hpp\nx,X,X,compressors,many,1\n")
+    (tmp_path / "cell.csv").write_text(
+        'id,sku,name,category,specs\nx,X,X,compressors,"{""hp"": ""many"", ""hpp"": 1}"\n'
+    )
+    (tmp_path / "x.json").write_text(json.dumps([row]))
+    for name, fields in (
+        ("x.csv", ["spec.hp", "spec.hpp"]),
+        ("cell.csv", ["specs.hp", "specs.hpp"]),
+        ("x.json", ["specs.hp", "specs.hpp"]),
+    ):
+        found = json.loads(run("import", "catalog", tmp_path / name, "--json").out)["error"]["details"]["problems"]
+        assert [problem["field"] for problem in found] == fields
+    (tmp_path / "x.csv").write_text(f"id,sku,name,category,spec.hp\nx,X,X,compressors,{'9' * 65}\n")
+    found = json.loads(run("import", "catalog", tmp_path / "x.csv", "--json").out)["error"]["details"]["problems"]
+    assert {problem["field"] for problem in found} == {"spec.hp"}
+
+
+@pytest.mark.parametrize("kind", [["catalog"], ["prices"], ["accounts"], ["quotes"], ["quotes", "--history"]])
+def test_an_empty_file_is_refused_and_not_taken_for_no_rows(home: Path, tmp_path: Path, run: Run, kind: list[str]):
+    for name in ("x.csv", "x.json", "x.jsonl", "x.yaml"):
+        (tmp_path / name).write_text("")
+        ran = run("import", *kind, tmp_path / name)
+        section = "products" if kind == ["catalog"] else kind[0]
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith(f"Error: {name} is empty; expected {section} in it: ")
 
 
 def test_bad_rows_are_listed_as_json_when_asked(home: Path, tmp_path: Path, run: Run):
