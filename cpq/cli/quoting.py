@@ -10,7 +10,7 @@ from typing import cast
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from cpq import documents, quotes
+from cpq import catalog, documents, quotes
 from cpq.app import Answer, App
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
@@ -53,6 +53,8 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
     """
 
     def work(tx: Tx) -> Answer:
+        if account is not None:
+            catalog.get_account(tx, account)  # A tool's filter may match nothing; a person has mistyped.
         return dict(quotes.list_quotes(tx, account_id=account, status=status, limit=limit, page=page))
 
     with engine.opened(options) as app:

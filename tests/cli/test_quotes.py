@@ -178,6 +178,17 @@ def test_pricing_a_quote_that_is_not_there_says_so(home: Path, run: Run):
     assert (ran.code, ran.err) == (1, "Error: There is no quote 'Q-none'.\n")
 
 
+@pytest.mark.parametrize("mistyped", ["acct_acme_01", "acct_acmee_001", "act_acme_001", "acme", "Acme Corp"])
+def test_an_account_that_is_not_there_is_told_with_the_one_that_was_meant(home: Path, run: Run, mistyped: str):
+    assert run("quote", "list", "--account", "acct_acme_001").out == "0 of 0 quotes.\n"
+    ran = run("quote", "list", "--account", mistyped)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[0] == f"Error: There is no account {mistyped!r}."
+    assert ran.err.splitlines()[1].startswith("Did you mean acct_acme_001")
+    nobody = run("quote", "list", "--account", "%_'")
+    assert (nobody.code, "Did you mean" in nobody.err) == (1, False)
+
+
 def test_quotes_are_listed_newest_first_with_the_digits_of_their_currency(home: Path, tools: Tools, run: Run):
     ids = [worked_example(tools), with_options(tools)]
     ran = run("quote", "list")
@@ -195,7 +206,7 @@ def test_the_list_is_filtered_by_account_and_status(home: Path, tools: Tools, ru
     found = json.loads(run("quote", "list", "--account", "acct_acme_001", "--status", "draft", "--json").out)
     assert [item["id"] for item in found["items"]] == [quote_id]
     assert run("quote", "list", "--status", "sent").out == "0 of 0 quotes.\n"
-    assert run("quote", "list", "--account", "nobody").out == "0 of 0 quotes.\n"
+    assert run("quote", "list", "--account", "acct_groeb_002").out == "0 of 0 quotes.\n"
     wrong = run("quote", "list", "--status", "darft")
     assert wrong.code == 1
     assert "Did you mean draft" in wrong.err
