@@ -136,7 +136,7 @@ def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
     Example:
       cpq export catalog --output products.csv
     """
-    form = form or _form_of(Path(output.name))
+    form = _form_of(form, output.name, FORMATS, default="json")
     # Through a file of its own: a read that had to be repeated must not leave half a catalogue before the whole one.
     with engine.opened(options) as app, tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as draft:
         counts = _write_catalog(app, form, draft)
@@ -174,7 +174,7 @@ def export_quote(
     Example:
       cpq export quote Q-1m7j3zwg28bh5ymash00 --output offer.pdf
     """
-    form = form or _quote_form(output)
+    form = _form_of(form, output.name if output else "", quote_files.FORMATS, default="pdf")
     if form == "pdf" and output is None and sys.stdout.isatty():
         raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
     if output is not None and not output.parent.is_dir():
@@ -287,14 +287,20 @@ def _reason(problem: dict[str, Any]) -> str:
     return f"{problem['message']}; did you mean {near[0]}?" if near else str(problem["message"])
 
 
-def _form_of(output: Path) -> str:
-    ending = output.suffix.lower().lstrip(".")
-    return "yaml" if ending == "yml" else ending if ending in FORMATS else "json"
+def _form_of(form: str | None, output: str, forms: Sequence[str], *, default: str) -> str:
+    """The form that was asked for, else by the ending of the file. One that says something else is refused."""
+    ending = Path(output).suffix.lower()
+    meant = _ALSO.get(ending, ending.removeprefix("."))
+    if form is None and ending and meant not in forms:
+        known = ", ".join(f".{one}" for one in (*forms, *(also[1:] for also, one in _ALSO.items() if one in forms)))
+        raise click.UsageError(f"{output} ends on {ending}, which is none of {known}: rename it, or give --format.")
+    if form is not None and meant != form and meant in forms:
+        raise click.UsageError(f"--format is {form}, and {output} ends on {ending}: leave one out, or make them agree.")
+    return form or meant or default
 
 
-def _quote_form(output: Path | None) -> str:
-    ending = output.suffix.lower().lstrip(".") if output else ""
-    return "ubl" if ending == "xml" else ending if ending in quote_files.FORMATS else "pdf"
+_ALSO = {".yml": "yaml", ".xml": "ubl", ".htm": "html"}
+"""Endings that mean a form without being its name."""
 
 
 def _pdf(app: App, wish: documents.Wish) -> bytes:
