@@ -302,6 +302,6 @@ def _is_name(part: str) -> bool:
 
 def _said(fault: Mapping[str, Any], known: Iterable[str]) -> str:
     if fault["type"] == "extra_forbidden":
-        hint = nearest(str(fault["loc"][-1]), known)
+        hint = nearest(str(fault["loc"][-1]).lower(), known)
         return "is not a known field" + (f"; did you mean {hint[0]}?" if hint else "")
     return str(fault["msg"]).removeprefix("Value error, ")

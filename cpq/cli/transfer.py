@@ -50,6 +50,11 @@ def import_() -> None:
 def import_catalog(options: Options, file: Path) -> None:
     """Load products and their categories. A CSV or a bare list holds products.
 
+    A product has id, sku, name, category; it may have description, product_type (simple, configurable, bundle,
+    service), active, and in a CSV the columns spec.NAME and attribute.NAME; specs, attributes, options, rules,
+    recommend, relationships and bundle hold JSON. A category is made when it is first named; one that declares specs
+    comes under categories of a JSON or YAML file. Prices have a file of their own. `cpq export catalog` shows how.
+
     \b
     Example:
       cpq import catalog products.csv
@@ -64,6 +69,12 @@ def import_catalog(options: Options, file: Path) -> None:
 def import_prices(options: Options, file: Path) -> None:
     """Load prices, and price books from a section of that name. A CSV or a bare list holds prices.
 
+    A price has product_id, currency, unit_price, and either price_book (`list` is the standard one) or, when it is
+    agreed with one customer, account_id. It may have id, billing_period (one_time, monthly, quarterly, yearly), cost,
+    valid_from, valid_to, priority, tax_category, tax_included, tier_mode (none, volume, graduated, package),
+    package_size, free_quantity, quantity_scope (line, quote); tiers and surcharges hold JSON. Without cost the margin
+    is unknown, which the policies may want approved.
+
     \b
     Example:
       cpq import prices prices.csv
@@ -77,6 +88,10 @@ def import_prices(options: Options, file: Path) -> None:
 @pass_options
 def import_accounts(options: Options, file: Path) -> None:
     """Load the accounts that quotes are made for. A CSV or a bare list holds accounts.
+
+    An account has id, name, segment, region, country (DE, US), tax_zone (`cpq policy show` lists them); it may have
+    currency, price_book, tax_status (taxable, exempt, reverse_charge) with tax_note, locale, time_zone, contact,
+    address, active.
 
     \b
     Example:

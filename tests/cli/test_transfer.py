@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cpq.catalog.rows import (
+    AccountRow,
+    BillingPeriod,
+    PriceRow,
+    ProductRow,
+    ProductType,
+    QuantityScope,
+    Row,
+    TaxStatus,
+    TierMode,
+)
 from cpq.cli.output import Meter
 from cpq.config import Settings
 from cpq.effects import Effects
@@ -23,6 +35,23 @@ def test_a_good_file_is_counted_by_kind(home: Path, tmp_path: Path, run: Run):
     assert ["products", "2", "0", "0"] in [line.split() for line in ran.out.splitlines()]
     assert "also created: category toys" in ran.out
     assert query(home, "SELECT sku FROM product WHERE id = 'new_one'") == [("NEW-1",)]
+
+
+@pytest.mark.parametrize(("kind", "row"), [("catalog", ProductRow), ("prices", PriceRow), ("accounts", AccountRow)])
+def test_the_help_names_every_column_and_word_of_a_file(run: Run, kind: str, row: type[Row]):
+    told = set(re.findall(r"[a-z_]+", run("import", kind, "--help").out))
+    words = {word for kinds in (ProductType, BillingPeriod, TierMode, QuantityScope, TaxStatus) for word in kinds}
+    mine = {str(word) for word in words if any(type(word) is field.annotation for field in row.model_fields.values())}
+    assert set(row.model_fields) | mine <= told
+
+
+def test_columns_in_capitals_and_values_of_another_form_are_told_what_is_wanted(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "a.csv").write_text("ID,name,segment,region,country,tax_zone,locale\na,A,smb,emea,Germany,DE,german\n")
+    ran = run("import", "accounts", tmp_path / "a.csv", "--json")
+    found = {one["field"]: one["message"] for one in json.loads(ran.out)["error"]["details"]["problems"]}
+    assert found["ID"] == "is not a known field; did you mean id?"
+    assert found["country"] == "is not two capital letters such as DE or US"
+    assert found["locale"] == "is not a language, or language and country, such as de or en_US"
 
 
 def test_a_second_import_changes_only_what_changed(home: Path, tmp_path: Path, run: Run):

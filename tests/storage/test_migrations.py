@@ -51,7 +51,12 @@ def test_a_migration_waits_for_its_turn_among_the_writers(tmp_path: Path):
     settings = read_settings({}, home=tmp_path)
     migrating.upgrade(settings)
     app, migrated = open_app(settings), threading.Event()
-    other = threading.Thread(target=lambda: (migrating.upgrade(settings), migrated.set()))
+
+    def migrate() -> None:
+        migrating.upgrade(settings)
+        migrated.set()
+
+    other = threading.Thread(target=migrate)
 
     def work(_tx: Tx) -> dict[str, object]:
         other.start()
