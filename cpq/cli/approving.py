@@ -158,8 +158,8 @@ def _decide(
     with engine.opened(options) as app:
         principal = _person(app, name)
         if fingerprint is None:
-            _require_decidable(app, principal, approval_id, decision)
             found = engine.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
+            _require_decidable(app, principal, approval_id, decision)
             _show(found)
             click.confirm(f"{decision.capitalize()} this as {principal.caller}?", abort=True, err=True)
             fingerprint = str(found["fingerprint"])

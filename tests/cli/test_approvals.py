@@ -108,7 +108,7 @@ def test_who_may_not_decide_is_told_before_being_asked(
     for name, said in refusals.items():
         ran = run(*decide, name)
         assert (ran.code, ran.out, ran.err.splitlines()[0]) == (1, "", f"Error: {said}")
-    assert run("approvals", "approve", "APR-none", "--as", "dana").code == 1
+    assert run("approvals", "approve", "APR-none", "--as", "dana").err == "Error: There is no approval 'APR-none'.\n"
     assert quote_status(home, asked) == "pending_approval"
     assert run(*decide, "dana", "--fingerprint", asked["fingerprint"]).code == 0
     again = run(*decide, "dana")
