@@ -288,7 +288,7 @@ def _show_problems(file: Path, error: CpqError) -> None:
 def _spans(lines: Sequence[int]) -> str:
     """Lines in their order, those that follow each other as one: `2-4, 9`."""
     spans: list[list[int]] = []
-    for line in filter(None, lines):
+    for line in sorted({*lines} - {0}):
         if spans and line == spans[-1][-1] + 1:
             spans[-1][1:] = [line]
         else:

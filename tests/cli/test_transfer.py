@@ -103,6 +103,9 @@ def test_what_is_wrong_with_many_rows_in_the_same_way_is_said_once_with_their_li
         "Error: 5 problems in the file; nothing was imported.",
     ]
     assert query(home, "SELECT count(*) FROM category WHERE id = 'compresors'") == [(0,)]
+    (tmp_path / "one_line.json").write_text('[{"id": "a", "naem": "A"}, {"id": "b", "naem": "B"}]')
+    ran = run("import", "catalog", tmp_path / "one_line.json")
+    assert "   1   naem       is not a known field; did you mean name? (2 rows)" in ran.err.splitlines()
     listed = json.loads(run("import", "catalog", file, "--json").out)["error"]["details"]["problems"]
     assert [(one["line"], one["field"]) for one in listed[:4]] == [(line, "category") for line in (2, 3, 4, 6)]
 
