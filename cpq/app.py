@@ -433,7 +433,9 @@ def unusable(settings: Settings, error: Exception) -> CpqError:
     return CpqError(
         Code.UNAVAILABLE,
         f"The database {settings.database_name} cannot be used: {reason}",
-        hint="Check CPQ_HOME and CPQ_DATABASE_URL; `cpq doctor` says more.",
+        hint="Check CPQ_HOME: a folder that you may write to."
+        if settings.is_sqlite
+        else "Check CPQ_DATABASE_URL, and that its server runs and lets you in.",
     )
 
 

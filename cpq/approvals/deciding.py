@@ -27,15 +27,11 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     row, found = _locked(tx, approval_id)
     votes = storing.votes(tx, [row.id])[row.id]
     barred = _barred(tx, row, found)
-    acted = _capacity(tx, row, found, barred, votes)
     rows = storing.of_quote(tx, row.quote_id, row.version)
     round_ = storing.round_of(tx, found, rows)
-    _require_pending(row, found, round_)
-    _require_same(tx, row, found, fingerprint)
-    _require_turn(row, round_)
+    acted = _require_decidable(tx, row, found, barred, votes, round_, fingerprint)
     if decision == "reject" and not comment:
         raise bad_field("/comment", "Say why: a rejection needs a comment.")
-    _require_first_vote(tx, row, votes, acted.holder)
     storing.add_vote(tx, row, **acted._asdict(), decision=decision, comment=comment)
     holders = [vote.holder for vote in votes]
     if decision == "reject":
@@ -48,6 +44,17 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     announcing.decided(tx, row, "approved")
     settle(tx, found, _with(round_, row.id, StepStatus.APPROVED))
     return _decided(tx, row, acted.acted_as, "approved", given, needed)
+
+
+def require_decidable(tx: Tx, approval_id: str) -> None:
+    """Raise what `decide` would say to the caller now, so that nobody is asked to confirm what cannot be done."""
+    row = storing.find(tx, approval_id)
+    if row is None:
+        raise _denied()
+    found = quote_rows.load(tx, row.quote_id)
+    votes = storing.votes(tx, [row.id])[row.id]
+    round_ = storing.round_of(tx, found, storing.of_quote(tx, row.quote_id, row.version))
+    _require_decidable(tx, row, found, _barred(tx, row, found), votes, round_, row.fingerprint)
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
@@ -112,6 +119,23 @@ def _denied() -> CpqError:
 def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow]) -> people.Capacity:
     """As what the caller may decide a request; CpqError with the reason when not, or not once more."""
     acted = _capacity(tx, row, found, _barred(tx, row, found), votes)
+    _require_first_vote(tx, row, votes, acted.holder)
+    return acted
+
+
+def _require_decidable(
+    tx: Tx,
+    row: AnyRow,
+    found: Quote,
+    barred: people.Barred,
+    votes: Sequence[AnyRow],
+    round_: Round,
+    fingerprint: str,
+) -> people.Capacity:
+    acted = _capacity(tx, row, found, barred, votes)
+    _require_pending(row, found, round_)
+    _require_same(tx, row, found, fingerprint)
+    _require_turn(row, round_)
     _require_first_vote(tx, row, votes, acted.holder)
     return acted
 

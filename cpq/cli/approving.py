@@ -159,6 +159,7 @@ def _decide(
         principal = _person(app, name)
         if fingerprint is None:
             found = engine.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
+            _require_decidable(app, principal, approval_id, decision)
             _show(found)
             click.confirm(f"{decision.capitalize()} this as {principal.caller}?", abort=True, err=True)
             fingerprint = str(found["fingerprint"])
@@ -186,6 +187,17 @@ def _person(app: App, name: str) -> Principal:
 
     app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": name}), look)
     return found[-1]
+
+
+def _require_decidable(app: App, principal: Principal, approval_id: str, decision: str) -> None:
+    """Whether this person may decide it at all, before they are shown it and asked."""
+
+    def look(tx: Tx) -> Answer:
+        approvals.require_decidable(tx, approval_id)
+        return {}
+
+    command = Command(f"approvals_{decision}", Permission.DECIDE, {"approval_id": approval_id}, subject=approval_id)
+    app.read(app.new_call(principal), command, look)
 
 
 def _found(tx: Tx, approval_id: str) -> Answer:

@@ -65,9 +65,14 @@ def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> Creat
     return _add(tx, compose(tx, draft), idempotency_key)
 
 
-def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
-    """Price a draft and store it; any other quote is only evaluated, because what was submitted stays as it was."""
+def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuoteView:
+    """Price a draft and store it; any other quote is only evaluated, because what was submitted stays as it was.
+
+    Without a requested discount the one of the current version stays.
+    """
     found = storing.load(tx, quote_id, for_update=True)
+    if requested_discount is None:
+        requested_discount = found.version.requested_discount
     if found.status != "draft":
         return _evaluate(tx, found, requested_discount)
     composed = _recompose(tx, quote_id, found.as_draft(requested_discount=requested_discount))

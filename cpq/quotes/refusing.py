@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from cpq import configuring, pricing
 from cpq.catalog import facts
+from cpq.catalog.accounts import missing_account
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest, next_call
@@ -42,7 +43,7 @@ def price_row(request: Request, product_id: str) -> PriceRow | None:
 
 def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
     if buyer is None:
-        return [_no_account(account_id)]
+        return [missing_account(tx, account_id)]
     if not buyer.active:
         return [CpqError(Code.CONFLICT, f"Account {buyer.id!r} is not active.", field="/account_id")]
     if buyer.tax_status == "taxable" and not tx.policies.tax_rates(buyer.tax_zone):
@@ -56,16 +57,6 @@ def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> li
             )
         ]
     return []
-
-
-def _no_account(account_id: str) -> CpqError:
-    return CpqError(
-        Code.NOT_FOUND,
-        f"There is no account {account_id!r}.",
-        field="/account_id",
-        next_call=next_call("account_search", query=account_id[:64]),
-        hint="Account ids look like acct_acme_001; account_search (toolset deals) finds them by name.",
-    )
 
 
 def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:

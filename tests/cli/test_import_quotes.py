@@ -285,7 +285,7 @@ def test_options_of_a_product_are_columns_and_are_checked(home: Path, imported: 
     header = ["id", "account_id", "product_id", "quantity", "attribute.colour_of_the_moon"]
     (configurable,) = query(home, "SELECT id FROM product WHERE options <> '[]' AND active ORDER BY id LIMIT 1")[0]
     found = imported(csv_of([["F-1", "acct_acme_001", configurable, "1", "green"]], header))
-    assert (found[0][0], found[0][1]) == (2, "attributes.colour_of_the_moon")
+    assert (found[0][0], found[0][1]) == (2, "attribute.colour_of_the_moon")
 
 
 def test_what_products_still_require_is_a_warning(home: Path, tmp_path: Path, run: Run):
@@ -293,8 +293,19 @@ def test_what_products_still_require_is_a_warning(home: Path, tmp_path: Path, ru
     (tmp_path / "quotes.csv").write_text(csv_of(rows))
     ran = run("import", "quotes", tmp_path / "quotes.csv")
     assert ran.code == 0
-    assert ran.out.splitlines()[-1].split() == ["quotes", "1", "0", "0"]
+    assert ran.out.splitlines()[-2].split() == ["quotes", "1", "0", "0"]
     assert ran.err == "warning: G-1: prod_gw_eth requires prod_app_monitor in the quote.\n"
+
+
+def test_what_was_imported_is_checked_by_the_policies_with_the_command_that_the_summary_names(
+    home: Path, tmp_path: Path, run: Run
+):
+    (tmp_path / "quotes.csv").write_text(TEXTS["quotes.csv"])
+    ran = run("import", "quotes", tmp_path / "quotes.csv")
+    assert ran.out.splitlines()[-1].startswith("Next: `cpq quote price ID` ")
+    priced = json.loads(run("quote", "price", "A-1", "--json").out)
+    assert [one["policy_id"] for one in priced["policy_violations"]] == ["discount_cap_sales_manager"]
+    assert "Next:" not in run("import", "quotes", tmp_path / "quotes.csv").out
 
 
 def test_ten_thousand_lines_are_a_quote_and_one_more_is_not(home: Path, run: Run, imported: Any):

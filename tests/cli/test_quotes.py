@@ -129,6 +129,66 @@ def test_the_record_as_json_has_the_steps_only_when_asked(home: Path, tools: Too
     }
 
 
+def test_a_draft_is_priced_and_checked_as_the_tool_does_it(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS])["quote_id"]
+    assert cells(run("quote", "show", quote_id).out, "priced")[1:] == ["not", "yet"]
+    ran = run("quote", "price", quote_id)
+    assert (ran.code, ran.err) == (0, "")
+    assert cells(ran.out, "total") == ["total", "1,500.00", "USD"]
+    assert ran.out.endswith(f"\nNo approval is needed. Next: `cpq export quote {quote_id} --output {quote_id}.pdf`.\n")
+    ran = run("quote", "price", quote_id, "--discount", "10%")
+    assert cells(ran.out, "total") == ["total", "1,350.00", "USD"]
+    assert cells(ran.out, "approval_required")[1:3] == ["sales_manager", "discount_cap_sales_manager"]
+    assert "Next: the tool approval_request" in ran.out
+    again = json.loads(run("quote", "price", quote_id, "--json").out)  # The discount stays as it was asked for.
+    assert (again["outcome"], again["pricing"]["total"], again["approval_required"]) == ("no_change", 1350, True)
+    assert {**again, "replayed": False} == tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    assert query(home, "SELECT DISTINCT caller, outcome FROM audit_entry WHERE operation = 'quote_price'")[0] == (
+        "human:operator",
+        "OK",
+    )
+
+
+def test_a_price_is_shown_to_the_cent_and_no_further(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[{**SEATS, "quantity": 1}])["quote_id"]
+    assert cells(run("quote", "price", quote_id, "--discount", "3").out, "total") == ["total", "9.70", "USD"]
+
+
+def test_a_quote_that_was_submitted_is_only_evaluated(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    tools("approval_request", quote_id=quote_id, justification="They grow.")
+    ran = run("quote", "price", quote_id, "--discount", "2.5")
+    assert ran.code == 0
+    assert cells(ran.out, "total") == ["total", "1,462.50", "USD"]
+    assert f"Only evaluated: {quote_id} is pending_approval and stays as it was." in ran.out
+    assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
+    assert cells(run("quote", "price", quote_id).out, "total") == ["total", "1,350.00", "USD"]
+
+
+@pytest.mark.parametrize("given", ["101", "-1", "ten", "nan", "1e400", "0.0000001"])
+def test_a_discount_that_is_none_is_not_understood(home: Path, tools: Tools, run: Run, given: str):
+    quote_id = worked_example(tools)
+    ran = run("quote", "price", quote_id, f"--discount={given}")
+    assert (ran.code, "is not a number from 0 to 100" in ran.err) == (2, True)
+    assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
+
+
+def test_pricing_a_quote_that_is_not_there_says_so(home: Path, run: Run):
+    ran = run("quote", "price", "Q-none")
+    assert (ran.code, ran.err) == (1, "Error: There is no quote 'Q-none'.\n")
+
+
+@pytest.mark.parametrize("mistyped", ["acct_acme_01", "acct_acmee_001", "act_acme_001", "acme", "Acme Corp"])
+def test_an_account_that_is_not_there_is_told_with_the_one_that_was_meant(home: Path, run: Run, mistyped: str):
+    assert run("quote", "list", "--account", "acct_acme_001").out == "0 of 0 quotes.\n"
+    ran = run("quote", "list", "--account", mistyped)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[0] == f"Error: There is no account {mistyped!r}."
+    assert ran.err.splitlines()[1].startswith("Did you mean acct_acme_001")
+    nobody = run("quote", "list", "--account", "%_'")
+    assert (nobody.code, "Did you mean" in nobody.err) == (1, False)
+
+
 def test_quotes_are_listed_newest_first_with_the_digits_of_their_currency(home: Path, tools: Tools, run: Run):
     ids = [worked_example(tools), with_options(tools)]
     ran = run("quote", "list")
@@ -146,7 +206,7 @@ def test_the_list_is_filtered_by_account_and_status(home: Path, tools: Tools, ru
     found = json.loads(run("quote", "list", "--account", "acct_acme_001", "--status", "draft", "--json").out)
     assert [item["id"] for item in found["items"]] == [quote_id]
     assert run("quote", "list", "--status", "sent").out == "0 of 0 quotes.\n"
-    assert run("quote", "list", "--account", "nobody").out == "0 of 0 quotes.\n"
+    assert run("quote", "list", "--account", "acct_groeb_002").out == "0 of 0 quotes.\n"
     wrong = run("quote", "list", "--status", "darft")
     assert wrong.code == 1
     assert "Did you mean draft" in wrong.err

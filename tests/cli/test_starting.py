@@ -62,8 +62,15 @@ def test_an_unreachable_database_is_told_without_its_password(empty_home: Path, 
         ran = run("--database-url", url, *arguments)
         assert ran.code == 1
         assert "cannot be used" in ran.out + ran.err
+        assert "Check CPQ_DATABASE_URL, and that its server runs and lets you in." in ran.out + ran.err
         assert "hunter2" not in ran.out + ran.err
         assert "Traceback" not in ran.err
+
+
+def test_a_home_that_cannot_be_one_is_told_as_such(empty_home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "file").touch()
+    ran = run("--home", tmp_path / "file" / "home", "init")
+    assert (ran.code, ran.err.splitlines()[1]) == (1, "Check CPQ_HOME: a folder that you may write to.")
 
 
 def test_an_unexpected_fault_is_one_line_and_a_traceback_only_on_request(home: Path, run: Run):
@@ -201,6 +208,26 @@ def test_doctor_says_which_policies_are_in_force(home: Path, run: Run):
     findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").out)["findings"]}
     assert findings["policies"]["state"] == "ok"
     assert findings["policies"]["found"] == f"{shipped('policies')}, {load(shipped('policies')).content_hash[:12]}"
+
+
+def test_a_variable_that_is_no_setting_is_told_with_the_one_that_was_meant(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    assert run("quote", "list").err == ""
+    monkeypatch.setenv("CPQ_TOOLSET", "all")
+    Path(".env").write_text("CPQ_XYZZY=1\nOTHER=2\n")
+    meant = "CPQ_TOOLSET is not a setting and has no effect; did you mean CPQ_TOOLSETS?"
+    ran = run("quote", "list")
+    assert ran.code == 0
+    assert [line.split(" cpq.cli ")[1] for line in ran.err.splitlines()] == [
+        meant,
+        "CPQ_XYZZY is not a setting and has no effect",
+    ]
+    report = json.loads(run("doctor", "--json").out)
+    found = {one["found"]: (one["state"], one["to_do"]) for one in report["findings"] if one["subject"] == "settings"}
+    assert found[meant] == ("warning", "correct its name, or unset it")
+    served = subprocess.run([*CPQ, "serve"], input="", capture_output=True, text=True, check=True)
+    assert (served.stdout, meant in served.stderr) == ("", True)
 
 
 def test_serve_answers_over_stdio_and_ends_with_its_input(home: Path):
