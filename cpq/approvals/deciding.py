@@ -27,7 +27,7 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     row, found = _locked(tx, approval_id)
     votes = storing.votes(tx, [row.id])[row.id]
     barred = _barred(tx, row, found)
-    acted = _capacity(tx, row, found, barred, votes)
+    acted = _capacity(tx, row, found, barred, votes, decision)
     rows = storing.of_quote(tx, row.quote_id, row.version)
     round_ = storing.round_of(tx, found, rows)
     _require_pending(row, found, round_)
@@ -109,9 +109,9 @@ def _denied() -> CpqError:
     )
 
 
-def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow]) -> people.Capacity:
-    """As what the caller may decide a request; CpqError with the reason when not, or not once more."""
-    acted = _capacity(tx, row, found, _barred(tx, row, found), votes)
+def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow], decision: Decision) -> people.Capacity:
+    """As what the caller may decide a request so; CpqError with the reason when not, or not once more."""
+    acted = _capacity(tx, row, found, _barred(tx, row, found), votes, decision)
     _require_first_vote(tx, row, votes, acted.holder)
     return acted
 
@@ -123,15 +123,21 @@ def _barred(tx: Tx, row: AnyRow, found: Quote) -> people.Barred:
     return people.barred_by(tx, people.makers_of(of_version, row.requested_by), row.requested_at)
 
 
-def _capacity(tx: Tx, row: AnyRow, found: Quote, barred: people.Barred, votes: Sequence[AnyRow]) -> people.Capacity:
+def _capacity(
+    tx: Tx, row: AnyRow, found: Quote, barred: people.Barred, votes: Sequence[AnyRow], decision: Decision
+) -> people.Capacity:
     acted = people.capacity(tx, row, found, barred, {vote.holder for vote in votes})
     if acted is None:
         raise _denied()
-    if tx.caller in barred.people:
+    # Whom a maker has lent a role may still say no, or a maker could silence by lending whoever would.
+    may_reject = tx.caller not in barred.uncounted
+    if tx.caller in barred.people and not (may_reject and decision == "reject"):
         raise CpqError(
             Code.FORBIDDEN,
             "Nobody decides what they asked for, made or changed themselves, nor for somebody they share a role with.",
-            hint="Another person of the role has to decide.",
+            hint="You may reject it; another person of the role has to approve."
+            if may_reject
+            else "Another person of the role has to decide.",
         )
     return acted
 
