@@ -8,6 +8,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from cpq import quotes
 from cpq.access import Role
 from cpq.approvals import announcing, people, storing
 from cpq.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
@@ -64,28 +65,34 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     storing.close(tx, row, StepStatus.WITHDRAWN, reason=said, decided_by=tx.caller, decided_at=tx.now)
     announcing.decided(tx, row, "withdrawn")
     settle(tx, found, _with(round_, row.id, StepStatus.WITHDRAWN))
+    status = quote_rows.load(tx, row.quote_id).status
     return {
         "approval_id": row.id,
         "quote_id": row.quote_id,
         "version": row.version,
         "status": "withdrawn",
         "approver_role": row.role,
-        "quote_status": quote_rows.load(tx, row.quote_id).status,
+        "quote_status": status,
         "outcome": "changed",
-        "message": "The request is withdrawn. Ask again, or revise the quote.",
+        "message": "The request is withdrawn. Nothing else holds the quote; it can be sent."
+        if status == "approved"
+        else "The request is withdrawn. Ask again, or revise the quote.",
     }
 
 
 def settle(tx: Tx, found: Quote, round_: Round) -> None:
     """Approve the version once nothing is open and everybody whom the policies ask for has approved it.
 
-    This is the only place, beside a request whose steps are all kept, where a quote becomes approved.
+    Where they ask for nobody and all was withdrawn, the policies of now decide, as they do for a draft. This is the
+    only place, beside a request whose steps are all kept, where a quote becomes approved.
     """
-    if found.status == "pending_approval" and round_.is_approved:
+    if found.status != "pending_approval":
+        return
+    if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, found)):
         status = after(found.status, Move.APPROVE, found.id, found.root.version)
         quote_rows.move_version(tx, found.id, found.root.version, status=status)
         quote_rows.move(tx, found, status=status)
-    elif found.status == "pending_approval":
+    else:
         quote_rows.move(tx, found)
 
 
