@@ -71,16 +71,18 @@ class Explorer:
     def explore(self) -> None:
         seen = self.look()
         state = self.state(seen)
+        self.check(seen)
         self.knock(seen)
         if state in self.states:
             return
         self.states.add(state)
+        if self.is_whole:
+            self.ask(state, seen)
         if seen.root.status in ("cancelled", "accepted") or len(seen.versions) > VERSIONS_MAX:
             return  # A rejected version that is priced again opens the next one, without end.
         for action in (*self.moves(seen), *self.answers(seen)):
             savepoint = self.tx.connection.begin_nested()
             if self.is_done(action):
-                self.check(self.look())
                 self.explore()
             savepoint.rollback()
 
@@ -92,6 +94,12 @@ class Explorer:
             return False
         return True
 
+    def would_be_done(self, action: Action) -> bool:
+        savepoint = self.tx.connection.begin_nested()
+        is_done = self.is_done(action)
+        savepoint.rollback()
+        return is_done
+
     def at(self, principal: tuple[str, Role]) -> Tx:
         caller, role = principal
         return replace(self.tx, caller=caller, roles=frozenset({role}))
@@ -101,7 +109,7 @@ class Explorer:
         id_, version = self.quote_id, seen.root.version
         for discount in DISCOUNTS:
             yield self.price(BOT, discount)
-        yield lambda tx: quotes.send(tx, id_, expected_version=version)
+        yield self.sending(version)
         yield lambda tx: quotes.accept(tx, id_, expected_version=version)
         yield lambda tx: quotes.cancel(tx, id_, expected_version=version)
         for who in (BOT, ANN) if self.is_whole else (BOT,):
@@ -124,6 +132,9 @@ class Explorer:
             for other in seen.versions:
                 if other.fingerprint != row.fingerprint:
                     yield self.decision(ANN, row.id, "approve", other.fingerprint)
+
+    def sending(self, version: int) -> Action:
+        return lambda tx: quotes.send(tx, self.quote_id, expected_version=version)
 
     def price(self, who: tuple[str, Role], percent: int) -> Action:
         return lambda _tx: quotes.price(self.at(who), self.quote_id, requested_discount=percent * 1_000_000)
@@ -155,9 +166,17 @@ class Explorer:
             if row.id in live or kind in self.knocks:
                 continue
             self.knocks.add(kind)
-            savepoint = self.tx.connection.begin_nested()
-            assert not self.is_done(self.decision(HOLDERS[row.role], row.id, "approve", row.fingerprint)), row
-            savepoint.rollback()
+            assert not self.would_be_done(self.decision(HOLDERS[row.role], row.id, "approve", row.fingerprint)), row
+
+    def ask(self, state: Any, seen: Seen) -> None:
+        """`can_proceed` says whether the quote can be sent, and a sweep changes nothing that matters."""
+        can_proceed = approvals.status(self.tx, self.quote_id)["can_proceed"]
+        if seen.root.status not in ("sent", "accepted"):
+            assert self.would_be_done(self.sending(seen.root.version)) is can_proceed, seen
+        savepoint = self.tx.connection.begin_nested()
+        approvals.sweep(self.tx)
+        assert self.state(self.look()) == state
+        savepoint.rollback()
 
     def check(self, seen: Seen) -> None:
         """What went out is what was approved: by the right people, on this version, at this price."""
@@ -198,7 +217,8 @@ class Explorer:
         silent = {
             role
             for role, row in last.items()
-            if role not in needed
+            if version.status == "pending_approval"
+            and role not in needed
             and (row.status == "expired" or (row.status == "pending" and row.expires_at <= self.tx.now))
         }
         is_priced = version.priced_at is not None
