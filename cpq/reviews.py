@@ -94,6 +94,8 @@ class Opening(TypedDict):
     approval_id: str
     approver_role: str
     acts_as: str | None
+    rejects_as: str | None
+    """Also where they may do no more than that: whom a maker has lent a role cannot approve."""
     why_not: str | None
     waits_for: str | None
     requested_by: str

@@ -87,9 +87,10 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
     voted = storing.votes(tx, [step.id for step in round_.pending])
     result: list[Opening] = []
     for step in round_.pending:
-        row, why_not, acts_as = by_id[step.id], None, None
+        row, why_not, acts_as, rejects_as = by_id[step.id], None, None, None
         try:
-            acts_as = deciding.capacity(tx, row, found, voted[step.id]).acted_as
+            rejects_as = deciding.capacity(tx, row, found, voted[step.id], "reject").acted_as
+            acts_as = deciding.capacity(tx, row, found, voted[step.id], "approve").acted_as
         except CpqError as error:
             why_not = error.message
         result.append(
@@ -97,6 +98,7 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
                 "approval_id": row.id,
                 "approver_role": row.role,
                 "acts_as": acts_as,
+                "rejects_as": rejects_as,
                 "why_not": why_not,
                 "waits_for": round_.waits_for(row.role),
                 "requested_by": row.requested_by,

@@ -189,11 +189,11 @@ def _person(app: App, name: str) -> Principal:
     return found[-1]
 
 
-def _require_decidable(app: App, principal: Principal, approval_id: str, decision: str) -> None:
+def _require_decidable(app: App, principal: Principal, approval_id: str, decision: Decision) -> None:
     """Whether this person may decide it at all, before they are shown it and asked."""
 
     def look(tx: Tx) -> Answer:
-        approvals.require_decidable(tx, approval_id)
+        approvals.require_decidable(tx, approval_id, decision)
         return {}
 
     command = Command(f"approvals_{decision}", Permission.DECIDE, {"approval_id": approval_id}, subject=approval_id)

@@ -168,7 +168,7 @@ def _page(
 
     answer = visit.read("quote", work, subject=quote_id, quote_id=quote_id, version=version)
     review = answer["review"]
-    mine = next((one for one in answer["openings"] if one["acts_as"] and not one["waits_for"]), None)
+    mine = next((one for one in answer["openings"] if one["rejects_as"] and not one["waits_for"]), None)
     return visit.page(
         "quote.html",
         status,
