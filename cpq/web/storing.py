@@ -19,7 +19,7 @@ from cpq.search.index import Chunk
 from cpq.search.scoring import PROSE
 from cpq.search.storing import Source
 from cpq.web.fetching import Known
-from cpq.web.rules.addresses import Address
+from cpq.web.rules.addresses import URL_LENGTH_MAX, Address
 from cpq.web.rules.chunking import Passage
 from cpq.web.rules.pages import Image, Link, Page
 
@@ -254,7 +254,8 @@ def _stored(row: AnyRow) -> StoredPage:
 
 
 def _links(written: Iterable[tuple[str, str, bool]]) -> tuple[Link, ...]:
-    return tuple(Link(url, text, is_navigation) for url, text, is_navigation in written)
+    """Without those that an earlier version kept although they are longer than an address may be."""
+    return tuple(Link(url, text, is_menu) for url, text, is_menu in written if len(url) <= URL_LENGTH_MAX)
 
 
 def _passage_row(tx: Tx, page_id: str, passage: Passage) -> dict[str, object]:

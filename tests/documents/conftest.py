@@ -62,6 +62,8 @@ def samples(desk: Tools) -> dict[str, str]:
         "stamped": papers.quoted(desk, discount=10),
         "mixed": papers.quoted(desk, discount=3, notes="Please note our shutdown.\nDeliver before 1 July."),
         "german": papers.quoted(desk, discount=2, start_date="2026-12-01", deal_id="OPP-77", **german),
+        "four": papers.quoted(desk, *papers.PLAIN, discount=2),
+        "four_abroad": papers.quoted(desk, *papers.PLAIN, discount=2, **german),
         "twelve": papers.quoted(desk, *papers.many_lines(desk, 12)),
         "sixty": papers.quoted(desk, *papers.many_lines(desk, 60), discount=1),
         "japanese": papers.quoted(desk, account_id="acct_hikari_020", currency="JPY", notes="納期は髙橋様へ。"),

@@ -5,10 +5,12 @@ from typing import Any
 
 import anyio
 import pytest
+import sqlalchemy as sa
 from mcp import Client
 
 from cpq.app import App
 from cpq.errors import Code
+from cpq.schema import web_page
 from cpq.web import answering, fetching, getting, storing
 from mcp_facade.server import RUNNING_MAX, Facade
 from mcp_facade.tools import ALL_TOOLS
@@ -16,7 +18,7 @@ from tests.console.serving import WAIT_SECONDS
 from tests.make import Tools
 from tests.tools.test_server import until
 from tests.tools.test_web import HTML, clock_of, opened
-from tests.website import Website, vendor
+from tests.website import Website, page, vendor
 
 TOO_LATE = "its site wants us to wait longer than this call may take"
 
@@ -125,3 +127,17 @@ def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
     sqlite_web("answer", url=site.url("/service/kits.html"), query="What is in the kit SK-9?", expansion_budget=0)
     assert len(corpus.missing()) == 2
     assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
+
+
+def test_a_link_that_was_kept_although_it_is_too_long_stops_nobody(sqlite_web: Tools, site: Website):
+    """Earlier versions kept such links; the page is not read again while it has not changed."""
+    site.pages["/hub"] = page("Hub", '<p>The oil is changed yearly, see <a href="/warranty.html">the warranty</a>.</p>')
+    sqlite_web("ingest", url=site.url("/hub"))
+    app, kept = sqlite_web.app, [[site.url(path), "warranty", False] for path in (f"/{'x' * 3000}", "/warranty.html")]
+    app.upkeep(app.new_call(), lambda tx: tx.connection.execute(sa.update(web_page).values(links=kept)))
+    report = sqlite_web("ingest", url=site.url("/hub"), depth=1)
+    assert [(item["url"], item["outcome"]) for item in report["pages"]] == [
+        (site.url("/hub"), "unchanged"),
+        (site.url("/warranty.html"), "indexed"),
+    ]
+    assert "yearly" in sqlite_web("answer", url=site.url("/hub"), query="How often is the oil changed?")["brief"]

@@ -214,6 +214,27 @@ def test_a_page_that_takes_too_long_is_given_up(
     assert "0.3 seconds" in reason(fetcher, site.url("/a"))
 
 
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_a_name_that_nobody_answers_for_is_given_up(
+    site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, is_wanted: bool
+):
+    """By the time for the page, or at once when the call is given up; what is found afterwards changes nothing."""
+    known, is_over = socket.getaddrinfo, threading.Event()
+
+    def answer(*asked: Any, **options: Any) -> Any:
+        is_over.wait(60)
+        return known(*asked, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3 if is_wanted else 50.0)
+    site.pages["/a"] = "page"
+    said = reason(fetcher, site.url("/a"), may_go_on=lambda: is_wanted)
+    assert not is_over.is_set()
+    assert said == f"its host was not found within {fetching.FETCH_SECONDS:g} seconds"
+    is_over.set()
+    assert not site.asked
+
+
 def test_a_page_that_is_slow_but_in_time_is_waited_for(
     site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ):

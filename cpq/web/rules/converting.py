@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as entities
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -43,7 +44,7 @@ INDENTED_MAX = 10
 FENCE_MAX = 10
 LINK_TEXT_MAX = 200
 MAIN_CHARACTERS_MIN = 200
-NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept."
+NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept, hidden parts too."
 
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?|brush:)[-\s]?([A-Za-z0-9+#.]{1,20})(?=[\s;]|$)")
 _NO_LANGUAGE = frozenset({"default", "none", "text", "plain", "notranslate", "highlight"})
@@ -55,8 +56,11 @@ _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
 _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
-_STYLE_NOISE = re.compile(r"\s|/\*[^*]*\*/")
-_HIDING = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:[0.]++(?![1-9]))")
+_STYLE_NOISE = re.compile(r"\s|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_STYLE_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL | re.IGNORECASE)
+_HIDING = re.compile(
+    r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:[0.]++(?![1-9])|(?:left|top|text-indent):-\d{4})"
+)
 _FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
 """Menus that open at a click: what they say is not read, but where they lead is good to know."""
 
@@ -96,12 +100,17 @@ def _drop_hidden(root: Any) -> None:
     """Take out what no visitor sees: it is not for the model either, which would read it as if it were said."""
     # From the end, so that nothing is looked at after what it stands in is gone.
     for node in reversed(root.css("[style]")):
-        style = _STYLE_NOISE.sub("", node.attributes.get("style") or "").lower()
-        if _HIDING.search(style) and node.tag not in ("html", "body"):
+        style = _STYLE_ESCAPE.sub(_unescaped, node.attributes.get("style") or "")
+        if _HIDING.search(_STYLE_NOISE.sub("", style).lower()) and node.tag not in ("html", "body"):
             node.decompose()
-    for node in reversed(root.css("[hidden]")):
+    for node in reversed(root.css("[hidden], object")):
         if node.tag not in ("html", "body"):
             node.decompose()
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """A letter of a style sheet that is written by its number, or with a stroke before it."""
+    return found[2] or chr(min(int(found[1], 16), sys.maxunicode))
 
 
 def _bare_page(title: str, shown: str) -> Page:

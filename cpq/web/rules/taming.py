@@ -33,10 +33,12 @@ UNSHOWN = "x-choice"
 
 _HIDDEN = re.compile(
     r"<(?=[!inostx])(?:!--.*?(?:--!?>|\Z)"
-    r"|(s(?:cript|tyle|vg)|no(?:script|embed|frames)|t(?:emplate|extarea|itle)|iframe|xmp|object)(?=[\s/>])"
+    r"|(s(?:cript|tyle|vg)|no(?:script|embed|frames)|t(?:extarea|itle)|iframe|xmp)(?=[\s/>])"
     r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z))",
     re.DOTALL | re.IGNORECASE,
 )
+"""Not what can stand in itself, as templates do: its end is not the first one, and the parser finds the right one."""
+
 _TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{0,2000})", re.IGNORECASE)
 _RENAMED = re.compile(r"<(?=[/dfops])(/?)(datalist|frameset|optgroup|option|plaintext|select)(?=[\s/>])", re.IGNORECASE)
 _NEW_NAMES = {
