@@ -153,6 +153,20 @@ def test_quotes_are_found_by_id_deal_and_account(console: Console):
     assert first in dana.get("/console/quotes?status=draft").text
 
 
+def test_a_page_beyond_the_end_leads_back_to_the_last(sqlite_console: Console):
+    dana = sqlite_console.signed_in("dana", "sales_manager")
+    ask(sqlite_console.tools, priced_quote(sqlite_console.tools))
+    account = "/console/accounts/acct_acme_001"
+    for address in ("/console/quotes", "/console/accounts", "/console/queue", account):
+        page = dana.get(f"{address}?page=9").text
+        assert "The list ends before page 9." in page, address
+        back = re.search(r'href="([^"]+)">Show its last page', page)
+        assert back, address
+        assert "data-open" in dana.get(back[1].replace("&amp;", "&")).text
+    page = dana.get("/console/quotes?q=nothing&page=9").text
+    assert "No quote matches this." in page
+
+
 def test_an_account_shows_its_quotes(console: Console):
     dana = console.signed_in("dana", "sales_manager")
     quote_id = new_quote(console.tools)
