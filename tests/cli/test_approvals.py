@@ -93,6 +93,16 @@ def test_without_the_fingerprint_it_is_shown_and_must_be_confirmed(
         assert (ran.code, quote_status(home, asked)) == (0 if said else 1, status)
 
 
+def test_json_stands_alone_on_stdout_also_when_it_is_confirmed(
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    monkeypatch.setattr("click.confirm", lambda *_args, **_options: True)
+    ran = run("approvals", "approve", asked["approval_id"], "--as", "dana", "--json")
+    assert json.loads(ran.out)["quote_status"] == "approved"
+    assert "1,350.00 USD" in ran.err
+
+
 def _answer(said: bool) -> bool:
     if not said:
         raise click.Abort
