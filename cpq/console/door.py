@@ -222,7 +222,7 @@ class Visit:
 
 
 def is_part(request: Request) -> bool:
-    """True when a page asks for a piece of itself. Going back asks the same way, but puts the answer in place of all."""
+    """True when a page asks for a piece of itself. Going back asks alike, but puts the answer in place of all."""
     return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
 
