@@ -116,8 +116,6 @@ class TurnaroundFigure(TypedDict):
     role: str
     count: int
     median_minutes: int
-    slow_minutes: int
-    """Nine of ten were decided within this."""
 
 
 class DiscountFigure(TypedDict):

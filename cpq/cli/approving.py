@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import ROUND_HALF_UP, Decimal
+from typing import TextIO
 
 import click
 
@@ -160,7 +162,7 @@ def _decide(
         if fingerprint is None:
             found = engine.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
             _require_decidable(app, principal, approval_id, decision)
-            _show(found)
+            _show(found, sys.stderr if options.as_json else None)
             click.confirm(f"{decision.capitalize()} this as {principal.caller}?", abort=True, err=True)
             fingerprint = str(found["fingerprint"])
         shown = fingerprint
@@ -189,7 +191,7 @@ def _person(app: App, name: str) -> Principal:
     return found[-1]
 
 
-def _require_decidable(app: App, principal: Principal, approval_id: str, decision: Decision) -> None:
+def _require_decidable(app: App, principal: Principal, approval_id: str, decision: approvals.Decision) -> None:
     """Whether this person may decide it at all, before they are shown it and asked."""
 
     def look(tx: Tx) -> Answer:
@@ -211,7 +213,7 @@ def _percent(share: Decimal | int | None) -> str:
     return "unknown" if share is None else f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP)} %"
 
 
-def _show(found: Answer) -> None:
+def _show(found: Answer, stream: TextIO | None = None) -> None:
     pairs = [
         ("approval", found["approval_id"]),
         ("role", found["approver_role"]),
@@ -231,4 +233,4 @@ def _show(found: Answer) -> None:
         (vote["decision"], f"{to_wire(vote['at'])} by {vote['by']} as {vote['acted_as']}: {vote['comment'] or '-'}")
         for vote in found["votes"]
     ]
-    show_pairs(pairs)
+    show_pairs(pairs, stream=stream)

@@ -13,13 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 from cpq import catalog, documents, quotes
 from cpq.app import Answer, App
 from cpq.cli import engine
+from cpq.cli.explaining import diff, explain, show_trace
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_json, show_pairs, show_table
+from cpq.cli.output import Meter, counted, show_json, show_pairs, show_table
 from cpq.db import Tx
 from cpq.money import from_micro, readable, to_micro
 from cpq.quotes.rows import Percent
 from cpq.text import to_wire
-from cpq.views import Amount, PricedQuoteView, PricedSet, QuoteRecord, WaterfallStep
+from cpq.views import PricedQuoteView, PricedSet, QuoteRecord
 
 LIMIT_MAX = 1_000
 HASH_LENGTH = 12
@@ -29,7 +30,7 @@ LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "
 
 @click.group()
 def quote() -> None:
-    """See quotes as they are stored, price them, prove that prices follow from what was asked, and verify PDFs.
+    """See quotes as they are stored, price them, explain and prove their prices, and verify their PDFs.
 
     \b
     Example:
@@ -111,6 +112,10 @@ def show(options: Options, quote_id: str, version: int | None, trace: bool) -> N
         _show_set(one, found["quote"]["currency"], trace=trace, is_alone=len(found["option_sets"]) == 1)
     click.echo()
     show_pairs([(f"{name} hash", value) for name, value in sorted(found["hashes"].items())])
+
+
+quote.add_command(explain)
+quote.add_command(diff)
 
 
 def _percent(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
@@ -328,7 +333,7 @@ def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> 
     show_table(("", currency), _totals(one, currency), numbers=(currency,))
     if trace:
         click.echo()
-        _show_trace(one, currency)
+        show_trace(one, currency)
 
 
 def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
@@ -346,32 +351,6 @@ def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
         *taxes,
         ("total", readable(one["total"], currency)),
     ]
-
-
-def _show_trace(one: PricedSet, currency: str) -> None:
-    columns = ("line", "stage", "for", "by", "according to", "amount")
-    rows = [
-        (
-            line["number"] if position == 0 else None,
-            step["stage"],
-            step["part"],
-            _by(step, currency),
-            step["source"],
-            readable(step["amount"], currency),
-        )
-        for line in one["lines"]
-        for position, step in enumerate(line["steps"])
-    ]
-    show_table(columns, rows, numbers=("line", "by", "amount"))
-
-
-def _by(step: WaterfallStep, currency: str) -> str | None:
-    value: Amount | None = step["value"]
-    if value is None:
-        return None
-    if step["unit"] == "amount":
-        return readable(value, currency)
-    return f"{value:,} {'%' if step['unit'] == 'percent' else step['unit']}"
 
 
 def _replay(app: App, quote_id: str | None, *, keeps_proofs: bool) -> Answer:
@@ -420,12 +399,8 @@ def _said(answer: Answer) -> str:
         if answer[f"{what}_moved_on"]
     )
     return (
-        f"Proven: {_count(answer, 'version')} of {_count(answer, 'quote')}, {_count(answer, 'line')}. "
+        f"Proven: {counted(answer['versions'], 'version')} of {counted(answer['quotes'], 'quote')}, "
+        f"{counted(answer['lines'], 'line')}. "
         "Every request gives its result again to the byte, and all hashes and amounts hold."
         + (f"\nMoved on since, which is no fault: {moved}." if moved else "")
     )
-
-
-def _count(answer: Answer, what: str) -> str:
-    count = answer[f"{what}s"]
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -62,7 +62,6 @@ class LineView:
     net: Decimal
     category: str
     category_name: str
-    partial: str
     model: str
     net_each: str
     characteristics: Mapping[str, Characteristic]
@@ -356,7 +355,6 @@ class _Presenter:
             net=Decimal(priced["line_total"]),
             category=product["category"],
             category_name=t.text(product["category_name"]),
-            partial=product["category"],
             model=t.label("as_described", model=model),
             net_each=t.label("net_each", price=t.unit_price(each, self.currency)),
             characteristics=characteristics,

@@ -116,6 +116,16 @@ def test_who_may_not_decide_is_told_before_being_asked(
     assert again.err.startswith("Error: human:dana has approved it already.")
 
 
+def test_json_stands_alone_on_stdout_also_when_it_is_confirmed(
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    monkeypatch.setattr("click.confirm", lambda *_args, **_options: True)
+    ran = run("approvals", "approve", asked["approval_id"], "--as", "dana", "--json")
+    assert json.loads(ran.out)["quote_status"] == "approved"
+    assert "1,350.00 USD" in ran.err
+
+
 def _answer(said: bool) -> bool:
     if not said:
         raise click.Abort

@@ -91,6 +91,55 @@ def test_the_trace_shows_each_step_of_the_waterfall_aligned(home: Path, tools: T
     assert len(set(column(traced[traced.index("according to") - 60 :], "amount"))) == 1
 
 
+def test_a_price_is_explained_from_list_to_total_with_the_reasons(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools, account_id="acct_lonestar_004")
+    out = run("quote", "explain", quote_id).out
+    shown = [line.split() for line in out.splitlines()]
+    for row in (["list", "1,500.00"], ["quote", "discount", "-150.00"], ["net", "1,350.00"], ["tax", "67.50"]):
+        assert row in shown
+    assert ["total", "1,417.50"] in shown
+    assert ["quote", "discount", "10", "%", "requested_discount_pct", "1,350.00"] in shown
+    assert "- A discount of 10 % is above 5 %; a sales manager has to approve." in out
+    told = json.loads(run("quote", "explain", quote_id, "--json").out)
+    assert told["waterfall"][-1] == {"stage": "total", "is_level": True, "amount": 1417.5}
+    assert told["option_sets"][0]["lines"][0]["steps"]
+    plain = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS])["quote_id"]
+    assert "No policy asks for an approval." in run("quote", "explain", plain).out
+    assert "option set small" in run("quote", "explain", with_options(tools)).out
+    assert run("quote", "explain", "Q-none").code == 1
+
+
+def test_two_versions_are_compared(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS, MACHINE])["quote_id"]
+    tools("quote_price", quote_id=quote_id)
+    first = run("quote", "diff", quote_id)
+    assert first.code == 1
+    assert "is the first" in first.err
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    assert "Nothing that a customer would see is different from version 1 to 2." in run("quote", "diff", quote_id).out
+    removed, seats = (line["line_id"] for line in tools("quote_get", quote_id=quote_id)["line_items"][::-1])
+    changes = {"change_lines": [{"line_id": seats, "quantity": 100}], "remove_lines": [removed]}
+    tank = {"product_id": "prod_tk240v", "quantity": 1}
+    tools("quote_update", quote_id=quote_id, expected_version=2, add_lines=[tank], notes="Two docks.", **changes)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=3)
+    told = json.loads(run("quote", "diff", quote_id, "--from", 1, "--to", 2, "--json").out)
+    out = run("quote", "diff", quote_id).out
+    rows = [line.split("  ") for line in out.splitlines()]
+    found = {first: [cell.strip() for cell in rest if cell.strip()] for first, *rest in rows}
+    assert found["total"] == ["15,400.00", "2,890.60"]
+    assert found["quote discount"] == ["0 %", "3 %"]
+    assert found["notes"] == ["-", "Two docks."]
+    assert found["line 1, Pro Plan: quantity"] == ["150", "100"]
+    assert [cells for name, cells in found.items() if name.startswith("line 2")] == [["13,900.00", "removed"]]
+    assert [cells for name, cells in found.items() if name.startswith("line 3")] == [["not there", "1,920.60"]]
+    assert "9 differences from version 1 to 2." in out
+    assert (told["before"], told["after"], len(told["lines"])) == (1, 2, 3)
+    missing = run("quote", "diff", quote_id, "--to", 9)
+    assert missing.code == 1
+    assert "has no version 9." in missing.err
+
+
 def test_each_option_set_is_shown_with_totals_of_its_own(home: Path, tools: Tools, run: Run):
     out = run("quote", "show", with_options(tools)).out
     assert "Option set large, selected:" in out

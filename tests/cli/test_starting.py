@@ -16,6 +16,7 @@ from cpq.cli import COMMANDS, root
 from cpq.config import shipped
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
+from mcp_facade import demo
 from tests.cli.conftest import Run, query
 
 CPQ = [sys.executable, "-c", "import sys; from cpq.cli import main; sys.exit(main())"]
@@ -140,6 +141,8 @@ def test_no_color_leaves_no_escape_codes(home: Path, run: Run, monkeypatch: pyte
         ["doctor"],
         ["quote", "list"],
         ["quote", "show", "Q-none"],
+        ["quote", "explain", "Q-none"],
+        ["quote", "diff", "Q-none"],
         ["quote", "replay", "--all"],
     ],
     ids=" ".join,
@@ -202,6 +205,18 @@ def test_doctor_names_the_broken_policy_and_still_looks_at_the_database(
     refused = run("token", "list")
     assert refused.code == 1
     assert "terms.yaml, line 2" in refused.err
+
+
+def test_doctor_fails_on_templates_without_their_fonts(
+    home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "templates"
+    shutil.copytree(shipped("pdf_templates"), folder, ignore=shutil.ignore_patterns("fonts"))
+    monkeypatch.setenv("CPQ_TEMPLATES_DIR", str(folder))
+    ran = run("doctor", "--json")
+    findings = {finding["subject"]: finding for finding in json.loads(ran.out)["findings"]}
+    assert (ran.code, findings["PDF templates"]["state"]) == (1, "problem")
+    assert "fonts: there is no fonts.conf in it" in findings["PDF templates"]["found"]
 
 
 def test_doctor_says_which_policies_are_in_force(home: Path, run: Run):
@@ -276,6 +291,12 @@ def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quot
     paths = {one.stdout.splitlines()[-1] for one in ran}
     assert len(paths) == 1
     assert Path(paths.pop()).read_bytes().startswith(b"%PDF-1.7")
+
+
+def test_a_demo_that_fails_leaves_no_manager_behind(home: Path):
+    with pytest.raises(OSError, match="no room"), demo._manager():
+        raise OSError("no room")
+    assert query(home, "SELECT count(*), count(revoked_at) FROM token") == [(1, 1)]
 
 
 def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, run: Run):

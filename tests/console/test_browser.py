@@ -19,7 +19,7 @@ from tests import make
 from tests.approving import ask, priced_quote
 from tests.console.serving import WAIT_SECONDS, Console, serving
 from tests.console.test_deciding import HOSTILE
-from tests.quoting import SEATS
+from tests.quoting import SEATS, new_quote
 
 AXE = Path(__file__).with_name("axe.min.js")
 PHONE = {"width": 390, "height": 844}
@@ -132,6 +132,32 @@ def test_what_comes_in_shows_without_reload(live_console: Console, page: Page):
     expect(page.locator("#lead")).to_contain_text("2 wait for you")
     assert page.evaluate("window.isSame") is True
     expect(rows.first.get_by_role("link")).to_be_focused()
+
+
+def test_going_back_after_a_search_brings_the_whole_page(live_console: Console, page: Page):
+    console = live_console
+    waiting(console)
+    new_quote(console.tools, account_id="acct_groeb_002")
+    sign_in(console, page)
+    page.goto(f"{console.url}/console/quotes")
+    lead, rows = page.locator("#lead"), page.locator("tr[data-open]")
+    expect(lead).to_have_text("2, newest first")
+    for words, count in (("acme", 1), ("nothing", 0)):
+        page.locator("#q").fill(words)
+        expect(page).to_have_url(re.compile(f"q={words}"))
+        expect(rows).to_have_count(count)
+        expect(lead).to_have_text(f"{count} that match, newest first")
+    for words, told in (("acme", "1 that match, newest first"), ("", "2, newest first")):
+        page.go_back()
+        expect(lead).to_have_text(told)
+        expect(page.locator("#q")).to_have_value(words)
+        expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+    page.goto(f"{console.url}/console/queue")
+    page.get_by_text("Everybody's").click()
+    expect(page).to_have_url(re.compile("scope=all"))
+    page.go_back()
+    expect(page.get_by_role("radio", name="For me")).to_be_checked()
+    expect_page(page, "Queue")
 
 
 def test_with_the_keyboard_alone(live_console: Console, page: Page):

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
