@@ -40,25 +40,20 @@ class Candidate:
     """Of the page it leads to; pages that were asked for have 0."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    candidate: Candidate
-    worth: float
-
-
 def choose(
     candidates: Iterable[Candidate], wanted: Collection[str], visited: Collection[str], depth_max: int
-) -> Choice | None:
+) -> Candidate | None:
     """The most promising link, or None. Of equals the one that was met first."""
-    best: Choice | None = None
+    best: Candidate | None = None
+    most = 0.0
     sites: dict[str, str] = {}
     for candidate in candidates:
         link = candidate.link
         if link.url in visited or candidate.depth > depth_max or not _may_lead_on(link.url):
             continue
         worth = _worth(candidate, wanted, sites)
-        if worth >= PROMISING and (best is None or worth > best.worth):
-            best = Choice(candidate, worth)
+        if worth >= PROMISING and worth > most:
+            best, most = candidate, worth
     return best
 
 
