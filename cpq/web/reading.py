@@ -127,7 +127,7 @@ def _unclosed(text: str) -> str:
 
 
 def _markdown_parts(text: str) -> list[str]:
-    """Paragraphs, headings and whole fences."""
+    """Paragraphs, headings and whole fences, as many as are kept of a page."""
     parts: list[str] = []
     gathered: list[str] = []
     fence = ""
@@ -138,6 +138,8 @@ def _markdown_parts(text: str) -> list[str]:
         gathered.clear()
 
     for each in text.splitlines():
+        if len(parts) >= BLOCKS_MAX:
+            return parts
         found = _FENCE.match(each)
         if fence:
             gathered.append(each)
