@@ -294,7 +294,7 @@ def _describe(tool: Tool) -> types.Tool:
             title=tool.title,
             read_only_hint=not tool.writes and not tool.is_open_world,
             destructive_hint=tool.is_destructive,
-            idempotent_hint=True,
+            idempotent_hint=not tool.makes_new,
             open_world_hint=tool.is_open_world,
         ),
     )

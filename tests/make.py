@@ -17,7 +17,7 @@ from cpq.catalog.preparing import SourceRow
 from cpq.config import Settings, read_settings
 from cpq.db import Tx
 from cpq.effects import Effects
-from cpq.schema import metadata
+from cpq.schema import idempotency, metadata
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Registry, Tool
 from mcp_facade.tools import ALL_TOOLS
@@ -76,6 +76,9 @@ def fill_with_sample(settings: Settings) -> None:
     for file, section in SAMPLE_FILES:
         import_file(app, SAMPLE / file, section)
     import_history(app, SAMPLE / "past_quotes.csv")
+    app.flush_audit()
+    with app.database.writing(app.effects.monotonic() + 10) as connection:
+        connection.execute(sa.delete(idempotency))  # Else they run out whenever the first test looks.
     app.close()
 
 

@@ -382,6 +382,8 @@ class PriceRow(Row):
             raise ValueError("valid_from is after valid_to")
         if (self.tier_mode is TierMode.PACKAGE) != (self.package_size is not None):
             raise ValueError("package_size goes with the tier mode package, and only with it")
+        if self.free_quantity and self.package_size is None:
+            raise ValueError("free_quantity goes with the tier mode package, and only with it")
         self._check_tiers()
         return self
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from decimal import Decimal
 
 from cpq import configuring, pricing
 from cpq.catalog import facts
@@ -193,7 +192,7 @@ def line_problems(
         for problem in checked.problems
     ]
     if product.options:
-        choices[index] = {name: as_text(value) for name, value in checked.choices.items()}
+        choices[index] = {name: configuring.spelled(value) for name, value in checked.choices.items()}
     return problems
 
 
@@ -208,13 +207,6 @@ def model_of(product: ProductFacts) -> configuring.Model:
 
 
 _MODELS: dict[str, configuring.Model] = {}
-
-
-def as_text(value: object) -> str:
-    """A choice as the price rows spell it: `208`, `true`, `water`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
 def unpriceable(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:

@@ -99,7 +99,7 @@ def catalog_get(
     return catalog.get(tx, product_id, include_relationships=include_relationships)
 
 
-@tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True)
+@tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True, makes_new=True)
 def quote_create(
     tx: Tx,
     *,

@@ -82,6 +82,11 @@ async def test_q10_every_tool_is_described_with_schemas_and_annotations(facade: 
         hints = described.annotations
         assert hints
         assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+    repeating = {
+        described.name for described in listed if not (described.annotations and described.annotations.idempotent_hint)
+    }
+    assert repeating <= {"quote_create", "quote_clone", "approval_delegate"}
+    assert "quote_create" in repeating
 
 
 async def test_q10_structured_content_equals_the_text_and_fits_the_schema(facade: Facade, era: Any):
