@@ -24,11 +24,13 @@ def split(text: str, characters: int = PART_CHARACTERS) -> list[str]:
     Nothing is lost or added: the parts joined are the text.
     """
     parts = []
-    while len(text) > characters:
-        end = next(filter(None, (_last_break(pattern, text, characters) for pattern in _BREAKS)), characters)
-        parts.append(text[:end])
-        text = text[end:]
-    return [*parts, text] if text or not parts else parts
+    start = 0
+    while len(text) - start > characters:
+        breaks = (_last_break(pattern, text, start, start + characters) for pattern in _BREAKS)
+        end = next(filter(None, breaks), start + characters)
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]] if start < len(text) or not parts else parts
 
 
 def excerpt(text: str, words: Collection[str], characters: int = EXCERPT_CHARACTERS) -> str:
@@ -53,7 +55,7 @@ def _windows(starts: list[int], marks: list[tuple[int, set[str]]], characters: i
         yield len(held), -start, 0
 
 
-def _last_break(pattern: re.Pattern[str], text: str, characters: int) -> int:
-    """Where the first part ends; 0 when there is no such place in its second half."""
-    ends = [found.end() for found in pattern.finditer(text, characters // 2, characters)]
+def _last_break(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+    """Where the part between these ends; 0 when there is no such place in its second half."""
+    ends = [found.end() for found in pattern.finditer(text, (start + end) // 2, end)]
     return ends[-1] if ends else 0

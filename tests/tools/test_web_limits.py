@@ -79,12 +79,24 @@ async def test_f3_25_a_call_over_the_time_limit_advises_to_skip_expansion(sqlite
     async with Client(Facade(app, list(ALL_TOOLS))) as client:
         with anyio.fail_after(WAIT_SECONDS):
             result = await client.call_tool("answer", {"url": site.url("/slow"), "query": "x"})
+            other = await client.call_tool("ingest", {"url": site.url("/slow")})
     structured: Any = result.structured_content
     text: Any = result.content[0]
     assert structured["error"]["code"] == Code.TIMEOUT
     assert "expansion_budget=0" in structured["error"]["details"]["hint"]
     assert "Suggestion: Retry with expansion_budget=0" in text.text
+    assert "Suggestion: Ask for fewer pages at once" in other.content[0].text  # type: ignore[union-attr] # It is text.
     app.close()
+
+
+def test_f3_27_a_full_index_fails_the_page_that_has_no_room_and_not_the_answer(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    """F3.27"""
+    monkeypatch.setattr(storing, "PAGES_MAX", 1)
+    answer = sqlite_web("answer", url=site.url("/"), query="How often must the compressor oil be changed?")
+    assert "[failed: 1 pages are kept already; the operator can take some away: cpq web forget]" in answer["brief"]
+    assert sqlite_web("status")["documents"] == 1
 
 
 @pytest.mark.anyio

@@ -16,9 +16,12 @@ from cpq.web.rules.pages import (
     ALT_LENGTH_MAX,
     BLOCKS_MAX,
     CAPTION_LENGTH_MAX,
+    CHARACTERS_MAX,
     IMAGES_MAX,
     LINKS_MAX,
+    REFERENCES_MAX,
     TITLE_LENGTH_MAX,
+    TOO_LONG,
     Block,
     BlockKind,
     Image,
@@ -29,13 +32,13 @@ from cpq.web.rules.pages import (
     seen,
     tidy,
 )
-from cpq.web.rules.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
+from cpq.web.rules.tables import COLUMNS_MAX, REPEATED_MAX, ROWS_MAX, Cell, pipe_table
 from cpq.web.rules.taming import UNSHOWN, is_tame, stripped, title_of, visible
 
 DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""
 
-NEST_MAX = 30
+NEST_MAX = 12
 """Lists in lists, definitions in cells and the like; what lies deeper is taken as plain text."""
 
 INDENTED_MAX = 10
@@ -43,6 +46,9 @@ INDENTED_MAX = 10
 
 FENCE_MAX = 10
 LINK_TEXT_MAX = 200
+SHIFTED_MAX = 200
+"""What is longer is neither a sign nor an exponent, wherever it is set."""
+
 MAIN_CHARACTERS_MIN = 200
 NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept, hidden parts too."
 
@@ -84,7 +90,8 @@ def convert(html: str, base: Address) -> Page:
     if root is None:
         return Page(title, ())
     walker = _Walker(_base_of(tree, base))
-    folded = [(each.attributes.get("href") or "", each.text(deep=True)) for each in root.css(_FOLDED_LINKS)]
+    menus = root.css(_FOLDED_LINKS)[:REFERENCES_MAX]
+    folded = [(each.attributes.get("href") or "", line(each.text(deep=True), LINK_TEXT_MAX)) for each in menus]
     _drop_hidden(root)
     try:
         walker.read(root)
@@ -93,7 +100,8 @@ def convert(html: str, base: Address) -> Page:
         return _bare_page(title, shown)
     if not title:
         title = next((block.text for block in walker.blocks if block.kind == "heading"), "")[:TITLE_LENGTH_MAX]
-    return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()))
+    warning = TOO_LONG if walker.room <= 0 else None
+    return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()), warning)
 
 
 def _drop_hidden(root: Any) -> None:
@@ -132,12 +140,15 @@ class _Walker:
         self.blocks: list[Block] = []
         self.images: list[Image] = []
         self.links: dict[str, Link] = {}
+        self.room = CHARACTERS_MAX
+        """How many characters may still be written; nothing further is read once there are none."""
         self._base = base
         self._said: list[str] = []
         self._depth = 0
         self._nested = 0
         self._caption = ""
         self._joined: dict[str, str | None] = {}
+        self._languages: dict[int, str] = {}
 
     def read(self, root: Any) -> None:
         """The main part where the page names one, else all of it; menus give links only, either way."""
@@ -155,6 +166,8 @@ class _Walker:
         else:
             for child in node.iter(include_text=True):
                 tag = child.tag
+                if self.room <= 0:
+                    break
                 if tag == "-text":
                     self._said.append(child.text_content or "")
                 elif tag in _INLINE:
@@ -233,7 +246,8 @@ class _Walker:
         before = len(self._said)
         is_plain = node.tag == "sub" and not "".join(self._said[-1:])[-1:].isdigit()
         self._children(node)
-        text = tidy("".join(self._said[before:]))
+        said = "".join(self._said[before:])
+        text = tidy(said) if len(said) <= SHIFTED_MAX else ""
         if text and not is_plain and text[0] not in "[(^_":
             mark = "^" if node.tag == "sup" else "_"
             self._said[before:] = [f"{mark}{text}" if text.isalnum() else f"{mark}{{{text}}}"]
@@ -251,7 +265,7 @@ class _Walker:
             text = _LONG_BACKTICKS.sub("`" * (FENCE_MAX - 1), text)
             longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
             fence = "`" * (longest + 1)
-            self._add("code", f"{fence}{_language(node)}\n{text}\n{fence}")
+            self._add("code", f"{fence}{_language(node, self._languages)}\n{text}\n{fence}")
 
     def _math(self, node: Any) -> None:
         written = seen(latex(node))
@@ -292,7 +306,7 @@ class _Walker:
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
-        is_said = False
+        label, is_said = "", False
         for child in _definition_parts(node):
             parts = self._items(child)
             if child.tag == "dt":
@@ -300,8 +314,11 @@ class _Walker:
                     terms, is_said = [], False
                 terms.append(" ".join(" ".join(parts).split()))
             elif parts:
-                said = "\n".join(parts)
-                self._add("text", f"**{', '.join(terms)}**: {said}" if terms else said)
+                if not is_said:
+                    label = f"**{', '.join(terms)}**: " if terms else ""
+                elif len(label) > REPEATED_MAX:
+                    label = ""
+                self._add("text", label + "\n".join(parts))
                 is_said = True
         if terms and not is_said:
             self._add("text", f"**{', '.join(terms)}**")
@@ -354,12 +371,14 @@ class _Walker:
         self._caption = outer
 
     def _image(self, node: Any) -> None:
+        if len(self.images) >= IMAGES_MAX:
+            return
         attributes = node.attributes
         sources = [attributes.get(name) or "" for name in ("src", "data-src")]
         # A picture that is loaded late has a placeholder until then.
         source = next((each for each in sources if each and not each.startswith("data:")), None)
         url = self._resolved(source) if source else None
-        if url and len(self.images) < IMAGES_MAX:
+        if url:
             alt = line(attributes.get("alt") or "", ALT_LENGTH_MAX)
             self.images.append(Image(url, alt, self._caption, len(self.blocks)))
 
@@ -402,7 +421,8 @@ class _Walker:
 
     def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
         if len(self.blocks) < BLOCKS_MAX:
-            self.blocks.append(Block(kind, text, level))
+            self.blocks.append(Block(kind, text[:CHARACTERS_MAX], level))
+            self.room -= len(text)
 
     def note_menu(self, links: Iterable[tuple[str, str]]) -> None:
         for href, text in links:
@@ -424,7 +444,10 @@ class _Walker:
             self.links[url] = Link(url, said, is_navigation)
 
     def _resolved(self, reference: str) -> str | None:
+        reference = reference.partition("#")[0]
         if reference not in self._joined:
+            if len(self._joined) >= REFERENCES_MAX:
+                return None
             if _PLAIN_PATH.fullmatch(reference):  # Most links of most sites; the long way costs twenty times as much.
                 self._joined[reference] = self._base.origin + reference
             else:
@@ -447,20 +470,22 @@ def _preformatted(node: Any) -> str:
     if node.css_first(_LINE_ENDS) is None:
         return str(node.text(deep=True))
     said: list[str] = []
-    waiting: list[Any] = [node]
-    while waiting:
-        each = waiting.pop()
-        if each is None:
-            if said and not said[-1].endswith("\n"):
-                said.append("\n")
-        elif each.tag == "-text":
+    opened = [(node.tag, node.iter(include_text=True))]
+    while opened:
+        each = next(opened[-1][1], None)
+        if each is not None and each.tag == "-text":
             said.append(each.text_content or "")
-        elif each.tag == "br":
+            continue
+        if each is not None and each.tag == "br":
             said.append("\n")
+            continue
+        if each is None:
+            tag, _ = opened.pop()
         else:
-            # None stands for the edge of a block, where a line ends if none has ended yet.
-            edge = [None] if each.tag in _LINES else []
-            waiting += [*edge, *reversed(list(each.iter(include_text=True))), *edge]
+            tag = each.tag
+            opened.append((tag, each.iter(include_text=True)))
+        if tag in _LINES and said and not said[-1].endswith("\n"):  # The edge of a block ends a line.
+            said.append("\n")
     return "".join(said)
 
 
@@ -493,16 +518,18 @@ def _span(value: str | None) -> int:
     return max(1, int(found[0])) if found else 1
 
 
-def _language(node: Any) -> str:
-    """From the class of the listing, of the code in it, or of the boxes around it."""
+def _language(node: Any, known: dict[int, str]) -> str:
+    """From the class of the listing, of the code in it, or of the boxes around it, which many listings may share."""
     inner = node.css_first("code")
     around = [node, node.parent, node.parent.parent if node.parent else None]
     for each in ([inner] if inner is not None else []) + around:
         if each is None or each.tag.startswith("-"):
             continue
-        for word in _LANGUAGE.findall(each.attributes.get("class") or ""):
-            if word.lower() not in _NO_LANGUAGE:
-                return str(word).lower()
+        if each.mem_id not in known:
+            words = map(str.lower, _LANGUAGE.findall(each.attributes.get("class") or ""))
+            known[each.mem_id] = next((word for word in words if word not in _NO_LANGUAGE), "")
+        if known[each.mem_id]:
+            return known[each.mem_id]
     return ""
 
 
