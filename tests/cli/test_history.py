@@ -100,6 +100,18 @@ def test_a_number_that_is_a_quote_of_our_own_is_refused(home: Path, run: Run):
     assert "is a quote of this system" in ran.err
 
 
+def test_a_number_of_the_history_is_refused_for_a_quote_of_our_own(home: Path, run: Run):
+    """Else a search would find one quote and show the other."""
+    known = query(home, "SELECT min(id) FROM past_quote")[0][0]
+    Path("drafts.csv").write_text(f"id,account_id,product_id,quantity\n{known},acct_acme_001,prod_pro_v2,1\n")
+    ran = run("import", "quotes", "drafts.csv", "--json")
+    assert ran.code == 1
+    (problem,) = json.loads(ran.out)["error"]["details"]["problems"]
+    assert (problem["line"], problem["field"]) == (2, "id")
+    assert "imported history" in problem["message"]
+    assert query(home, "SELECT count(*) FROM quote") == [(0,)]
+
+
 def test_the_sample_has_a_history_to_learn_from(home: Path):
     assert query(home, "SELECT count(*) FROM past_quote")[0][0] >= 300
     assert query(home, "SELECT count(*) FROM past_line")[0][0] >= 1_500
