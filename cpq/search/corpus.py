@@ -63,13 +63,11 @@ class Corpus:
         with self.lock:
             self.change(fresh, self.documents() - {chunk.document_id for chunk in fresh})
 
-    def search(self, query: str, *, limit: int, where: Where = ANYWHERE, best_per_document: bool = False) -> Found:
+    def search(self, query: str, *, limit: int, where: Where = ANYWHERE) -> Found:
         """The best hits of everything that passes `where`, and how they were found."""
         index = self._index
         vector = self.embedder.query(query) if self.embedder is not None and index.has_vectors() else None
-        return index.search(
-            query, vector, scale=self.scale, limit=limit, where=where, best_per_document=best_per_document
-        )
+        return index.search(query, vector, scale=self.scale, limit=limit, where=where)
 
     def tags(self) -> set[str]:
         """Every tag that some passage has."""
