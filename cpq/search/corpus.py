@@ -79,9 +79,17 @@ class Corpus:
 
     def missing(self, limit: int | None = None, *, newest_first: bool = False) -> list[bytes]:
         """The hashes of the texts that wait for a vector, or of some of them."""
+        found: dict[bytes, None] = {}
         with self.lock:
-            names = list(dict.fromkeys(self._index.missing()))
-        return (names[::-1] if newest_first else names)[:limit]
+            for name in self._index.missing(newest_first=newest_first):
+                if len(found) == limit:
+                    break
+                found[name] = None
+        return list(found)
+
+    def has_missing(self) -> bool:
+        """Whether a text waits for a vector."""
+        return self._index.has_missing()
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> None:
         """Hand in vectors; those of texts that are gone meanwhile are ignored."""

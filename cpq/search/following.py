@@ -95,9 +95,9 @@ class Follower:
         if self._looked_at != self._keeper.revision:
             app.look(call, look)
         corpus = self._keeper.corpus
-        has_waited = bool(corpus.missing())
+        has_waited = corpus.has_missing()
         storing.embed(app, call, corpus, limit=storing.BATCH)
-        is_done = not corpus.missing()
+        is_done = not corpus.has_missing()
         if has_waited and is_done:
             give_back()  # The texts that waited are gone.
         if is_done:

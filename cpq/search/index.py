@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -339,10 +339,13 @@ class Index:
             parts.append((segment, np.ones(len(fresh), bool)))
         return Index(_tidied(parts))
 
-    def missing(self) -> Iterator[bytes]:
-        """The hashes of the texts that have no vector yet."""
-        for segment, _ in self._parts:
-            yield from list(segment.missing)
+    def missing(self, *, newest_first: bool = False) -> Iterator[bytes]:
+        """The hashes of the texts that have no vector yet; nothing may be filled in meanwhile."""
+        parts = [segment.missing for segment, _ in self._parts]
+        return chain.from_iterable(map(reversed, reversed(parts)) if newest_first else parts)
+
+    def has_missing(self) -> bool:
+        return any(segment.missing for segment, _ in self._parts)
 
     def text(self, name: bytes) -> str | None:
         """A text that has no vector yet, by its hash."""

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from cpq.access import LOCAL_AGENT, Principal, Role
 from cpq.app import App, open_app
 from cpq.catalog import read_rows
-from cpq.past_quotes import reading
+from cpq.past_quotes import LINES, reading, variants
 from cpq.past_quotes.naming import HIDDEN, NOBODY_ELSE, Names
 from cpq.schema import past_line, past_quote
+from cpq.search import storing
 from tests import make
 from tests.make import Tools
 from tests.quoting import new_quote, sent_quote
@@ -312,6 +313,19 @@ def test_a_customer_who_is_renamed_is_hidden_by_the_new_name(sqlite_app: App, tm
     _change(sqlite_app, "accounts", "acct_acme_001", name="Zebulon Glacier Inc")
     assert others("search_line_items", query="Zebulon")["results"] == []
     assert others("get_quote", quote_id="OLD-1")["line_items"][0]["description"] == "As at [customer]"
+
+
+def test_r07_a_server_builds_what_is_searched_without_names_too(sqlite_app: App, tmp_path):
+    """Neither the first search nor one after a quote to a new customer, who is to be hidden everywhere, waits."""
+    others = Tools(sqlite_app, principal=LEGAL)
+    storing.embed_round(sqlite_app, [LINES], variants)
+    unnamed = next(corpus for key, corpus in sqlite_app.kept.items() if key[1:] == ("past_lines", "unnamed"))
+    built_for = unnamed.basis
+    _import(sqlite_app, tmp_path, PAST)
+    assert others("search_line_items", query="oilless compressor")["results"]
+    assert unnamed.basis is built_for is not None
+    storing.embed_round(sqlite_app, [LINES], variants)
+    assert unnamed.basis is not built_for
 
 
 def test_a_changed_import_replaces_the_quote_and_its_hits(with_toffee: App, tmp_path):
