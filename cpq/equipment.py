@@ -51,6 +51,8 @@ class EquipmentProduct(TypedDict):
 
 
 class EquipmentDetail(EquipmentProduct):
+    """A product alone, with all that is known of it but prices."""
+
     notice: str
 
 

@@ -358,15 +358,7 @@ class Index:
     def has_vectors(self) -> bool:
         return any(bool(segment.scales.any()) for segment, _ in self._parts)
 
-    def search(
-        self,
-        text: str,
-        vector: Vector | None,
-        *,
-        scale: Scale,
-        limit: int,
-        where: Where = ANYWHERE,
-    ) -> Found:
+    def search(self, text: str, vector: Vector | None, *, scale: Scale, limit: int, where: Where = ANYWHERE) -> Found:
         """The best of everything that passes `where`."""
         total = len(self)
         read = read_query(text, self.count, self._near, with_denied=scale.is_prose)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from itertools import islice, takewhile
 
 from cpq.search.wording import terms
 
@@ -48,9 +48,10 @@ def excerpt(text: str, words: Collection[str], characters: int = EXCERPT_CHARACT
 
 def _windows(marks: list[tuple[int, set[str]]], characters: int) -> Iterator[tuple[int, int]]:
     """For each stretch that begins at a hit: how many different terms it holds, and where; the earliest is best."""
-    for number, (start, _) in enumerate(marks[:200]):
-        inside = takewhile(lambda mark, end=start + characters - 2: mark[0] < end, islice(marks, number, None))
-        yield len(set().union(*(held for _, held in inside))), -start
+    places = [place for place, _ in marks]
+    for number, start in enumerate(places[:200]):
+        end = bisect_left(places, start + characters - 2, number)
+        yield len(set().union(*(held for _, held in marks[number:end]))), -start
 
 
 def _last_break(pattern: re.Pattern[str], text: str, start: int, characters: int) -> int:

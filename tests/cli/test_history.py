@@ -127,6 +127,16 @@ def test_search_for_people(home: Path, run: Run):
     assert "Did you mean vacuum system?" in nothing.err
 
 
+def test_the_vectors_of_chunk_files_are_made_and_forgotten_too(ready: Path, run: Run, monkeypatch):
+    monkeypatch.setenv("CPQ_CHUNKS_DIR", str(ready / "chunks"))
+    assert [row["corpus"] for row in json.loads(run("search", "index", "--json").out)["corpora"]][-1] == "web"
+    (ready / "chunks").mkdir()
+    for text, forgotten in (("toffee", 0), ("nougat", 1)):
+        (ready / "chunks" / "a.json").write_text(json.dumps([{"id": "a", "text": text}]))
+        last = json.loads(run("search", "index", "--json").out)["corpora"][-1]
+        assert last == {"corpus": "context", "passages": 1, "made": 1, "forgotten": forgotten}
+
+
 def test_vectors_are_made_once_and_forgotten_with_their_texts(ready: Path, run: Run):
     Path("past.csv").write_text(CSV, encoding="utf-8")
     run("import", "quotes", "--history", "past.csv")

@@ -576,6 +576,15 @@ def test_files_made_here_load_here(open_tools: Callable[..., Tools], tmp_path: P
     assert keys == {"oven", "tray", "last"}
 
 
+def test_e3_02_only_the_vector_of_the_chunk_itself_is_left_out(open_tools: Callable[..., Tools], root: Path):
+    told = {"file_path": "a.md", "model": {"embedding": "small"}, "runs": [{"embedding": [1, 2]}]}
+    write(
+        root, "fresh", chunk("fresh", text="wombat", embedding=[0.1] * 384, metadata={**told, "embedding": [0.1] * 384})
+    )
+    found = open_tools()("cortex_search", query="wombat")["results"][0]["chunk"]
+    assert (found["id"], found["metadata"], "embedding" in found) == ("fresh", told, False)
+
+
 def test_no_chunk_is_lost_for_its_name_or_for_what_stands_in_another_file(tmp_path: Path, clock: StillEffects):
     source, made = tmp_path / "source", tmp_path / "made"
     source.mkdir()
