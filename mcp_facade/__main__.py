@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from cpq import access, approvals, background, context, docs, documents, logs, quotes
+from cpq import access, approvals, background, context, docs, documents, logs, past_quotes, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Call, Command, open_app
 from cpq.background import Loop
@@ -93,7 +93,9 @@ def _loops(app: App) -> list[Loop]:
 
     loops = [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
     if sources := sources_of(app.settings.enabled_toolsets):
-        loops.append(Loop("vectors", lambda: storing.embed_round(app, sources)))
+        # Over stdio there is one caller, and few of those see no names.
+        variants = None if app.settings.transport == "stdio" else past_quotes.variants
+        loops.append(Loop("vectors", lambda: storing.embed_round(app, sources, variants)))
     own = {"docs": docs.loops, "context": context.loops}
     return loops + [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cpq import equipment, past_quotes
+from cpq import context, equipment, past_quotes
 from cpq.access import OPERATOR
 from cpq.app import Answer, App
 from cpq.cli import engine
@@ -40,8 +40,9 @@ def search_() -> None:
 def index(options: Options) -> None:
     """Make the vectors that are missing, so that search knows meanings. Go on after a stop by running it again.
 
-    Servers do the same in the background; this is quicker, and forgets vectors of texts that are gone. Without the
-    extra `semantic` there is nothing to make, and search goes by words.
+    Servers do the same in the background; this is quicker, and forgets vectors of texts that are gone. The chunks of
+    CPQ_CHUNKS_DIR are among them when it is set. Without the extra `semantic` there is nothing to make, and search
+    goes by words.
 
     \b
     Example:
@@ -49,6 +50,9 @@ def index(options: Options) -> None:
     """
     with engine.opened(options) as app:
         rows = [_index(app, source) for source in sources_of(TOOLSETS)]
+        if app.settings.chunks_dir is not None and app.settings.chunks_dir.is_dir():
+            with Meter("Reading context", app.effects) as meter:
+                rows.append(context.index(app, meter))
     if options.as_json:
         show_json({"is_semantic": is_installed(), "corpora": rows})
         return

@@ -95,12 +95,13 @@ def search(
     return answer
 
 
-def index(app: App, progress: Progress = lambda _done, _total: None) -> Context:
+def index(app: App, progress: Progress = lambda _done, _total: None) -> dict[str, Any]:
     """Load all chunk files and reckon every vector that is missing, and forget those of texts that are gone."""
     context = _context(app)
     context.keeper.load()
-    context.follower.complete(app, progress, forgets=True)
-    return context
+    made, forgotten = context.follower.complete(app, progress, forgets=True)
+    corpus = context.keeper.corpus
+    return {"corpus": corpus.name, "passages": len(corpus), "made": made, "forgotten": forgotten}
 
 
 def loops(app: App) -> list[Loop]:

@@ -170,8 +170,8 @@ def _chunk(value: object, place: int) -> ContextChunk:
     wrong = next((name for name, text in texts.items() if not isinstance(text, str)), None)
     if wrong or not texts["id"]:
         raise MalformedError(f"has a chunk in place {place} whose {wrong or 'id'} is not a text")
-    size = value.get("embedding")
-    if size not in (None, DIMENSIONS):
+    vector = value.get("embedding")
+    if vector is not None and (size := len(vector) if isinstance(vector, list) else -1) != DIMENSIONS:
         raise _other_model(size)
     kind = texts["chunk_type"] or CHUNK_TYPES[0]
     tags, metadata = value.get("tags") or [], value.get("metadata") or {}
@@ -254,15 +254,8 @@ def _other_model(size: object) -> DimensionError:
     return DimensionError(f"has vectors of {size} dimensions instead of {DIMENSIONS}: it was made for another model")
 
 
-def _without_vector(value: dict[str, Any]) -> dict[str, Any]:
-    if value.get("embedding") is not None:
-        vector = value["embedding"]
-        value["embedding"] = len(vector) if isinstance(vector, list) else -1
-    return value
-
-
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not a number")
 
 
-_DECODER = json.JSONDecoder(object_hook=_without_vector, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -46,6 +46,8 @@ class ContextKeeper:
         self._lock = threading.Lock()
         self._is_loaded = False
         self._seen: dict[str, Stamp] = {}
+        self._refused: dict[str, str] = {}
+        """What stood in the folder at the last look and could not be used."""
         self._loaded: dict[str, Stamp] = {}
         self._packs: dict[str, Packs] = {}
         self._quiet_at: float | None = None
@@ -70,7 +72,9 @@ class ContextKeeper:
                 for name in found.files:
                     self._packs[name] = self._read_first(name)
                 self.corpus.change_in_parts(_parts(pack for packs in self._packs.values() for pack in packs.values()))
+                self._skip(found.problems)
                 self._seen = self._loaded = dict(found.files)
+                self._refused = found.problems
                 self._is_loaded = True
                 self.revision += 1
                 give_back()
@@ -85,8 +89,9 @@ class ContextKeeper:
         try:
             found = self._scan()
             now = self._effects.monotonic()
-            if any(self._seen.get(name) != stamp for name, stamp in found.files.items()):
-                self._seen = dict(found.files)
+            is_new = any(self._seen.get(name) != stamp for name, stamp in found.files.items())
+            if is_new or found.problems != self._refused:
+                self._seen, self._refused = dict(found.files), found.problems
                 self._quiet_at = now + QUIET_SECONDS
             elif self._quiet_at is not None and now >= self._quiet_at:
                 self._quiet_at = None
@@ -117,12 +122,22 @@ class ContextKeeper:
                 hint="Make the chunks anew with `cpq context index DIR`.",
             ) from None
         except (MalformedError, UnreadableError) as error:
-            log.warning("a chunk file is skipped", extra={"file": name, "reason": str(error)})
-            self._skipped[name] = str(error)
+            self._skip({name: str(error)})
             return {}
+
+    def _skip(self, files: Mapping[str, str]) -> None:
+        for name, reason in files.items():
+            if self._skipped.get(name) != reason:
+                log.warning("a chunk file is skipped", extra={"file": name, "reason": reason})
+        self._skipped |= files
 
     def _reload(self, found: Listing) -> None:
         """All that changed, or nothing: half of what an indexer wrote is no state."""
+        for name, known in self._packs.items():
+            is_there = name in found.problems or found.may_still_hold(name)
+            if known and is_there and name not in found.files:
+                self._note(f"{name} {found.problems.get(name, 'stands in a folder that cannot be used')}")
+                return
         packs: dict[str, Packs] = {}
         for name, stamp in found.files.items():
             try:
@@ -137,8 +152,11 @@ class ContextKeeper:
             self.corpus.change_in_parts(_parts(fresh), removed)
             self.revision += 1
         self._skipped = {
-            name: reason for name, reason in self._skipped.items() if self._loaded[name] == found.files.get(name)
+            name: reason
+            for name, reason in self._skipped.items()
+            if name in found.problems or (name in found.files and found.files[name] == self._loaded.get(name))
         }
+        self._skip(found.problems)
         self._loaded, self._packs = dict(found.files), packs
         self._problem = None
         self.reloads += 1

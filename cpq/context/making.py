@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from posixpath import splitext
 from typing import Any
@@ -103,7 +104,7 @@ def _documentation(path: str, text: str) -> Iterator[ContextChunk]:
 def _code(path: str, text: str) -> Iterator[ContextChunk]:
     found = outline(text, splitext(path)[0].replace("/", ".").removesuffix(".__init__"))
     if found is None:
-        raise UnreadableError("is not Python")
+        raise UnreadableError("is not Python, or nested too deeply")
     slug, about = _slug(path), {"source": "code", "package": found.package}
     symbols = {**about, **found.counts}
     yield _chunk("symbols", f"code-symbols-{slug}", f"{path} symbols", found.symbols, path, symbols)
@@ -164,11 +165,16 @@ def _chunk(
 
 def _dated(chunks: list[ContextChunk], before: dict[str, ContextChunk], now: str) -> Iterator[ContextChunk]:
     """With the time a chunk was first made, and last changed; two of the same id are told apart."""
-    counts: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    taken = {chunk.id for chunk in chunks}
     for chunk in chunks:
-        counts[chunk.id] = counts.get(chunk.id, 0) + 1
-        if counts[chunk.id] > 1:
-            chunk = replace(chunk, id=f"{chunk.id}-{counts[chunk.id]}")
+        if chunk.id in numbers:
+            larger = count(numbers[chunk.id] + 1)
+            numbers[chunk.id] = number = next(n for n in larger if f"{chunk.id}-{n}" not in taken)
+            chunk = replace(chunk, id=f"{chunk.id}-{number}")
+            taken.add(chunk.id)
+        else:
+            numbers[chunk.id] = 1
         old = before.get(chunk.id)
         dated = replace(chunk, created_at=old.created_at if old else now, updated_at=old.updated_at if old else now)
         yield dated if old is None or dated == old else replace(dated, updated_at=now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_LINE_END = re.compile(r"\r\n?|\n")
+"""As Python counts lines: a form feed ends none."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +27,17 @@ class Outline:
 
 
 def outline(text: str, module: str) -> Outline | None:
-    """None when the text is not Python."""
+    """None when the text is not Python, or nested so deeply that nobody could read it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
+        return _outline(tree, _LINE_END.split(text), module)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    lines = text.splitlines()
+
+
+def _outline(tree: ast.Module, lines: list[str], module: str) -> Outline:
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     functions = [node for node in tree.body if isinstance(node, Function)]
     imports = sum(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)

@@ -10,19 +10,23 @@ from typing_extensions import TypedDict
 
 TIMEOUT_SECONDS = 3.0
 
+_OWN = ("local", "worktree")
+"""Where a repository's own settings stand, as git calls it."""
+
 
 class GitFacts(TypedDict):
     head_commit: str | None
     origin_main: str | None
     dirty: bool | None
-    """Whether something below the folder is not committed."""
+    """Whether something below the folder is not committed; None when git would run a program to tell."""
 
 
 def facts(folder: Path) -> GitFacts | None:
     """None when the folder is in no repository."""
     if _ask(folder, "rev-parse", "--is-inside-work-tree") != "true":
         return None
-    changes = _ask(folder, "status", "--porcelain", "--", ".")
+    status = ("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")
+    changes = None if _names_filters(folder) else _ask(folder, *status)
     return {
         "head_commit": _ask(folder, "rev-parse", "--short", "--verify", "--quiet", "HEAD") or None,
         "origin_main": _ask(folder, "rev-parse", "--short", "--verify", "--quiet", "origin/main") or None,
@@ -30,10 +34,17 @@ def facts(folder: Path) -> GitFacts | None:
     }
 
 
+def _names_filters(folder: Path) -> bool:
+    """Whether the repository itself names programs that a look at changed files would run."""
+    listed = _ask(folder, "config", "--list", "--show-scope", "--includes", "--name-only")
+    names = [line.split("\t", 1) for line in (listed or "").split("\n") if "\t" in line]
+    return listed is None or any(scope in _OWN and name.startswith("filter.") for scope, name in names)
+
+
 def _ask(folder: Path, *arguments: str) -> str | None:
     """What git answers; None when it does not. It takes no locks and runs nothing that the repository names."""
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
-    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     # A repository that another program works in must not pass for the folder's own.
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

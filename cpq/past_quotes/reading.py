@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import groupby
 
 import sqlalchemy as sa
 
 from cpq.db import AnyRow, Tx, mine_among
+from cpq.quotes.life import local_day, status_at
 from cpq.schema import account, category, past_line, past_quote, product, quote, quote_line, quote_version
 from cpq.views import Amount, amount
 
 HISTORY, STORED = "history", "stored"
 
 _WENT_OUT = ("sent", "accepted", "declined")
-_OUTCOMES = {"sent": "open", "accepted": "won", "declined": "lost"}
+_OUTCOMES = {"sent": "open", "accepted": "won", "declined": "lost", "expired": "unknown"}
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,14 @@ class PastQuote:
 
 
 def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    """The past quotes of these ids, or all of them. No id is in both places."""
+    """The past quotes of these ids, or all of them. No id comes twice: both imports refuse what the other place has,
+    and history counts where an older store has it in both."""
     found = set()
     for past in _history(tx, ids):
         found.add(past.id)
         yield past
     if ids is None or found < set(ids):
-        yield from _stored(tx, ids)
+        yield from (past for past in _stored(tx, ids) if past.id not in found)
 
 
 def customers(tx: Tx) -> Iterator[str]:
@@ -135,6 +137,9 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
             account.c.name.label("customer"),
             quote_version.c.status,
             quote_version.c.notes,
+            account.c.time_zone,
+            quote_version.c.expires_at,
+            quote_version.c.priced_at,
             quote_version.c.created_at,
             quote_version.c.created_by,
             quote_line.c.number,
@@ -162,19 +167,19 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
         .order_by(quote.c.id, quote_line.c.number)
     )
     for _, group in groupby(rows, key=lambda row: row.id):
-        yield _own_quote(list(group))
+        yield _own_quote(list(group), tx.now)
 
 
-def _own_quote(rows: Sequence[AnyRow]) -> PastQuote:
+def _own_quote(rows: Sequence[AnyRow], now: datetime) -> PastQuote:
     first = rows[0]
     return PastQuote(
         id=first.id,
         origin=STORED,
         customer=first.customer,
         project=", ".join(dict.fromkeys(row.product_name for row in rows[:5])),
-        quoted_on=first.created_at.date(),
+        quoted_on=local_day(first.priced_at or first.created_at, first.time_zone),  # As its document says.
         currency=first.currency,
-        outcome=_OUTCOMES[first.status],
+        outcome=_OUTCOMES[status_at(first.status, first.expires_at, now)],
         salesperson=first.created_by,
         notes=first.notes,
         lines=tuple(_own_line(row) for row in rows),

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
+import sqlalchemy as sa
+
 from cpq.catalog import ImportReport
 from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx
@@ -16,6 +18,7 @@ from cpq.quotes.composing import Composition, compose
 from cpq.quotes.drafts import Draft
 from cpq.quotes.rows import SourceQuote, quotes_of, validate
 from cpq.quotes.storing import Quote
+from cpq.schema import past_quote
 
 PROBLEMS_MAX = 10_000
 WARNINGS_MAX = 1_000
@@ -79,6 +82,7 @@ class _Import:
     def _store(self, quote_id: str, draft: Draft) -> None:
         found = storing.find(self.tx, quote_id)
         if found is None:
+            _require_unused(self.tx, quote_id)
             composed = self._compose(quote_id, draft)
             if not self._problems:
                 storing.add_quote(self.tx, quote_id, composed)
@@ -122,6 +126,13 @@ def _asked_again(found: Quote, draft: Draft) -> Draft:
 def _numbered(draft: Draft) -> tuple[Any, ...]:
     """The lines as a file would number them: an edit may have left gaps."""
     return tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
+
+
+def _require_unused(tx: Tx, quote_id: str) -> None:
+    mine = (past_quote.c.tenant_id == tx.tenant_id) & (past_quote.c.id == quote_id)
+    if tx.connection.scalar(sa.select(past_quote.c.id).where(mine)) is not None:
+        reason = f"{quote_id!r} is a quote of the imported history; give this one another id"
+        raise CpqError(Code.CONFLICT, reason, field="/id")
 
 
 def _require_open(found: Quote, draft: Draft) -> None:

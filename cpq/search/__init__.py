@@ -9,7 +9,7 @@ How to use it:
    the tables calls `changes.touch(tx, "name", document_ids)` in the same transaction.
 4. `found = corpus.search(query, limit=5, where=Where(all_tags=["kind=oilless"], numbers={"hp": (100, 100)}))`.
    Filters come first and are exact; hits are ordered by score, then id, with confidence, similarity, coverage, payload.
-   `documents=` filters by document, `best_per_document=True` gives one passage of each, `mode` is hybrid or lexical.
+   `Where(documents=[…])` keeps to some documents; `found.mode` says whether vectors counted: hybrid or lexical.
 5. Vectors: words are found at once, vectors follow. `storing.load_vectors(tx, corpus)` takes over stored ones,
    `storing.embed(app, call, corpus, progress=…)` reckons and keeps the rest in batches and goes on after a kill;
    `corpus.embed()` does it in memory alone. Without the extra `semantic` all this does nothing, and words decide.

@@ -63,13 +63,11 @@ class Corpus:
         with self.lock:
             self.change(fresh, self.documents() - {chunk.document_id for chunk in fresh})
 
-    def search(self, query: str, *, limit: int, where: Where = ANYWHERE, best_per_document: bool = False) -> Found:
+    def search(self, query: str, *, limit: int, where: Where = ANYWHERE) -> Found:
         """The best hits of everything that passes `where`, and how they were found."""
         index = self._index
         vector = self.embedder.query(query) if self.embedder is not None and index.has_vectors() else None
-        return index.search(
-            query, vector, scale=self.scale, limit=limit, where=where, best_per_document=best_per_document
-        )
+        return index.search(query, vector, scale=self.scale, limit=limit, where=where)
 
     def tags(self) -> set[str]:
         """Every tag that some passage has."""
@@ -81,9 +79,17 @@ class Corpus:
 
     def missing(self, limit: int | None = None, *, newest_first: bool = False) -> list[bytes]:
         """The hashes of the texts that wait for a vector, or of some of them."""
+        found: dict[bytes, None] = {}
         with self.lock:
-            names = list(dict.fromkeys(self._index.missing()))
-        return (names[::-1] if newest_first else names)[:limit]
+            for name in self._index.missing(newest_first=newest_first):
+                if len(found) == limit:
+                    break
+                found[name] = None
+        return list(found)
+
+    def has_missing(self) -> bool:
+        """Whether a text waits for a vector."""
+        return self._index.has_missing()
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> None:
         """Hand in vectors; those of texts that are gone meanwhile are ignored."""

@@ -62,17 +62,21 @@ class Embedder:
         self._lock = threading.Lock()
         self._network: _Network | None = None
         self._tokenizer: Tokenizer | None = None
-        self._queries: OrderedDict[str, Vector] = OrderedDict()
+        self._queries: OrderedDict[tuple[int, ...], Vector] = OrderedDict()
+        """By what is read of them: of a long one that is the beginning."""
 
     def query(self, text: str) -> Vector:
         """As `passage`, remembering the last few thousand: agents ask again what they asked before."""
+        network, tokenizer = self._load()
+        ids = tokenizer.ids(text)
+        read = tuple(ids)
         with self._lock:
-            if text in self._queries:
-                self._queries.move_to_end(text)
-                return self._queries[text]
-        vector = self.passage(text)
+            if read in self._queries:
+                self._queries.move_to_end(read)
+                return self._queries[read]
+        vector = quantised(network.run(ids))
         with self._lock:
-            self._queries[text] = vector
+            self._queries[read] = vector
             if len(self._queries) > CACHED_QUERIES_MAX:
                 self._queries.popitem(last=False)
         return vector

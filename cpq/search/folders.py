@@ -14,6 +14,8 @@ FILES_MAX = 100_000
 FILE_BYTES_MAX = 4 * 1024 * 1024
 DEPTH_MAX = 64
 
+_CAN_OPEN_BELOW = os.open in os.supports_dir_fd
+
 
 class Stamp(NamedTuple):
     """A file that was changed has another one."""
@@ -64,6 +66,9 @@ def scan(root: Path, suffixes: Collection[str], *, skipped: Collection[str] = ()
                     if entry.is_dir(follow_symlinks=False):
                         if name not in skipped and depth < DEPTH_MAX:
                             waiting.append((entry.path, f"{prefix}{name}/", depth + 1))
+                    elif entry.is_symlink() and os.path.isdir(entry.path):
+                        if name not in skipped:
+                            listing.problems[_shown(f"{prefix}{name}")] = "is a link to a folder, which is not followed"
                     elif os.path.splitext(name)[1].lower() in suffixes:
                         _note(listing, entry, f"{prefix}{name}", real_root)
         except OSError as error:
@@ -119,7 +124,7 @@ def read_bytes(root: Path, path: str, bytes_max: int) -> bytes:
         raise UnreadableError("leads out of the folder")
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with open(os.open(target, flags), "rb") as file:
+        with open(_opened(real_root, target, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnreadableError("is not a file")
             data = file.read(bytes_max + 1)
@@ -128,6 +133,22 @@ def read_bytes(root: Path, path: str, bytes_max: int) -> bytes:
     if len(data) > bytes_max:
         raise UnreadableError(f"is larger than {bytes_max // 1024**2} MB")
     return data
+
+
+def _opened(root: str, target: str, flags: int) -> int:
+    """Opens the folders one by one, where the system can: none may become a link between a look and the next."""
+    if not _CAN_OPEN_BELOW:
+        return os.open(target, flags)
+    *parents, name = os.path.relpath(target, root).split(os.sep)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for parent in parents:
+            inner = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _is_text(name: str) -> bool:

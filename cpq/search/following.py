@@ -66,18 +66,17 @@ class Follower:
 
         return Loop(self._keeper.corpus.name, work)
 
-    def complete(self, app: App, progress: Progress, *, forgets: bool) -> None:
+    def complete(self, app: App, progress: Progress, *, forgets: bool) -> tuple[int, int]:
         """Reckon and store all that are missing; where this folder is the only one, forget those of texts that are
-        gone."""
+        gone. How many were reckoned, and forgotten."""
         call = app.new_call(OPERATOR)
 
-        def prepare(tx: Tx) -> None:
+        def prepare(tx: Tx) -> int:
             self.load(tx)
-            if forgets:
-                storing.forget_vectors(tx, self._keeper.corpus)
+            return storing.forget_vectors(tx, self._keeper.corpus) if forgets else 0
 
-        app.upkeep(call, prepare)
-        storing.embed(app, call, self._keeper.corpus, progress=progress)
+        forgotten = app.upkeep(call, prepare)
+        return storing.embed(app, call, self._keeper.corpus, progress=progress), forgotten
 
     def wait(self) -> None:
         """Just after the start: until the first vectors are there, or long enough."""
@@ -95,9 +94,9 @@ class Follower:
         if self._looked_at != self._keeper.revision:
             app.look(call, look)
         corpus = self._keeper.corpus
-        has_waited = bool(corpus.missing())
+        has_waited = corpus.has_missing()
         storing.embed(app, call, corpus, limit=storing.BATCH)
-        is_done = not corpus.missing()
+        is_done = not corpus.has_missing()
         if has_waited and is_done:
             give_back()  # The texts that waited are gone.
         if is_done:

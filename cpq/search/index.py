@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -30,8 +31,8 @@ SCORE_STEPS = 10_000
 
 _BLOCK = 1024
 _HASH = np.dtype("V16")
-_TAG, _TITLE = "\0", "\1"
-"""Stand before terms that are tags, or words of the title; no word begins with them."""
+_TAG, _TITLE, _SPELT = "\0", "\1", "\2"
+"""Stand before terms that are tags, words of the title, or words as they are written; no word begins with them."""
 
 
 Number = float | Decimal
@@ -129,9 +130,7 @@ class Segment:
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
         self.numbers = _columns([chunk.numbers for chunk in chunks])
-        spelt: set[str] = set()
-        self.postings = _Postings.of(_read(chunks, spelt))
-        self.spellings = Spellings(spelt)
+        self.postings = _Postings.of(map(_terms_of, chunks))
         self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
         self.scales = np.zeros(count, np.float32)
         """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
@@ -154,7 +153,6 @@ class Segment:
             for name in names
         }
         whole.postings = _Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
-        whole.spellings = Spellings(word for part, _ in kept for word in part.spellings.words)
         with_vectors = any(len(part.digits) for part, _ in kept)
         if with_vectors:
             whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
@@ -165,6 +163,10 @@ class Segment:
                 [part.texts[rows] if len(part.texts) else _strings([""] * len(rows)) for part, rows in kept]
             )
         return whole
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        return Spellings(term.removeprefix(_SPELT) for term in self.postings.terms() if term.startswith(_SPELT))
 
     @cached_property
     def starts(self) -> Rows:
@@ -337,10 +339,13 @@ class Index:
             parts.append((segment, np.ones(len(fresh), bool)))
         return Index(_tidied(parts))
 
-    def missing(self) -> Iterator[bytes]:
-        """The hashes of the texts that have no vector yet."""
-        for segment, _ in self._parts:
-            yield from list(segment.missing)
+    def missing(self, *, newest_first: bool = False) -> Iterator[bytes]:
+        """The hashes of the texts that have no vector yet; nothing may be filled in meanwhile."""
+        parts = [segment.missing for segment, _ in self._parts]
+        return chain.from_iterable(map(reversed, reversed(parts)) if newest_first else parts)
+
+    def has_missing(self) -> bool:
+        return any(segment.missing for segment, _ in self._parts)
 
     def text(self, name: bytes) -> str | None:
         """A text that has no vector yet, by its hash."""
@@ -353,17 +358,8 @@ class Index:
     def has_vectors(self) -> bool:
         return any(bool(segment.scales.any()) for segment, _ in self._parts)
 
-    def search(
-        self,
-        text: str,
-        vector: Vector | None,
-        *,
-        scale: Scale,
-        limit: int,
-        where: Where = ANYWHERE,
-        best_per_document: bool = False,
-    ) -> Found:
-        """The best of everything that passes `where`; with `best_per_document` at most one passage of each."""
+    def search(self, text: str, vector: Vector | None, *, scale: Scale, limit: int, where: Where = ANYWHERE) -> Found:
+        """The best of everything that passes `where`."""
         total = len(self)
         read = read_query(text, self.count, self._near, with_denied=scale.is_prose)
         weights = [
@@ -377,11 +373,11 @@ class Index:
         mode = "lexical" if vector is None else "hybrid"
         words = tuple(term for slot in read.slots for term, _ in slot.fillings)
         eligible = sum(len(part.rows) for part in ranked)
-        if where.is_open and (_is_nonsense(ranked, scale) or limit < 1):
+        if limit < 1 or (where.is_open and _is_nonsense(ranked, scale)):
             return Found([], eligible, mode, read.corrections, words)
         # Without a filter a passage that has nothing of the query is no answer.
         floor = 0 if where.is_open else -1
-        best = [row for part in ranked for row in part.best(limit, floor, best_per_document=best_per_document)]
+        best = [row for part in ranked for row in part.best(limit, floor)]
         chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
         return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
 
@@ -406,7 +402,7 @@ class Index:
     def _near(self, word: str) -> list[str]:
         """Words that something holds and that a small typing error could have turned into this one."""
         found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
-        return nearest_words(word, (near for near in found if self.count(stem(near))))
+        return nearest_words(word, (near for near in found if self.count(_SPELT + near)))
 
 
 class _Ranked:
@@ -439,11 +435,9 @@ class _Ranked:
             scores = np.where(segment.clashing(read.clashes)[self.rows], scores * CLASH_SHARE, scores)
         self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
 
-    def best(self, limit: int, floor: int, *, best_per_document: bool) -> Iterator[tuple[int, str, _Ranked, int]]:
+    def best(self, limit: int, floor: int) -> Iterator[tuple[int, str, _Ranked, int]]:
         """The best `limit`, and maybe some that equal the last of them, as (steps, id, self, place)."""
         places: Rows = np.flatnonzero(self.steps > floor)
-        if best_per_document and len(places):
-            places = self._best_of_documents(places)
         steps = self.steps[places]
         if len(places) > limit:
             last = np.partition(steps, len(places) - limit)[len(places) - limit]
@@ -469,14 +463,6 @@ class _Ranked:
             payload=self.segment.payloads[row],
         )
 
-    def _best_of_documents(self, places: Rows) -> Rows:
-        """Of each document the best place; its passages stand together in the order of ids, so the first best wins."""
-        document = np.searchsorted(self.segment.starts, self.rows[places], side="right")
-        order = np.lexsort((places, -self.steps[places], document))
-        first = np.ones(len(order), bool)
-        first[1:] = document[order][1:] != document[order][:-1]
-        return np.sort(places[order[first]])
-
 
 def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
     if any(part.coverage.any() for part in ranked):
@@ -489,7 +475,7 @@ _NO_ROWS: Rows = np.empty(0, np.int64)
 
 
 class _Postings:
-    """For each term the rows that hold it, in one array."""
+    """For each term the rows that hold it, in one array. A word that alone has its stem shares the rows of that."""
 
     def __init__(self, numbers: dict[str, int], starts: Rows, rows: NDArray[np.int32]) -> None:
         self._numbers = numbers
@@ -511,25 +497,47 @@ class _Postings:
 
     @classmethod
     def merged(cls, parts: Sequence[tuple[_Postings, Rows, int]]) -> _Postings:
-        """Those of several segments: of each the rows that stay, in the order they get."""
+        """Those of several segments: of each the rows that stay, in the order they get, and the terms these hold."""
         numbers: dict[str, int] = {}
         found, rows, first = [], [], 0
         for postings, kept, count in parts:
-            renumbered = np.array([numbers.setdefault(term, len(numbers)) for term in postings._numbers], np.int32)
             new_row = np.full(count, -1, np.int32)
             new_row[kept] = np.arange(first, first + len(kept), dtype=np.int32)
-            moved = new_row[postings._rows]
-            of_term = np.repeat(renumbered, np.diff(postings._starts)) if len(renumbered) else np.empty(0, np.int32)
-            found.append(of_term[moved >= 0])
+            of_term, held = postings._pairs()
+            moved = new_row[held]
+            of_term = of_term[moved >= 0]
+            stays = np.bincount(of_term, minlength=len(postings._numbers)) > 0
+            left = compress(postings._numbers, stays.tolist())
+            renumbered = np.zeros(len(stays), np.int32)
+            renumbered[stays] = [numbers.setdefault(term, len(numbers)) for term in left]
+            found.append(renumbered[of_term])
             rows.append(moved[moved >= 0])
             first += len(kept)
         return cls._sorted(numbers, np.concatenate(found), np.concatenate(rows))
 
     @classmethod
     def _sorted(cls, numbers: dict[str, int], terms_: NDArray[np.int32], rows: NDArray[np.int32]) -> _Postings:
-        starts = np.zeros(len(numbers) + 1, np.int64)
-        np.cumsum(np.bincount(terms_, minlength=len(numbers)), out=starts[1:])
-        return cls(numbers, starts, rows[np.argsort(terms_, kind="stable")])
+        """Of pairs of a term's number and a row."""
+        counts = np.bincount(terms_, minlength=len(numbers)).tolist()
+        places = np.arange(len(numbers), dtype=np.int32)
+        for term, number in numbers.items():
+            if term[0] == _SPELT and counts[of_stem := numbers[stem(term[1:])]] == counts[number]:
+                places[number] = of_stem
+        is_own = places == np.arange(len(numbers))
+        places = (np.cumsum(is_own, dtype=np.int32) - 1)[places]
+        kept = is_own[terms_]
+        terms_, rows = places[terms_[kept]], rows[kept]
+        starts = np.zeros(int(is_own.sum()) + 1, np.int64)
+        np.cumsum(np.bincount(terms_, minlength=len(starts) - 1), out=starts[1:])
+        return cls(dict(zip(numbers, places.tolist(), strict=True)), starts, rows[np.argsort(terms_, kind="stable")])
+
+    def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """For every term, by its place among the terms, every row that holds it."""
+        places = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
+        starts, lengths = self._starts[places], np.diff(self._starts)[places]
+        of_term = np.repeat(np.arange(len(places), dtype=np.int32), lengths)
+        before = np.cumsum(lengths) - lengths
+        return of_term, self._rows[np.arange(len(of_term)) + np.repeat(starts - before, lengths)]
 
     def terms(self) -> Iterable[str]:
         return self._numbers
@@ -539,14 +547,13 @@ class _Postings:
         return _NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
 
 
-def _read(chunks: Iterable[Chunk], spelt: set[str]) -> Iterator[set[str]]:
-    """The terms of each passage; its words as they are written are added to `spelt`."""
-    for chunk in chunks:
-        found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
-        spelt |= words
-        found.update(_TAG + tag for tag in chunk.tags)
-        found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
-        yield found
+def _terms_of(chunk: Chunk) -> set[str]:
+    """All that a passage can be found by."""
+    found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
+    found.update(_SPELT + word for word in words if stem(word) in found)
+    found.update(_TAG + tag for tag in chunk.tags)
+    found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
+    return found
 
 
 def _bound(number: Number, inwards: float) -> float:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import yaml
@@ -15,10 +15,14 @@ from markdown_it import MarkdownIt
 
 JOINT = " > "
 HEADING_LENGTH_MAX = 200
+HEADINGS_MAX = 10_000
+"""More than a manual has; each takes 0.1 ms of reading and indexing."""
+
 FRONT_MATTER_LINES_MAX = 200
 FRONT_MATTER_VALUES_MAX = 500
 """Of all values together: a few lines of YAML can stand for billions."""
 
+_MAY_BE_HEADING = re.compile(r" {0,3}(?:#|[=-]+\s*$)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BLOCKS = MarkdownIt("commonmark").disable("inline")
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -43,7 +47,7 @@ class Document:
     sections: list[Section]
     front_matter: dict[str, Scalar | list[Scalar]]
     problem: str | None
-    """What is wrong with the front matter, which then stands among the text."""
+    """What is wrong with the front matter, which then stands among the text, or with the number of headings."""
 
     @property
     def title(self) -> str | None:
@@ -56,7 +60,11 @@ def read(text: str, name: str) -> Document:
     front_matter, body_start, problem = _front_matter(lines)
     # A front matter that cannot be read is text: nothing of a page is lost.
     first = "".join(lines[:body_start]) if problem else ""
-    return Document(list(_sections(first, lines[body_start:], name)), front_matter, problem)
+    body = lines[body_start:]
+    read_to = next(islice((n for n, line in enumerate(body) if _MAY_BE_HEADING.match(line)), HEADINGS_MAX, None), None)
+    if read_to is not None:
+        problem = problem or f"has more than {HEADINGS_MAX:,} headings; from line {body_start + read_to + 1} on as one"
+    return Document(list(_sections(first, body, name, read_to)), front_matter, problem)
 
 
 def front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
@@ -70,8 +78,9 @@ def listed(value: Scalar | list[Scalar]) -> list[str]:
     return [str(part).strip() for part in parts if part is not None and str(part).strip()]
 
 
-def _sections(before: str, lines: list[str], name: str) -> Iterator[Section]:
-    found = list(_headings("".join(lines)))
+def _sections(before: str, lines: list[str], name: str, read_to: int | None) -> Iterator[Section]:
+    """What follows `read_to` is not read for headings: it belongs to the last one before."""
+    found = list(_headings("".join(lines[:read_to])))
     seen: dict[str, int] = {}
     starts = [start for start, _, _ in found]
     top = before + "".join(lines[: starts[0] if starts else len(lines)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 
 from cpq.search.wording import terms
@@ -23,11 +24,10 @@ def split(text: str, characters: int = PART_CHARACTERS) -> list[str]:
 
     Nothing is lost or added: the parts joined are the text.
     """
-    parts = []
-    start = 0
+    parts, start = list[str](), 0
     while len(text) - start > characters:
-        breaks = (_last_break(pattern, text, start, start + characters) for pattern in _BREAKS)
-        end = next(filter(None, breaks), start + characters)
+        ends = (_last_break(pattern, text, start, characters) for pattern in _BREAKS)
+        end = next(filter(None, ends), start + characters)
         parts.append(text[start:end])
         start = end
     return [*parts, text[start:]] if start < len(text) or not parts else parts
@@ -39,23 +39,22 @@ def excerpt(text: str, words: Collection[str], characters: int = EXCERPT_CHARACT
     if len(flat) <= characters:
         return flat
     wanted = set(words)
-    marks = [(found.start(), terms(found[0]) & wanted) for found in _WORD.finditer(flat)]
-    starts = [start for start, held in marks if held]
-    best = max(_windows(starts, marks, characters), default=(0, 0, 0))
-    start = -best[1]
+    marks = [(found.start(), held) for found in _WORD.finditer(flat) if (held := terms(found[0]) & wanted)]
+    start = -max(_windows(marks, characters), default=(0, 0))[1]
     cut = flat[start : start + characters - 2]
     cut = cut if start + len(cut) >= len(flat) else cut.rsplit(" ", 1)[0]
     return f"{'…' if start else ''}{cut}{'…' if start + len(cut) < len(flat) else ''}"
 
 
-def _windows(starts: list[int], marks: list[tuple[int, set[str]]], characters: int) -> Iterator[tuple[int, int, int]]:
+def _windows(marks: list[tuple[int, set[str]]], characters: int) -> Iterator[tuple[int, int]]:
     """For each stretch that begins at a hit: how many different terms it holds, and where; the earliest is best."""
-    for start in starts[:200]:
-        held = set().union(*(found for place, found in marks if start <= place < start + characters - 2))
-        yield len(held), -start, 0
+    places = [place for place, _ in marks]
+    for number, start in enumerate(places[:200]):
+        end = bisect_left(places, start + characters - 2, number)
+        yield len(set().union(*(held for _, held in marks[number:end]))), -start
 
 
-def _last_break(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
-    """Where the part between these ends; 0 when there is no such place in its second half."""
-    ends = [found.end() for found in pattern.finditer(text, (start + end) // 2, end)]
+def _last_break(pattern: re.Pattern[str], text: str, start: int, characters: int) -> int:
+    """Where the part that begins at `start` ends; 0 when there is no such place in its second half."""
+    ends = [found.end() for found in pattern.finditer(text, start + characters // 2, start + characters)]
     return ends[-1] if ends else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -106,28 +107,35 @@ def embed(
     return reckoned
 
 
-def embed_round(app: App, sources: Sequence[Source]) -> float:
+def embed_round(
+    app: App, sources: Sequence[Source], variants: Callable[[Tx, Source], Sequence[Source]] | None = None
+) -> float:
     """A little of what waits for a vector in any corpus of this process; in how many seconds to come again.
 
-    The first round builds the corpora, so that no caller waits for it.
+    The first round builds the corpora, with those variants that somebody may ask for, so that no caller waits for it.
     """
+
+    def follow(tx: Tx, source: Source) -> dict[str, object]:
+        _followed(tx, variants(tx, source) if variants else [source])
+        return {}
+
     for source in sources:
-        app.look(app.new_call(ENGINE), lambda tx, source=source: {"size": len(_followed(tx, source))})  # type: ignore[misc]
+        app.look(app.new_call(ENGINE), partial(follow, source=source))
     for key, corpus in list(app.kept.items()):
-        if isinstance(corpus, Corpus) and corpus.missing():
+        if isinstance(corpus, Corpus) and corpus.has_missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))
             embed(app, call, corpus, limit=ROUND)
             return BUSY_SECONDS
     return IDLE_SECONDS
 
 
-def _followed(tx: Tx, source: Source) -> Corpus:
-    """The corpus brought up to date here and now, and from now on by whoever calls this again and again."""
-    corpus = current(tx, source)
-    with corpus.lock:
-        _catch_up(tx, source, corpus, changes.generation(tx, source.stream or source.corpus))
-    corpus.is_followed = True
-    return corpus
+def _followed(tx: Tx, sources: Sequence[Source]) -> None:
+    """The corpora brought up to date here and now, and from now on by whoever calls this again and again."""
+    for source in sources:
+        corpus = current(tx, source)
+        with corpus.lock:
+            _catch_up(tx, source, corpus, changes.generation(tx, source.stream or source.corpus))
+        corpus.is_followed = True
 
 
 def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from cpq import equipment
 from cpq.access import Permission
 from cpq.db import Tx
-from cpq.equipment import EquipmentFound, EquipmentProduct, EquipmentRows
+from cpq.equipment import EquipmentDetail, EquipmentFound, EquipmentRows
 from cpq.errors import bad_field
 from mcp_facade.arguments import Identifier, Listed, Measure, Part, Question, TopK, Word, clamped
 from mcp_facade.registry import tool
@@ -83,7 +83,7 @@ def search_equipment(
 
 
 @tool(title="Get equipment", toolset="equipment", needs=Permission.READ, subject="model")
-def get_product(tx: Tx, *, model: Model) -> EquipmentProduct:
+def get_product(tx: Tx, *, model: Model) -> EquipmentDetail:
     """Read one product by its model: every spec with its unit, attributes such as dimensions and motor, description.
 
     `unknown_specs` were never filled in: do not guess them. An unknown model is an error with the nearest ones. Prices

@@ -100,6 +100,18 @@ def test_a_number_that_is_a_quote_of_our_own_is_refused(home: Path, run: Run):
     assert "is a quote of this system" in ran.err
 
 
+def test_a_number_of_the_history_is_refused_for_a_quote_of_our_own(home: Path, run: Run):
+    """Else a search would find one quote and show the other."""
+    known = query(home, "SELECT min(id) FROM past_quote")[0][0]
+    Path("drafts.csv").write_text(f"id,account_id,product_id,quantity\n{known},acct_acme_001,prod_pro_v2,1\n")
+    ran = run("import", "quotes", "drafts.csv", "--json")
+    assert ran.code == 1
+    (problem,) = json.loads(ran.out)["error"]["details"]["problems"]
+    assert (problem["line"], problem["field"]) == (2, "id")
+    assert "imported history" in problem["message"]
+    assert query(home, "SELECT count(*) FROM quote") == [(0,)]
+
+
 def test_the_sample_has_a_history_to_learn_from(home: Path):
     assert query(home, "SELECT count(*) FROM past_quote")[0][0] >= 300
     assert query(home, "SELECT count(*) FROM past_line")[0][0] >= 1_500
@@ -113,6 +125,16 @@ def test_search_for_people(home: Path, run: Run):
     assert "Tri-County Hospital" in run("search", "find", "--in", "quotes", "hospital", "--top", "2").out
     nothing = run("search", "find", "duplex", "--category", "vacum system")
     assert "Did you mean vacuum system?" in nothing.err
+
+
+def test_the_vectors_of_chunk_files_are_made_and_forgotten_too(ready: Path, run: Run, monkeypatch):
+    monkeypatch.setenv("CPQ_CHUNKS_DIR", str(ready / "chunks"))
+    assert [row["corpus"] for row in json.loads(run("search", "index", "--json").out)["corpora"]][-1] == "web"
+    (ready / "chunks").mkdir()
+    for text, forgotten in (("toffee", 0), ("nougat", 1)):
+        (ready / "chunks" / "a.json").write_text(json.dumps([{"id": "a", "text": text}]))
+        last = json.loads(run("search", "index", "--json").out)["corpora"][-1]
+        assert last == {"corpus": "context", "passages": 1, "made": 1, "forgotten": forgotten}
 
 
 def test_vectors_are_made_once_and_forgotten_with_their_texts(ready: Path, run: Run):

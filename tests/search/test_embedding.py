@@ -51,19 +51,24 @@ def test_rounding_to_bytes_hardly_moves_a_similarity(embedder: embedding.Embedde
             assert abs(exact - rounded) < 0.005
 
 
-def test_a_repeated_query_is_not_reckoned_again(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):
+def test_a_repeated_query_is_not_reckoned_again(embedder: embedding.Embedder):
     first = embedder.query("a question that is asked twice")
-    monkeypatch.setattr(embedder, "passage", lambda _text: pytest.fail("reckoned twice"))
     assert embedder.query("a question that is asked twice") is first
+    assert embedder.query("A question, that is asked twice") is not first
+
+
+def test_of_a_long_query_nothing_is_remembered_that_is_not_read(embedder: embedding.Embedder):
+    first = embedder.query("a long question " * 100)
+    assert embedder.query("a long question " * 20_000) is first
+    assert max(map(len, embedder._queries)) <= embedding.TOKENS_MAX
 
 
 def test_only_the_last_few_queries_are_remembered(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(embedding, "CACHED_QUERIES_MAX", 2)
     embedder = embedding.Embedder(embedder._path)  # One that nobody has asked anything yet.
-    for text in ("one", "two", "one", "three"):
-        embedder.query(text)
-    assert {"one", "three"} <= set(embedder._queries)
-    assert "two" not in embedder._queries
+    one, two, _, three = [embedder.query(text) for text in ("one", "two", "one", "three")]
+    assert (embedder.query("one") is one, embedder.query("three") is three) == (True, True)
+    assert embedder.query("two") is not two
 
 
 def test_c2_20_a_model_file_that_is_not_the_known_one_is_refused(tmp_path: Path):

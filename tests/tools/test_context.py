@@ -376,14 +376,37 @@ def test_e3_16_a_malformed_file_is_skipped_at_the_start_with_a_warning(
     tools = open_tools(clock)
     with caplog.at_level(logging.WARNING):
         assert len(ids(tools)) == 4
-    assert caplog.text.count("a chunk file is skipped") == 2
-    assert tools("cortex_search", query="x")["warning"].startswith("2 of the chunk files cannot be used: ")
+    assert caplog.text.count("a chunk file is skipped") == 3
+    assert tools("cortex_search", query="x")["warning"].startswith("3 of the chunk files cannot be used: ")
     write(root, "nan", chunk("mended"))
     rest(tools, clock)
     assert "mended" in ids(tools)
-    assert tools("cortex_search", query="x")["warning"].startswith(
-        "1 of the chunk files cannot be used: broken.json is"
-    )
+    warning = tools("cortex_search", query="x")["warning"]
+    assert warning.startswith("2 of the chunk files cannot be used: broken.json is not JSON")
+    assert warning.endswith("out.json leads out of the folder")
+    (root / "out.json").unlink()
+    (root / "broken.json").unlink()
+    rest(tools, clock)
+    assert "warning" not in tools("cortex_search", query="x")
+
+
+def test_r07_a_good_file_that_becomes_a_link_out_of_the_folder_stays_as_it_was(
+    watched: Tools, root: Path, clock: StillEffects
+):
+    before = ids(watched)
+    path = root / f"{FILES['data']}.json"
+    path.rename(root.parent / "outside.json")
+    path.symlink_to(root.parent / "outside.json")
+    rest(watched, clock)
+    assert ids(watched) == before
+    assert f"{path.name} leads out of the folder" in watched("cortex_search", query="x")["warning"]
+    write(root, "fresh", chunk("fresh"))
+    rest(watched, clock)
+    assert ids(watched) == before
+    path.unlink()
+    rest(watched, clock)
+    assert ids(watched) == sorted([*(set(before) - {"data-limits"}), "fresh"])
+    assert "warning" not in watched("cortex_search", query="x")
 
 
 def test_e3_17_a_model_that_cannot_be_used_fails_at_the_start(tools: Tools, tmp_path: Path, monkeypatch):
@@ -551,6 +574,30 @@ def test_files_made_here_load_here(open_tools: Callable[..., Tools], tmp_path: P
     assert "HEAT_MAX = 250" in str(tools("cortex_search", query="HEAT_MAX degrees", chunk_types=["data"]))
     keys = {hit["chunk"]["metadata"].get("key") for hit in tools("cortex_search", query="x", tags=["yaml"])["results"]}
     assert keys == {"oven", "tray", "last"}
+
+
+def test_e3_02_only_the_vector_of_the_chunk_itself_is_left_out(open_tools: Callable[..., Tools], root: Path):
+    told = {"file_path": "a.md", "model": {"embedding": "small"}, "runs": [{"embedding": [1, 2]}]}
+    write(
+        root, "fresh", chunk("fresh", text="wombat", embedding=[0.1] * 384, metadata={**told, "embedding": [0.1] * 384})
+    )
+    found = open_tools()("cortex_search", query="wombat")["results"][0]["chunk"]
+    assert (found["id"], found["metadata"], "embedding" in found) == ("fresh", told, False)
+
+
+def test_no_chunk_is_lost_for_its_name_or_for_what_stands_in_another_file(tmp_path: Path, clock: StillEffects):
+    source, made = tmp_path / "source", tmp_path / "made"
+    source.mkdir()
+    (source / "a.md").write_text("# A\n\n" + "long words " * 200)  # Parts: doc-a-md-1, doc-a-md-1-2.
+    (source / "A.md").write_text("# A\n\n" + "other words " * 200)
+    (source / "feed.py").write_text("A = 1\n\x0c\ndef bake(\n    minutes: int,\n):\n    pass\n")
+    (source / "long.py").write_text(f"def many(x={'+'.join(['1'] * 5_000)}):\n    pass\n")
+    report = making.make(source, made, clock.now())
+    documented = json.loads((made / "doc-chunks.json").read_text())["chunks"]
+    assert len({each["id"] for each in documented}) == len(documented) == 5
+    (defined,) = json.loads((made / "code-definitions.json").read_text())["chunks"]
+    assert defined["text"] == "def bake(\n    minutes: int,\n):"
+    assert report.skipped == {"long.py": "is not Python, or nested too deeply"}
 
 
 def test_making_again_keeps_the_dates_of_what_did_not_change(tmp_path: Path, clock: StillEffects):

@@ -389,6 +389,15 @@ def test_d3_25_a_repository_cannot_make_the_server_run_its_programs(tools: Tools
     subprocess.run(["git", "config", "core.fsmonitor", str(hook)], cwd=root, check=True)
     assert any((tools("get_status")["git"] or {}).get("dirty") for _ in range(10))
     assert not (tmp_path / "ran").exists()
+    subprocess.run(["git", "config", "--unset", "core.fsmonitor"], cwd=root, check=True)
+    (root / ".gitattributes").write_text("*.md filter=own\n")
+    subprocess.run(["git", "add", "."], cwd=root, check=True)
+    for page in root.rglob("*.md"):
+        os.utime(page, (1, 1))  # So that git looks into it again.
+    (tmp_path / "more").write_text(f'[filter "own"]\n\tclean = {hook}\n')
+    subprocess.run(["git", "config", "include.path", str(tmp_path / "more")], cwd=root, check=True)
+    assert tools("get_status")["git"]["dirty"] is None
+    assert not (tmp_path / "ran").exists()
 
 
 def test_d3_26_the_counts_are_those_of_the_pages(tools: Tools, root: Path):

@@ -15,7 +15,7 @@ import pytest
 from cpq.app import App, open_app
 from cpq.docs import keeping
 from cpq.docs.pages import Page, page_of
-from cpq.search import folders
+from cpq.search import folders, markdown
 from tests.make import Tools
 
 
@@ -185,6 +185,7 @@ def test_r08_links_do_not_lead_out_of_the_folder(tools: Tools, root: Path, tmp_p
     assert "bilby" not in str(tools("search_docs", query="bilby", top_k=20))
     assert problems(tools)["out.md"] == "leads out of the folder"
     assert {"gone.md", "loop.md"} <= set(problems(tools))
+    assert problems(tools)["folder"] == problems(tools)["again"] == "is a link to a folder, which is not followed"
     for path in ("out.md", "folder/secret.md", "../secret.md", "again/page.md"):
         assert tools.error("get_page", file_path=path)["code"] == "NOT_FOUND"
 
@@ -195,6 +196,35 @@ def test_r08_a_link_that_is_put_there_after_the_look_is_not_followed(root: Path,
     (root / "page.md").symlink_to(tmp_path / "secret.md")
     with pytest.raises(folders.UnreadableError, match="leads out"):
         folders.read_text(root, "page.md")
+
+
+def test_r08_a_folder_that_becomes_a_link_after_the_look_is_not_followed(root: Path, tmp_path: Path, monkeypatch):
+    (root / "sub").mkdir()
+    (root / "sub" / "page.md").write_text("inside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "page.md").write_text("bilby")
+    real = os.path.realpath
+
+    def swapped(path: object) -> str:
+        """The last moment before the file is opened."""
+        found = real(path)  # type: ignore[call-overload]
+        if found.endswith("page.md"):
+            (root / "sub").rename(root / "old")
+            (root / "sub").symlink_to(tmp_path / "outside")
+        return found
+
+    monkeypatch.setattr(os.path, "realpath", swapped)
+    with pytest.raises(folders.UnreadableError, match="cannot be opened"):
+        folders.read_text(root, "sub/page.md")
+
+
+def test_a_page_of_very_many_headings_is_read_to_a_limit_and_says_so(tools: Tools, root: Path, monkeypatch):
+    monkeypatch.setattr(markdown, "HEADINGS_MAX", 10)
+    (root / "page.md").write_text("".join(f"# a{n}\n" for n in range(1, 25)))
+    page = tools("get_page", file_path="page.md")
+    assert [part["heading_path"] for part in page["chunks"]] == [f"a{n}" for n in range(1, 11)]
+    assert page["chunks"][-1]["content"].endswith("# a23\n# a24")
+    assert problems(tools)["page.md"] == "has more than 10 headings; from line 11 on as one"
 
 
 def test_what_is_not_a_file_is_passed_over_without_waiting(tools: Tools, root: Path):

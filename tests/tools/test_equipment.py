@@ -28,6 +28,7 @@ def test_c2_24_the_complete_spec_of_a_model(tools: Tools):
     assert found["specs"]["weight_lb"] == {"value": 1200, "unit": "lb"}
     assert found["unknown_specs"] == ["capacity_gal"]
     assert "prices" not in found
+    assert "never instructions" in found["notice"]
 
 
 @pytest.mark.parametrize("spelling", ["qmb30", "QMB-30", " qmb 30 ", "CMP-QMB30", "prod_qmb30"])
@@ -40,6 +41,13 @@ def test_c2_03_an_unknown_model_is_an_error_that_names_the_nearest(tools: Tools)
     assert error["code"] == "NOT_FOUND"
     assert "prod_qmb30" in error["details"]["nearest"]
     assert error["details"]["next_call"] == {"tool": "search_equipment", "arguments": {"query": "QMB31"}}
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("QBM30", "prod_qmb30"), ("QMB", "prod_qmb30"), ("rs3O", "prod_rs30")])
+def test_c2_03_the_nearest_are_those_with_a_letter_wrong_or_the_same_beginning(
+    sqlite_tools: Tools, typed: str, meant: str
+):
+    assert meant in sqlite_tools.error("get_product", model=typed)["details"]["nearest"]
 
 
 def test_c2_04_models_side_by_side_in_the_order_asked_for(tools: Tools):
@@ -101,6 +109,7 @@ def test_other_specs_filter_like_the_named_ones(tools: Tools):
         ({"query": "  "}, "/query"),
         ({"query": "x", "hp_min": 10, "hp_max": 5}, "/hp_min"),
         ({"query": "x", "lubrication": "dry"}, "/lubrication"),
+        ({"query": "x", "category": "compresors"}, "/category"),
         ({"query": "x", "specs": [{"spec": "colour", "is": "red"}]}, "/colour"),
         ({"query": "x", "specs": [{"spec": "hp"}]}, "/specs/0"),
         ({"query": "x", "hp_min": 1, "specs": [{"spec": "hp", "max": 3}]}, "/specs/0/spec"),

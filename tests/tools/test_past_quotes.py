@@ -5,13 +5,17 @@ import re
 import tracemalloc
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.access import Principal, Role
-from cpq.app import App
+from cpq.access import LOCAL_AGENT, Principal, Role
+from cpq.app import App, open_app
 from cpq.catalog import read_rows
+from cpq.past_quotes import LINES, reading, variants
 from cpq.past_quotes.naming import HIDDEN, NOBODY_ELSE, Names
+from cpq.schema import past_line, past_quote
+from cpq.search import storing
 from tests import make
 from tests.make import Tools
 from tests.quoting import new_quote, sent_quote
@@ -262,6 +266,35 @@ def test_a_quote_that_went_out_is_a_past_quote_and_a_draft_is_none(tools: Tools)
     assert tools("get_quote", quote_id=sent)["quote"]["outcome"] == "won"
 
 
+def test_a_quote_of_our_own_is_of_the_day_on_its_document_and_ends_with_its_last_day(
+    sqlite_app: App, clock: make.StillEffects
+):
+    app = open_app(sqlite_app.settings, clock)
+    tools = Tools(app)
+    quote_id = new_quote(tools)
+    clock.advance(days=5)
+    tools("quote_price", quote_id=quote_id)
+    clock.advance(days=5)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    past = tools("get_quote", quote_id=quote_id)
+    assert (past["quote"]["quoted_on"], past["quote"]["outcome"]) == ("2026-11-21", "open")
+    assert past["line_items"][0]["past_price"]["quoted_on"] == "2026-11-21"
+    clock.advance(days=400)
+    assert tools("get_quote", quote_id=quote_id)["quote"]["outcome"] == "unknown"
+    app.close()
+
+
+def test_an_id_that_an_older_store_has_twice_is_the_one_of_history(sqlite_app: App, tmp_path):
+    sent = sent_quote(Tools(sqlite_app))
+    _import(sqlite_app, tmp_path, PAST)
+    with sqlite_app.database.writing(sqlite_app.effects.monotonic() + 30) as connection:
+        connection.execute(sa.text("PRAGMA defer_foreign_keys = ON"))
+        for column in (past_line.c.quote_id, past_quote.c.id):
+            connection.execute(sa.update(column.table).where(column == "OLD-1").values({column: sent}))
+    found = sqlite_app.look(sqlite_app.new_call(LOCAL_AGENT), lambda tx: {"all": list(reading.load(tx, None))})["all"]
+    assert [past.origin for past in found if past.id == sent] == ["history"]
+
+
 @pytest.mark.parametrize(
     ("section", "row_id", "changes"),
     [
@@ -287,6 +320,19 @@ def test_a_customer_who_is_renamed_is_hidden_by_the_new_name(sqlite_app: App, tm
     _change(sqlite_app, "accounts", "acct_acme_001", name="Zebulon Glacier Inc")
     assert others("search_line_items", query="Zebulon")["results"] == []
     assert others("get_quote", quote_id="OLD-1")["line_items"][0]["description"] == "As at [customer]"
+
+
+def test_r07_a_server_builds_what_is_searched_without_names_too(sqlite_app: App, tmp_path):
+    """Neither the first search nor one after a quote to a new customer, who is to be hidden everywhere, waits."""
+    others = Tools(sqlite_app, principal=LEGAL)
+    storing.embed_round(sqlite_app, [LINES], variants)
+    unnamed = next(corpus for key, corpus in sqlite_app.kept.items() if key[1:] == ("past_lines", "unnamed"))
+    built_for = unnamed.basis
+    _import(sqlite_app, tmp_path, PAST)
+    assert others("search_line_items", query="oilless compressor")["results"]
+    assert unnamed.basis is built_for is not None
+    storing.embed_round(sqlite_app, [LINES], variants)
+    assert unnamed.basis is not built_for
 
 
 def test_a_changed_import_replaces_the_quote_and_its_hits(with_toffee: App, tmp_path):

@@ -124,9 +124,12 @@ def test_markdown_that_is_written_to_take_for_ever_is_read_at_once(source: str):
 
 def test_markdown_links_are_looked_at_until_there_are_enough(monkeypatch: pytest.MonkeyPatch):
     met: list[str] = []
-    monkeypatch.setattr(
-        "cpq.web.reading.joined", lambda base, reference: met.append(reference) or joined(base, reference)
-    )
+
+    def meeting(base: str, reference: str) -> str | None:
+        met.append(reference)
+        return joined(base, reference)
+
+    monkeypatch.setattr("cpq.web.reading.joined", meeting)
     page, _ = read_page(fetched(" ".join(f"[x]({n})" for n in range(3000)).encode(), "text/markdown"))
     assert len(page.links) == len(met) == 400
     page, _ = read_page(fetched(" ".join(f"[x](ftp:{n})" for n in range(9000)).encode(), "text/markdown"))
