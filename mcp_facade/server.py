@@ -54,6 +54,7 @@ RUNNING_MAX = 48
 
 ENDING_SECONDS_MAX = 30.0
 """How long a server whose client has hung up goes on with what it was asked."""
+CANCELLED = "notifications/cancelled"
 
 
 _MARKDOWN = "text/markdown"
@@ -156,6 +157,7 @@ class Facade(MCPServer[None]):
         finally:
             if turn.acquire(blocking=False):  # No thread has begun it, and now none will.
                 self._running.release()
+                self.registry.refuse(call, name, CpqError(Code.TIMEOUT, "Given up before it began."))
         if not done and not call.cancel():
             while not done:  # Already committing: the answer is a moment away, and it is the true one.
                 await anyio.sleep(0.005)
@@ -370,6 +372,8 @@ async def _serve_stdio(server: Any) -> None:
                         continue
                     if isinstance(message, types.JSONRPCRequest):
                         unanswered.add(message.id)
+                    elif isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED:
+                        unanswered.discard((message.params or {}).get("requestId"))  # It gets no answer.
                     await to_server.send(SessionMessage(message))
                 with anyio.move_on_after(ENDING_SECONDS_MAX):
                     while unanswered:  # The client has said all it wants; it still gets what it asked for.

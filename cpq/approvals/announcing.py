@@ -15,6 +15,11 @@ def decided(tx: Tx, row: AnyRow, status: str) -> None:
     _tell(tx, EventName.APPROVAL_DECIDED, row.quote_id, approval_id=row.id, role=row.role, status=status)
 
 
+def kept(tx: Tx, approval_id: str, quote_id: str, role: str) -> None:
+    """What was approved for an earlier version still stands for this one."""
+    _tell(tx, EventName.APPROVAL_DECIDED, quote_id, approval_id=approval_id, role=role, status="kept")
+
+
 def expired(tx: Tx, row: AnyRow) -> None:
     _tell(tx, EventName.APPROVAL_EXPIRED, row.quote_id, approval_id=row.id, role=row.role)
 

@@ -57,7 +57,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     status = after("pending_approval", Move.APPROVE, quote_id, found.root.version) if round_.is_approved else None
     quote_rows.move_version(tx, quote_id, found.root.version, status=status or "pending_approval")
     quote_rows.move(tx, found, status=status or "pending_approval")
-    return _answer(quote_rows.load(tx, quote_id), round_, added)
+    return _answer(quote_rows.load(tx, quote_id, with_lines=False), round_, added)
 
 
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
@@ -217,7 +217,9 @@ def _add(tx: Tx, found: Quote, demand: Demand, planned: Planned, justification: 
         "decided_at": kept.decided_at if kept else None,
     }
     storing.add(tx, row)
-    if not kept:
+    if kept:
+        announcing.kept(tx, row["id"], found.id, planned.role)
+    else:
         announcing.requested(tx, row["id"], found.id, planned.role)
     return row
 

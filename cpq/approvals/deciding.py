@@ -33,12 +33,13 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     acted = _require_decidable(tx, row, found, barred, votes, round_, fingerprint, decision)
     if decision == "reject" and not comment:
         raise bad_field("/comment", "Say why: a rejection needs a comment.")
-    storing.add_vote(tx, row, **acted._asdict(), decision=decision, comment=comment)
     holders = [vote.holder for vote in votes]
+    if acted.holder not in holders:
+        storing.add_vote(tx, row, **acted._asdict(), decision=decision, comment=comment)
     if decision == "reject":
         _reject(tx, row, found, rows, comment or "")
         return _decided(tx, row, acted.acted_as, "rejected", *_tally(tx, row, barred, holders))
-    given, needed = _tally(tx, row, barred, [*holders, acted.holder])
+    given, needed = _tally(tx, row, barred, list({*holders, acted.holder}))
     if given < needed:
         return _decided(tx, row, acted.acted_as, "pending", given, needed)
     storing.close(tx, row, StepStatus.APPROVED, decided_by=tx.caller, decided_at=tx.now, comment=comment)
@@ -72,7 +73,7 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     storing.close(tx, row, StepStatus.WITHDRAWN, reason=said, decided_by=tx.caller, decided_at=tx.now)
     announcing.decided(tx, row, "withdrawn")
     settle(tx, found, _with(round_, row.id, StepStatus.WITHDRAWN))
-    status = quote_rows.load(tx, row.quote_id).status
+    status = quote_rows.load(tx, row.quote_id, with_lines=False).status
     return {
         "approval_id": row.id,
         "quote_id": row.quote_id,
@@ -125,8 +126,9 @@ def _denied() -> CpqError:
 
 def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow], decision: Decision) -> people.Capacity:
     """As what the caller may decide a request so; CpqError with the reason when not, or not once more."""
-    acted = _capacity(tx, row, found, _barred(tx, row, found), votes, decision)
-    _require_first_vote(tx, row, votes, acted.holder)
+    barred = _barred(tx, row, found)
+    acted = _capacity(tx, row, found, barred, votes, decision)
+    _require_first_vote(tx, row, barred, votes, acted.holder, decision)
     return acted
 
 
@@ -144,7 +146,7 @@ def _require_decidable(
     _require_pending(row, found, round_)
     _require_same(tx, row, found, fingerprint)
     _require_turn(row, round_)
-    _require_first_vote(tx, row, votes, acted.holder)
+    _require_first_vote(tx, row, barred, votes, acted.holder, decision)
     return acted
 
 
@@ -265,10 +267,16 @@ def _require_turn(row: AnyRow, round_: Round) -> None:
         )
 
 
-def _require_first_vote(tx: Tx, row: AnyRow, votes: Sequence[AnyRow], holder: str) -> None:
-    """One word for each holder of the role, whether they say it themselves or lent the role to somebody who does."""
+def _require_first_vote(
+    tx: Tx, row: AnyRow, barred: people.Barred, votes: Sequence[AnyRow], holder: str, decision: Decision
+) -> None:
+    """One word for each holder of the role, whether they say it themselves or lent the role to somebody who does.
+
+    They may say it again when it is enough by now, because whoever was still to approve has left the role.
+    """
     own = next((vote for vote in votes if tx.caller == vote.caller or holder == vote.holder), None)
-    if own is not None:
+    given, needed = _tally(tx, row, barred, [vote.holder for vote in votes]) if own is not None else (0, 1)
+    if own is not None and (given < needed or decision == "reject"):
         who = "You have" if own.caller == tx.caller else f"{own.caller} has"
         whom = "" if own.caller in (tx.caller, holder) else f" for {holder}"
         raise CpqError(
@@ -294,6 +302,7 @@ def _reject(tx: Tx, row: AnyRow, found: Quote, rows: Sequence[AnyRow], comment: 
     for other in rows:
         if other.id != row.id and other.status == "pending":
             storing.close(tx, other, StepStatus.WITHDRAWN, reason=f"{row.role} rejected this version.")
+            announcing.decided(tx, other, "withdrawn")
     status = after(found.status, Move.REJECT, found.id, found.root.version)
     quote_rows.move_version(tx, found.id, found.root.version, status="rejected", reason=comment)
     quote_rows.move(tx, found, status=status)
@@ -305,7 +314,7 @@ def _with(round_: Round, step_id: str, status: StepStatus) -> Round:
 
 
 def _decided(tx: Tx, row: AnyRow, acted_as: str, status: str, given: int, needed: int) -> ApprovalDecided:
-    quote_status = quote_rows.load(tx, row.quote_id).status
+    quote_status = quote_rows.load(tx, row.quote_id, with_lines=False).status
     return {
         "approval_id": row.id,
         "quote_id": row.quote_id,

@@ -40,7 +40,7 @@ def sweep_if_due(app: App) -> bool:
 
 
 def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
-    found = quote_rows.load(tx, quote_id, for_update=True)
+    found = quote_rows.load(tx, quote_id, for_update=True, with_lines=False)
     rows = [row for row in storing.of_quote(tx, quote_id) if row.status == "pending"]
     done = [
         _end(tx, row, is_live=found.status == "pending_approval" and row.version == found.root.version) for row in rows
@@ -56,6 +56,7 @@ def _end(tx: Tx, row: AnyRow, *, is_live: bool) -> str | None:
         return status.value
     if status is StepStatus.WITHDRAWN:
         storing.close(tx, row, status, reason="The quote has moved on since it was asked.")
+        announcing.decided(tx, row, "withdrawn")
         return status.value
     if row.escalates_at is not None and row.escalates_at <= tx.now and row.escalated_at is None:
         storing.mark_escalated(tx, row)

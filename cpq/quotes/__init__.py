@@ -150,9 +150,11 @@ def cancel(
         changes.touch(tx, changes.PAST_QUOTES, [quote_id] if found.status == "sent" else [])
         storing.move(tx, found, status="cancelled")
         return viewing.moved(telling.tell(tx, EventName.QUOTE_CANCELLED, quote_id), "Quote cancelled.")
-    earlier = storing.load(tx, quote_id, version=sent).version
+    earlier = storing.load(tx, quote_id, version=sent, with_lines=False).version
     storing.move(tx, found, **_of_version(earlier), status="sent")
-    return viewing.moved(storing.load(tx, quote_id), f"Version {sent}, which was sent, is current again.")
+    return viewing.moved(
+        storing.load(tx, quote_id, with_lines=False), f"Version {sent}, which was sent, is current again."
+    )
 
 
 def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
@@ -196,7 +198,7 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
     if found.root.version != sent:
         dropped = f"version {sent} was accepted"
         storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=dropped)
-    now = storing.load(tx, quote_id, version=sent)
+    now = storing.load(tx, quote_id, version=sent, with_lines=False)
     storing.move(tx, found, **_of_version(now.version), status="accepted")
     return viewing.moved(telling.tell(tx, EventName.QUOTE_ACCEPTED, quote_id), "Quote accepted.")
 
@@ -209,7 +211,8 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
     storing.move(tx, found, **({"status": "declined"} if sent == found.root.version else {}))
     telling.tell(tx, EventName.QUOTE_DECLINED, quote_id, version=sent)
     return viewing.moved(
-        storing.load(tx, quote_id), "Quote declined." if sent == found.root.version else f"Version {sent} declined."
+        storing.load(tx, quote_id, with_lines=False),
+        "Quote declined." if sent == found.root.version else f"Version {sent} declined.",
     )
 
 
@@ -377,7 +380,7 @@ def _require_complete(tx: Tx, found: Quote) -> None:
 
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
     """The version the customer has in hand. It need not be the current one: a revision may be in the making."""
-    found = storing.load(tx, quote_id, for_update=True)
+    found = storing.load(tx, quote_id, for_update=True, with_lines=False)
     sent = _sent_version(tx, quote_id)
     if sent is None:
         after(found.status, move, quote_id, found.root.version)

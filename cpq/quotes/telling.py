@@ -12,7 +12,7 @@ from cpq.views import amount
 
 def tell(tx: Tx, name: EventName, quote_id: str, *, version: int | None = None) -> Quote:
     """Publish what a locked quote, or one of its versions, has just become. No cost and no margin leave the house."""
-    found = storing.load(tx, quote_id, version=version)
+    found = storing.load(tx, quote_id, version=version, with_lines=False)
     root, told = found.root, found.version
     body = {
         "quote_id": root.id,

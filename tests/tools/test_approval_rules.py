@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cpq import events
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
 from cpq.approvals import sweep
@@ -153,6 +154,19 @@ def test_all_does_not_count_the_one_who_asked(store: Settings, tmp_path: Path):
     quote_id = priced_quote(Tools(app))
     done = decide(bob, ask(ann, quote_id))
     assert (done["approvals_needed"], done["quote_status"]) == (1, "approved")
+    app.close()
+
+
+def test_all_are_those_who_are_still_there_when_one_of_them_says_so_again(store: Settings, tmp_path: Path):
+    app = open_app(with_roles(store, tmp_path / "policies", "quorum: {sales_manager: all}"))
+    ann, bob = person(app, "ann", "sales_manager"), person(app, "bob", "sales_manager")
+    quote_id = priced_quote(Tools(app))
+    asked = ask(Tools(app), quote_id)
+    assert decide(ann, asked)["status"] == "pending"
+    assert refused_decision(ann, asked)["code"] == "CONFLICT"
+    revoke_all(app, "bob")
+    assert decide(ann, asked)["quote_status"] == "approved"
+    assert refused_decision(bob, asked)["code"] in ("FORBIDDEN", "CONFLICT")
     app.close()
 
 
@@ -343,6 +357,21 @@ def test_what_got_no_worse_is_kept_and_what_did_is_asked_again(tools: Tools, dan
     again = ask(tools, quote_id)
     assert (again["status"], again["reason"]) == ("pending", "Asked again: line.discount went from 8 to 9.")
     assert again["quote_status"] == "pending_approval"
+
+
+def test_what_is_kept_and_what_ends_by_itself_is_told_to_the_outside(app: App, tools: Tools, dana: Tools):
+    quote_id = priced_quote(tools, 10)
+    decide(dana, ask(tools, quote_id))
+    next_version(tools, quote_id, 1, 9)
+    ask(tools, quote_id)
+    next_version(tools, quote_id, 2, 12)
+    ask(tools, quote_id)
+    next_version(tools, quote_id, 3, 12)
+    swept(app)
+    told = app.look(
+        app.new_call(OPERATOR), lambda tx: [(row.name, row.body) for row in events.of_subject(tx, quote_id)]
+    )
+    assert [body["status"] for name, body in told if name == "approval.decided"] == ["approved", "kept", "withdrawn"]
 
 
 def test_some_are_kept_and_others_asked_and_legal_looks_at_every_version(tools: Tools, vera: Tools, lee: Tools):
