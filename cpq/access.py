@@ -93,6 +93,11 @@ class Principal:
         return any(permission in PERMISSIONS[role] for role in self.roles)
 
 
+def may(tx: Tx, permission: Permission) -> bool:
+    """Whether the caller may, by the token that was presented."""
+    return any(permission in PERMISSIONS[Role(role)] for role in tx.roles)
+
+
 LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
 """The operator's own process over stdio, and whoever holds the shared token."""
 

@@ -130,7 +130,8 @@ class App:
             raise unusable(settings, error) from error
         self.kept: dict[Any, Any] = {}
         self._recorder = audit.Recorder(self._write_audit)
-        self._next_sweep = self.effects.monotonic() + SWEEP_SECONDS
+        self._next_sweep: dict[str, float] = {}
+        """By tenant; at once the first time, because many processes do not live for an hour."""
 
     def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
         return Call(principal, self.effects.new_id("tr-"), **options)
@@ -286,6 +287,7 @@ class App:
         return answer
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
+        self.policies.current()  # Read anew here if need be, not while others wait for the transaction.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
             tx = self._tx(call, connection)
@@ -338,10 +340,10 @@ class App:
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
             for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
                 audit.seal(connection, tenant_id, batch[start : start + audit.SEAL_BATCH])
-            if self.effects.monotonic() >= self._next_sweep:
+            if self.effects.monotonic() >= self._next_sweep.get(tenant_id, 0):
                 over = (idempotency.c.tenant_id == tenant_id) & (idempotency.c.expires_at <= self.effects.now())
                 connection.execute(sa.delete(idempotency).where(over))
-                self._next_sweep = self.effects.monotonic() + SWEEP_SECONDS
+                self._next_sweep[tenant_id] = self.effects.monotonic() + SWEEP_SECONDS
 
 
 class _Claim:
@@ -421,8 +423,8 @@ _KEEP = Statement(
 
 
 def _subject(command: Command, answer: Answer) -> str | None:
-    """The quote (or other thing) the call was about."""
-    return command.subject or answer.get("quote_id")
+    """The quote (or other thing) the call was about: of a clone the new one, of a decision the quote decided about."""
+    return answer.get("quote_id") or command.subject
 
 
 def unusable(settings: Settings, error: Exception) -> CpqError:
@@ -431,7 +433,9 @@ def unusable(settings: Settings, error: Exception) -> CpqError:
     return CpqError(
         Code.UNAVAILABLE,
         f"The database {settings.database_name} cannot be used: {reason}",
-        hint="Check CPQ_HOME and CPQ_DATABASE_URL; `cpq doctor` says more.",
+        hint="Check CPQ_HOME: a folder that you may write to."
+        if settings.is_sqlite
+        else "Check CPQ_DATABASE_URL, and that its server runs and lets you in.",
     )
 
 

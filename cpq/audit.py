@@ -238,7 +238,8 @@ class Recorder:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing, self._pause)
+                # Closing waits for nothing but a store that is down, which gets the time of some tries.
+                self._changed.wait_for(lambda: self._closing and self._pause == FLUSH_SECONDS, self._pause)
                 queue, self._queue = self._queue, []
                 tenants = self._unsealed | {entry.tenant_id for entry in queue}
                 self._unsealed = set()
@@ -261,7 +262,7 @@ class Recorder:
             with self._changed:
                 self._pause = min(self._pause * 2, PAUSE_SECONDS_MAX)
                 self._closing_tries -= self._closing
-                if not self._closing_tries:
+                if self._closing_tries <= 0:
                     log.error("audit entries are lost: the database is down", extra={"lost": len(batch)})
                     return
                 self._queue = batch + self._queue

@@ -319,6 +319,18 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
     return settings
 
 
+def strange_variables(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
+    """Of each variable that is named like a setting and is none: that, and which one was probably meant."""
+    known = {str(field.title) for field in Settings.model_fields.values()}
+    given = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
+    strange = sorted(name for name in given if name.startswith("CPQ_") and name not in known)
+    near = {name: nearest(name, known) for name in strange}
+    return [
+        f"{name} is not a setting and has no effect" + (f"; did you mean {near[name][0]}?" if near[name] else "")
+        for name in strange
+    ]
+
+
 def shipped(folder: str) -> Path:
     """A folder that comes with the product: beside the packages in a checkout, inside them in a wheel."""
     beside, inside = Path(__file__).parent.parent / folder, Path(__file__).parent / "_shipped" / folder

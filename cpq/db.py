@@ -40,6 +40,9 @@ WRITE_DEADLINE_SECONDS = 15.0
 """How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
 
 
+MIGRATION_DEADLINE_SECONDS = 300.0
+"""How long a migration waits for its turn: an import of a million rows may be before it."""
+
 AnyRow = sa.Row[*tuple[Any, ...]]
 """A row of a query whose columns are named where it is made."""
 
@@ -74,7 +77,7 @@ class Database:
             path = settings.sqlite_path.absolute()
             self._file: Path | None = path
             self._connection: Connection | None = None
-            self._gate: _WriterGate | None = _WriterGate(path.with_name(path.name + ".writer"), effects)
+            self._gate: _WriterGate | None = _gate_of(path, effects)
             self._writer = _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False)
             self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
         else:
@@ -351,6 +354,20 @@ def migration_engine(settings: Settings) -> Engine:
     return _postgres_engine(settings)
 
 
+@contextmanager
+def migrating_alone(settings: Settings, effects: Effects) -> Iterator[None]:
+    """On SQLite, a turn among the writers of all processes: past the gate a migration starves, or makes them wait."""
+    if not settings.is_sqlite:
+        yield
+        return
+    gate = _gate_of(settings.sqlite_path.absolute(), effects)
+    try:
+        with gate.held(effects.monotonic() + MIGRATION_DEADLINE_SECONDS):
+            yield
+    finally:
+        gate.close()
+
+
 def _bind_processor(connection: Connection, table: sa.Table, name: str) -> Callable[[Any], Any] | None:
     return table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect)
 
@@ -404,7 +421,7 @@ def _postgres_engine(settings: Settings) -> Engine:
         max_overflow=60,
         pool_timeout=5,
         connect_args={
-            "connect_timeout": 3,
+            **({} if "connect_timeout" in sa.make_url(settings.database_url).query else {"connect_timeout": 3}),
             "keepalives_idle": 1,
             "keepalives_interval": 1,
             "keepalives_count": 2,
@@ -435,6 +452,10 @@ def _refuse_doubtful_commit(connection: Connection) -> None:
             "The database could not confirm that the change is safely stored.",
             hint="Repeat the call with the same idempotency_key; it will not be done twice.",
         )
+
+
+def _gate_of(path: Path, effects: Effects) -> _WriterGate:
+    return _WriterGate(path.with_name(path.name + ".writer"), effects)
 
 
 class _WriterGate:

@@ -105,7 +105,6 @@ def _turnaround(tx: Tx, minutes: Mapping[str, Sequence[int]]) -> list[Turnaround
             "role": role,
             "count": len(minutes[role]),
             "median_minutes": _at(minutes[role], 50),
-            "slow_minutes": _at(minutes[role], 90),
         }
         for role in (*tx.policies.roles.known, *sorted(minutes.keys() - set(tx.policies.roles.known)))
         if role in minutes

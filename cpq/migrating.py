@@ -9,7 +9,8 @@ from alembic.config import Config
 from sqlalchemy.engine import Connection
 
 from cpq.config import Settings, shipped
-from cpq.db import migration_engine
+from cpq.db import migrating_alone, migration_engine
+from cpq.effects import Effects
 
 
 def upgrade(settings: Settings, target: str = "head") -> None:
@@ -31,7 +32,7 @@ def alembic_config() -> Config:
 def _move(settings: Settings, move: Callable[[Config], None]) -> None:
     engine = migration_engine(settings)
     try:
-        with engine.begin() as connection:
+        with migrating_alone(settings, Effects()), engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
                 connection.exec_driver_sql("SET LOCAL statement_timeout = 0")

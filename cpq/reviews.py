@@ -94,6 +94,8 @@ class Opening(TypedDict):
     approval_id: str
     approver_role: str
     acts_as: str | None
+    rejects_as: str | None
+    """Also where they may do no more than that: whom a maker has lent a role cannot approve."""
     why_not: str | None
     waits_for: str | None
     requested_by: str
@@ -114,8 +116,6 @@ class TurnaroundFigure(TypedDict):
     role: str
     count: int
     median_minutes: int
-    slow_minutes: int
-    """Nine of ten were decided within this."""
 
 
 class DiscountFigure(TypedDict):

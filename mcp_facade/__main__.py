@@ -16,7 +16,7 @@ from cpq import access, approvals, background, context, docs, documents, logs, p
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Call, Command, open_app
 from cpq.background import Loop
-from cpq.config import Settings, read_settings
+from cpq.config import Settings, read_settings, strange_variables
 from cpq.console import pages
 from cpq.corpora import sources_of
 from cpq.documents import Wish
@@ -39,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = read_settings(**options)
         logs.configure(settings.log_level, settings.log_format)
+        for said in strange_variables():
+            log.warning(said)
         serve(settings, as_name)
     except CpqError as error:
         sys.stderr.write(f"{error.message}\n{error.details.get('hint', '')}\n")

@@ -36,6 +36,8 @@ from mcp_facade.prompts import PROMPT_NAME
 PIPE_WIDTH = 10_000
 CALL_TIMEOUT_SECONDS = 60
 MANAGER = "demo-manager"
+DEAL = "quotewright-demo"
+"""By it `cpq console sample` knows the demo's quote from somebody's own."""
 HANDBOOK = Path(cpq.__file__).parent / "sample" / "handbook"
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 
@@ -192,7 +194,8 @@ async def create_a_quote(demo: Demo) -> None:
         "account_id": "acct_acme_001",
         "line_items": [{"product_id": "prod_pro_v2", "quantity": 150}],
         "term_months": 12,
-        "idempotency_key": "demo-pro-plan-150",
+        "deal_id": DEAL,
+        "idempotency_key": "demo-pro-plan-150-seats",
     }
     made = await demo.call("quote_create", **asked)
     demo.kept["quote"] = made
@@ -419,8 +422,10 @@ def _manager() -> Iterator[str]:
 
     try:
         app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)
-        yield MANAGER
-        app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
+        try:
+            yield MANAGER
+        finally:
+            app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
     finally:
         app.close()
 

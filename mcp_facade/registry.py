@@ -44,6 +44,7 @@ class Tool:
     subject: str | None
     is_job: bool
     is_open_world: bool
+    makes_new: bool
     takes_key: bool
     run: Callable[..., Any]
     arguments: type[BaseModel]
@@ -87,6 +88,7 @@ def tool(
     writes: bool = False,
     is_destructive: bool = False,
     is_open_world: bool = False,
+    makes_new: bool = False,
     subject: str | None = None,
     as_text: Callable[[Reply], str] | None = None,
     late_hint: str | None = None,
@@ -94,7 +96,8 @@ def tool(
     """Make a tool of a function whose first parameter is a `Tx` (one transaction) or a `Job` (long work).
 
     `subject` names the argument that says which quote or product the call is about. A tool that writes takes an
-    `idempotency_key`, whether or not its function wants to see it. One of the open world asks other machines.
+    `idempotency_key`, whether or not its function wants to see it; one that `makes_new` things makes one more at every
+    call without it. One of the open world asks other machines.
     `as_text` is for tools that answer in prose: what a model reads, instead of the JSON of the structured content.
     """
     assert toolset in TOOLSETS, toolset
@@ -119,6 +122,7 @@ def tool(
             subject=subject,
             is_job=hints[first.name] is Job,
             is_open_world=is_open_world,
+            makes_new=makes_new,
             takes_key=takes_key,
             run=function,
             arguments=model,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import re
 import signal
@@ -133,8 +134,11 @@ class Facade(MCPServer[None]):
         """Run the call in a worker thread, under the time limit; give it up cleanly when it is late or unwanted."""
         call = self.app.new_call(self._principal(), progress=_progress_reporter(context))
         done: list[Reply] = []
+        turn = threading.Lock()
 
         def work() -> None:
+            if not turn.acquire(blocking=False):
+                return  # Given up before it began.
             try:
                 done.append(self.registry.call(call, name, arguments))
             finally:
@@ -149,6 +153,9 @@ class Facade(MCPServer[None]):
         except BaseException:
             call.cancel()  # The client has left; what is not yet committed will not be.
             raise
+        finally:
+            if turn.acquire(blocking=False):  # No thread has begun it, and now none will.
+                self._running.release()
         if not done and not call.cancel():
             while not done:  # Already committing: the answer is a moment away, and it is the true one.
                 await anyio.sleep(0.005)
@@ -294,7 +301,7 @@ def _describe(tool: Tool) -> types.Tool:
             title=tool.title,
             read_only_hint=not tool.writes and not tool.is_open_world,
             destructive_hint=tool.is_destructive,
-            idempotent_hint=True,
+            idempotent_hint=not tool.makes_new,
             open_world_hint=tool.is_open_world,
         ),
     )
@@ -307,7 +314,7 @@ def _progress_reporter(context: Context[None, Any] | None) -> Callable[..., None
     """
     if context is None:
         return lambda _done, _total, _message, **_options: None
-    last = {"at": 0.0, "done": -1}
+    last = {"at": -math.inf, "done": -1}
 
     def report(done: int, total: int, message: str, *, is_phase: bool = False) -> None:
         now = time.monotonic()

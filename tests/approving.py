@@ -12,7 +12,7 @@ from cpq.access import OPERATOR, Permission, Principal
 from cpq.app import App, Command
 from cpq.config import Settings, shipped
 from cpq.db import Tx
-from tests.make import Tools
+from tests.make import Tools, patient
 from tests.quoting import new_quote, stored
 
 
@@ -102,7 +102,7 @@ def race_calls(calls: Sequence[tuple[Tools, str, dict[str, Any]]]) -> list[dict[
         tools, name, arguments = call
         return tools.reply(name, arguments).body
 
-    with ThreadPoolExecutor(len(calls)) as pool:
+    with patient(), ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
 
 

@@ -1,8 +1,14 @@
-"""Keeps the tests on this machine: a connection to any other is refused before it is made, a name is not looked up."""
+"""Keeps the tests on this machine: a connection to any other is refused before it is made, a name is not looked up.
+
+And keeps a port of it for a server that a test is about to start.
+"""
 
 import ipaddress
+import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _ADDRESS_PLACE = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1}
@@ -17,6 +23,21 @@ class OutsideError(Exception):
 def stay() -> None:
     """From now on, and for the life of the process: Python tells its audit hooks of every connection."""
     sys.addaudithook(_refuse_outside)
+    for name in list(os.environ):
+        if name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
+            del os.environ[name]  # A proxy of the machine would be asked for its own servers, too.
+
+
+@contextmanager
+def kept_port(port: int = 0) -> Iterator[int]:
+    """A free port that nobody else is given meanwhile. Until a server of ours takes it, connections are refused.
+
+    It is bound but not listened on: the system chooses no such port, and whoever names it may still have it.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", port))
+        yield int(holder.getsockname()[1])
 
 
 def _refuse_outside(event: str, arguments: tuple[Any, ...]) -> None:

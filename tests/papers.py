@@ -38,6 +38,12 @@ MACHINES = (
     {"product_id": "prod_tk240v", "quantity": 1},
 )
 
+PLAIN = tuple(
+    {"product_id": id_, "quantity": number}
+    for number, id_ in enumerate(("prod_qmb30", "prod_dr125", "prod_tk240v", "prod_dr75"), 1)
+)
+"""Machines without notes, options or installation."""
+
 _MARKS = re.compile("[\u2066-\u2069\u200e\u200f\u061c\u200b\ufffe]")
 
 

@@ -23,14 +23,14 @@ SETTINGS = {
     "shared_buffers": "128MB",
     "timezone": "UTC",
 }
-UNSAFE_BUT_QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+UNSAFE_BUT_QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 # The keeper owns the server and waits on a pipe from us. A line or the end of the pipe stops the server, so even a test
 # run that was killed leaves neither server nor files behind. Arguments: program folder, directory, settings, locale.
 KEEPER = """
 trap '' PIPE
 "$1/initdb" -D "$2/data" -U cpq --auth=trust --encoding=UTF8 --locale="$4" --no-sync >"$2/log" 2>&1 &&
-"$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 60 -o "$3" start >>"$2/log" 2>&1 &&
+"$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 300 -o "$3" start >>"$2/log" 2>&1 &&
 echo ready && read _ || tail -n 20 "$2/log"
 "$1/pg_ctl" -D "$2/data" -m immediate -w stop >/dev/null 2>&1
 rm -rf "$2"
@@ -45,8 +45,8 @@ class Cluster:
     keeper: subprocess.Popen[str] | None = None
 
     def url(self, database: str) -> str:
-        """The SQLAlchemy address of a database."""
-        return f"postgresql+psycopg://{OWNER}@/{database}?host={self.directory}&port={PORT}"
+        """The SQLAlchemy address of a database; a busy machine is slow to answer."""
+        return f"postgresql+psycopg://{OWNER}@/{database}?host={self.directory}&port={PORT}&connect_timeout=60"
 
     def describe(self) -> str:
         """What another process passes to `attach`."""

@@ -8,14 +8,16 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests import loopback
+
 KEY = bytes(range(32))
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Receiver:
 
     def __post_init__(self) -> None:
         self._here: list[str] = []
+        self._kept = ExitStack()
         self._changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
 
@@ -72,10 +75,12 @@ class Receiver:
     def __exit__(self, *_: object) -> None:
         self.released.set()
         self.go_away()
+        self._kept.close()
 
     def come_back(self) -> None:
         """Listen, on the same port as before if there was one."""
         self._server = _Server(("127.0.0.1", self.port), _handler(self))
+        self._kept.close()
         self.port = self._server.server_address[1]
         if self.tls:
             # The handshake is the handler's, so that a caller who hangs up in it does not stop the server.
@@ -85,11 +90,12 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def go_away(self) -> None:
-        """From now on the connection is refused."""
+        """From now on the connection is refused. The port stays ours until the end."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+            self._kept.enter_context(loopback.kept_port(self.port))
 
     def wait_for(self, count: int) -> None:
         """Return when so many deliveries have arrived."""

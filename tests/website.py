@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 MODELS = 200
 
 Answer = tuple[int, dict[str, str], bytes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpq.approvals.asking import preview, request
-from cpq.approvals.deciding import Decision, decide, withdraw
+from cpq.approvals.deciding import Decision, decide, require_decidable, withdraw
 from cpq.approvals.people import delegate, end_delegation, lent_by
 from cpq.approvals.queueing import openings, queue, queue_stamp
 from cpq.approvals.sweeping import sweep, sweep_if_due
@@ -23,6 +23,7 @@ __all__ = [
     "queue",
     "queue_stamp",
     "request",
+    "require_decidable",
     "status",
     "sweep",
     "sweep_if_due",

@@ -8,6 +8,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from cpq import quotes
 from cpq.access import Role
 from cpq.approvals import announcing, people, storing
 from cpq.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
@@ -27,15 +28,11 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     row, found = _locked(tx, approval_id)
     votes = storing.votes(tx, [row.id])[row.id]
     barred = _barred(tx, row, found)
-    acted = _capacity(tx, row, found, barred, votes)
     rows = storing.of_quote(tx, row.quote_id, row.version)
     round_ = storing.round_of(tx, found, rows)
-    _require_pending(row, found, round_)
-    _require_same(tx, row, found, fingerprint)
-    _require_turn(row, round_)
+    acted = _require_decidable(tx, row, found, barred, votes, round_, fingerprint, decision)
     if decision == "reject" and not comment:
         raise bad_field("/comment", "Say why: a rejection needs a comment.")
-    _require_first_vote(tx, row, votes, acted.holder)
     storing.add_vote(tx, row, **acted._asdict(), decision=decision, comment=comment)
     holders = [vote.holder for vote in votes]
     if decision == "reject":
@@ -48,6 +45,17 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     announcing.decided(tx, row, "approved")
     settle(tx, found, _with(round_, row.id, StepStatus.APPROVED))
     return _decided(tx, row, acted.acted_as, "approved", given, needed)
+
+
+def require_decidable(tx: Tx, approval_id: str, decision: Decision) -> None:
+    """Raise what `decide` would say to the caller now, so that nobody is asked to confirm what cannot be done."""
+    row = storing.find(tx, approval_id)
+    if row is None:
+        raise _denied()
+    found = quote_rows.load(tx, row.quote_id)
+    votes = storing.votes(tx, [row.id])[row.id]
+    round_ = storing.round_of(tx, found, storing.of_quote(tx, row.quote_id, row.version))
+    _require_decidable(tx, row, found, _barred(tx, row, found), votes, round_, row.fingerprint, decision)
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
@@ -64,28 +72,34 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     storing.close(tx, row, StepStatus.WITHDRAWN, reason=said, decided_by=tx.caller, decided_at=tx.now)
     announcing.decided(tx, row, "withdrawn")
     settle(tx, found, _with(round_, row.id, StepStatus.WITHDRAWN))
+    status = quote_rows.load(tx, row.quote_id).status
     return {
         "approval_id": row.id,
         "quote_id": row.quote_id,
         "version": row.version,
         "status": "withdrawn",
         "approver_role": row.role,
-        "quote_status": quote_rows.load(tx, row.quote_id).status,
+        "quote_status": status,
         "outcome": "changed",
-        "message": "The request is withdrawn. Ask again, or revise the quote.",
+        "message": "The request is withdrawn. Nothing else holds the quote; it can be sent."
+        if status == "approved"
+        else "The request is withdrawn. Ask again, or revise the quote.",
     }
 
 
 def settle(tx: Tx, found: Quote, round_: Round) -> None:
     """Approve the version once nothing is open and everybody whom the policies ask for has approved it.
 
-    This is the only place, beside a request whose steps are all kept, where a quote becomes approved.
+    Where they ask for nobody and all was withdrawn, the policies of now decide, as they do for a draft. This is the
+    only place, beside a request whose steps are all kept, where a quote becomes approved.
     """
-    if found.status == "pending_approval" and round_.is_approved:
+    if found.status != "pending_approval":
+        return
+    if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, found)):
         status = after(found.status, Move.APPROVE, found.id, found.root.version)
         quote_rows.move_version(tx, found.id, found.root.version, status=status)
         quote_rows.move(tx, found, status=status)
-    elif found.status == "pending_approval":
+    else:
         quote_rows.move(tx, found)
 
 
@@ -109,9 +123,27 @@ def _denied() -> CpqError:
     )
 
 
-def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow]) -> people.Capacity:
-    """As what the caller may decide a request; CpqError with the reason when not, or not once more."""
-    acted = _capacity(tx, row, found, _barred(tx, row, found), votes)
+def capacity(tx: Tx, row: AnyRow, found: Quote, votes: Sequence[AnyRow], decision: Decision) -> people.Capacity:
+    """As what the caller may decide a request so; CpqError with the reason when not, or not once more."""
+    acted = _capacity(tx, row, found, _barred(tx, row, found), votes, decision)
+    _require_first_vote(tx, row, votes, acted.holder)
+    return acted
+
+
+def _require_decidable(
+    tx: Tx,
+    row: AnyRow,
+    found: Quote,
+    barred: people.Barred,
+    votes: Sequence[AnyRow],
+    round_: Round,
+    fingerprint: str,
+    decision: Decision,
+) -> people.Capacity:
+    acted = _capacity(tx, row, found, barred, votes, decision)
+    _require_pending(row, found, round_)
+    _require_same(tx, row, found, fingerprint)
+    _require_turn(row, round_)
     _require_first_vote(tx, row, votes, acted.holder)
     return acted
 
@@ -123,15 +155,21 @@ def _barred(tx: Tx, row: AnyRow, found: Quote) -> people.Barred:
     return people.barred_by(tx, people.makers_of(of_version, row.requested_by), row.requested_at)
 
 
-def _capacity(tx: Tx, row: AnyRow, found: Quote, barred: people.Barred, votes: Sequence[AnyRow]) -> people.Capacity:
+def _capacity(
+    tx: Tx, row: AnyRow, found: Quote, barred: people.Barred, votes: Sequence[AnyRow], decision: Decision
+) -> people.Capacity:
     acted = people.capacity(tx, row, found, barred, {vote.holder for vote in votes})
     if acted is None:
         raise _denied()
-    if tx.caller in barred.people:
+    # Whom a maker has lent a role may still say no, or a maker could silence by lending whoever would.
+    may_reject = tx.caller not in barred.uncounted
+    if tx.caller in barred.people and not (may_reject and decision == "reject"):
         raise CpqError(
             Code.FORBIDDEN,
             "Nobody decides what they asked for, made or changed themselves, nor for somebody they share a role with.",
-            hint="Another person of the role has to decide.",
+            hint="You may reject it; another person of the role has to approve."
+            if may_reject
+            else "Another person of the role has to decide.",
         )
     return acted
 

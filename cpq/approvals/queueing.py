@@ -18,7 +18,6 @@ from cpq.approvals.standing import VOTES_OF_REQUESTS, Bench, Request, is_pending
 from cpq.catalog.accounts import has_words
 from cpq.db import AnyRow, Tx, mine_among
 from cpq.errors import CpqError
-from cpq.money import to_micro
 from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.quotes import storing as quote_rows
 from cpq.reviews import Opening, Queue, QueueCounts, QueueItem
@@ -88,9 +87,10 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
     voted = storing.votes(tx, [step.id for step in round_.pending])
     result: list[Opening] = []
     for step in round_.pending:
-        row, why_not, acts_as = by_id[step.id], None, None
+        row, why_not, acts_as, rejects_as = by_id[step.id], None, None, None
         try:
-            acts_as = deciding.capacity(tx, row, found, voted[step.id]).acted_as
+            rejects_as = deciding.capacity(tx, row, found, voted[step.id], "reject").acted_as
+            acts_as = deciding.capacity(tx, row, found, voted[step.id], "approve").acted_as
         except CpqError as error:
             why_not = error.message
         result.append(
@@ -98,6 +98,7 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
                 "approval_id": row.id,
                 "approver_role": row.role,
                 "acts_as": acts_as,
+                "rejects_as": rejects_as,
                 "why_not": why_not,
                 "waits_for": round_.waits_for(row.role),
                 "requested_by": row.requested_by,
@@ -146,10 +147,14 @@ def _waiting(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> sa.Select[*tuple[Any
 
 
 def _value(tx: Tx) -> sa.ColumnElement[Any]:
-    """What a request is worth in the policies' currency, for ordering: a currency without a rate comes last."""
+    """What a request is worth in the policies' currency, for ordering: a currency without a rate comes last.
+
+    Nine decimals tell the cheapest currencies apart; more than a quintillion of them no number of a database holds.
+    """
     terms = tx.policies.terms
-    rates = {**{name: to_micro(rate) for name, rate in terms.rates.items()}, terms.currency: to_micro(Decimal(1))}
-    rate = sa.case(rates, value=quote.c.currency, else_=0)
+    rates = {**terms.rates, terms.currency: Decimal(1)}
+    weights = {name: min(max(1, int(rate * 10**9)), 10**18) for name, rate in rates.items()}
+    rate = sa.case(weights, value=quote.c.currency, else_=0)
     return sa.cast(approval.c.total, sa.Numeric) * rate
 
 

@@ -25,8 +25,8 @@ from cpq.views import (
     amount,
 )
 
-ENDED = ("expired", "cancelled", "declined")
-"""Quotes that cannot go anywhere, whoever has approved them."""
+HELD = ("pending_approval", "expired", "cancelled", "declined")
+"""Quotes that cannot go anywhere, whoever has approved them: one that could is no longer pending."""
 
 
 def status(tx: Tx, quote_id: str) -> ApprovalStatus:
@@ -41,7 +41,7 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
         "version": found.root.version,
         "current_status": round_.status,
         "pending_requests": [_pending_request(round_, step, by_id[step.id]) for step in round_.pending],
-        "can_proceed": round_.is_settled and not is_blocked and found.status not in ENDED,
+        "can_proceed": round_.is_settled and not is_blocked and found.status not in HELD,
         "required_roles": list(round_.required),
         "missing_roles": list(round_.missing),
         "reason": rejected.comment if rejected else None,

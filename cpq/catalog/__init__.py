@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from cpq.catalog import finding
 from cpq.catalog.accounts import get_account, search_accounts
-from cpq.catalog.files import read_rows
+from cpq.catalog.files import columns_of, read_rows
 from cpq.catalog.importing import ImportReport, import_rows
 from cpq.db import AnyRow, Tx
 from cpq.errors import Code, CpqError, bad_field, nearest, next_call
@@ -19,7 +19,7 @@ from cpq.views import CatalogPage, ListPrice, ProductDetail, ProductSummary, Rel
 
 KNOWN_CATEGORIES_MAX = 100
 
-__all__ = ["ImportReport", "get", "get_account", "import_rows", "read_rows", "search", "search_accounts"]
+__all__ = ["ImportReport", "columns_of", "get", "get_account", "import_rows", "read_rows", "search", "search_accounts"]
 
 
 def search(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import sqlalchemy as sa
 
+from cpq.access import Permission, may
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, next_call
+from cpq.errors import Code, CpqError, nearest, next_call
 from cpq.schema import account
 from cpq.views import AccountDetail, AccountPage, pagination
 
 WORDS_MAX = 10
+NEIGHBOURS = 50
+ALIKE_MAX = 3
 
 _SUMMARY = ("id", "name", "segment", "region", "country", "currency", "active")
 _DETAIL = (*_SUMMARY, "tax_zone", "tax_status", "tax_note", "locale", "time_zone", "contact", "address")
@@ -34,15 +39,34 @@ def get_account(tx: Tx, account_id: str) -> AccountDetail:
     mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == account_id)
     row = tx.connection.execute(sa.select(*columns).where(mine)).one_or_none()
     if row is None:
-        raise CpqError(
-            Code.NOT_FOUND,
-            f"There is no account {account_id!r}.",
-            field="/account_id",
-            next_call=next_call("account_search", query=account_id.removeprefix("acct_")[:64]),
-        )
+        raise missing_account(tx, account_id)
     detail = dict(zip(names, row, strict=True))
     detail["price_book"] = detail.pop("price_book_id")
     return detail  # type: ignore[return-value] # Exactly these.
+
+
+def missing_account(tx: Tx, account_id: str) -> CpqError:
+    """What to say of an account that is not there, with those that are called alike for whoever sees customers."""
+    near = _called_alike(tx, account_id) if may(tx, Permission.SEE_CUSTOMERS) else []
+    return CpqError(
+        Code.NOT_FOUND,
+        f"There is no account {account_id!r}.",
+        field="/account_id",
+        nearest=near or None,
+        next_call=next_call("account_search", query=account_id.removeprefix("acct_")[:64]),
+        hint=None if near else "account_search (toolset deals) and the console find accounts by name.",
+    )
+
+
+def _called_alike(tx: Tx, account_id: str) -> list[str]:
+    """Ids that differ by a typing error, else those that have all its words. However many there are, few are read."""
+    ids, id_ = sa.select(account.c.id).where(account.c.tenant_id == tx.tenant_id), account.c.id
+    beside = (ids.where(id_ >= account_id).order_by(id_), ids.where(id_ < account_id).order_by(id_.desc()))
+    near = nearest(account_id, [row for query in beside for row in tx.connection.scalars(query.limit(NEIGHBOURS))])
+    words = re.sub(r"[\W_]+", " ", account_id).strip()
+    if near or not words:
+        return near
+    return list(tx.connection.scalars(ids.where(*account_has(words)).order_by(id_).limit(ALIKE_MAX)))
 
 
 def account_has(query: str | None) -> list[sa.ColumnElement[bool]]:

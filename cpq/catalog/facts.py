@@ -138,13 +138,15 @@ def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
     return {"tenant": tx.tenant_id, "ids": listed(tx.connection, ids)}
 
 
-def _book(condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+def _book(dialect: str, condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+    """Of several the first by the letters' codes, on both databases."""
     mine = price_book.c.tenant_id == account.c.tenant_id
-    return sa.select(sa.func.min(price_book.c.id)).where(mine, condition).correlate(account).scalar_subquery()
+    id_ = price_book.c.id if dialect == "sqlite" else sa.collate(price_book.c.id, "C")
+    return sa.select(sa.func.min(id_)).where(mine, condition).correlate(account).scalar_subquery()
 
 
 _ACCOUNT = Statement(
-    lambda _dialect: sa.select(
+    lambda dialect: sa.select(
         account.c.id,
         account.c.name,
         account.c.segment,
@@ -158,8 +160,8 @@ _ACCOUNT = Statement(
         account.c.active,
         account.c.content_hash,
         account.c.price_book_id,
-        _book(price_book.c.region == account.c.region),
-        _book(price_book.c.is_default),
+        _book(dialect, price_book.c.region == account.c.region),
+        _book(dialect, price_book.c.is_default),
     ).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
 )
 
@@ -275,8 +277,9 @@ def _shelf(tenant_id: str, revision: str) -> _Shelf:
     if shelf is None:
         shelf = _Shelf()
         if revision:
-            while len(_SHELVES) >= SHELVES_MAX:
-                _SHELVES.pop(next(iter(_SHELVES)), None)
+            for other in list(_SHELVES):  # What the tenant had before, and the oldest of the others.
+                if other[0] == tenant_id or len(_SHELVES) >= SHELVES_MAX:
+                    _SHELVES.pop(other, None)
             _SHELVES[tenant_id, revision] = shelf
     return shelf
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -22,6 +23,7 @@ WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
 DEPTH_MAX = 32
 CELL_LENGTH_MAX = 1_000_000
 NUMBER_LENGTH_MAX = 400
+BLANK_BYTES_MAX = 4_096
 STRUCTURED = {"attributes", "specs", "options", "rules", "recommend", "relationships", "bundle", "tiers", "surcharges"}
 STRUCTURED |= {"line_items", "ramp"}
 """Columns whose cells hold JSON."""
@@ -38,10 +40,21 @@ def read_rows(path: Path, section: str, progress: Progress = lambda _done, _tota
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise bad_field("FILE", f"{path.name} is none of {', '.join(_READERS)}", allowed=list(_READERS))
+    if _is_blank(path):
+        raise bad_field("FILE", f"{path.name} is empty; expected {section} in it: {_EXPECTED[reader]}")
     try:
         yield from reader(path, section, progress)
     except UnicodeDecodeError:
         raise _fault(path, _undecodable_line(path), "not UTF-8 text") from None
+
+
+def columns_of(path: Path) -> dict[str, str]:
+    """Fields that a CSV has columns of their own for, as it spells them: `specs.hp` is its column `spec.hp`."""
+    if path.suffix.lower() != ".csv":
+        return {}
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        parts = [name.strip().partition(".") for name in next(csv.reader(file), [])]
+    return {f"{group}s.{member}": f"{group}.{member}" for group, dot, member in parts if dot}
 
 
 def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
@@ -310,6 +323,11 @@ def _whole_text(path: Path) -> str:
     return path.read_text(encoding="utf-8-sig")
 
 
+def _is_blank(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not file.read(BLANK_BYTES_MAX).removeprefix(codecs.BOM_UTF8).strip() and not file.read(1)
+
+
 def _mapping(path: Path, line: int, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _fault(path, line, "a row is a mapping of names to values")
@@ -387,3 +405,9 @@ _YAML_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*|[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?
 _YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _TOO_DEEP = f"nested more than {DEPTH_MAX} levels deep"
 _READERS = {".csv": _read_csv, ".jsonl": _read_json_lines, ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
+_EXPECTED = {
+    _read_csv: "a row with the names of the columns, then a row for each",
+    _read_json_lines: "a JSON object on each line",
+    _read_json: "a list of JSON objects",
+    _read_yaml: "a list of rows",
+}

@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq import configuring
 from cpq.catalog import finding
 from cpq.catalog.preparing import (
     PAYLOADS,
@@ -179,18 +180,39 @@ class _Import(ExitStack):
         accounts = self._known(account, (row.account_id for _, row in valid if row.account_id))
         rows = []
         for line, row in valid:
+            surcharges = row.surcharges
             if row.product_id not in options and row.product_id in self._seen["products"]:
                 pass  # It stands in this file, and is not stored because of an earlier problem.
             elif row.product_id not in options:
                 self._refuse(Problem(line, "product_id", f"there is no product {row.product_id!r}"))
-            elif unknown := sorted(row.surcharges.keys() - {option["name"] for option in options[row.product_id]}):
-                self._refuse(Problem(line, "surcharges", f"{unknown[0]!r} is not an option of {row.product_id}"))
+            else:
+                surcharges = self._surcharges(line, row, options[row.product_id])
             if row.account_id and row.account_id not in accounts:
                 self._refuse(Problem(line, "account_id", f"there is no account {row.account_id!r}"))
             if row.price_book:
                 self._ensure_book(row.price_book)
-            rows.append(columns(row, id=row.key(), price_book_id=row.price_book, tiers=dump(row.tiers)))
+            rows.append(
+                columns(row, id=row.key(), price_book_id=row.price_book, tiers=dump(row.tiers), surcharges=surcharges)
+            )
         self._store("prices", price, rows, dated=True)
+
+    def _surcharges(self, line: int, row: PriceRow, options: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """By values that can be chosen, spelled as a choice is: one that nobody can choose would never be charged."""
+        if not row.surcharges:
+            return row.surcharges
+        known = configuring.compile_model(options, {}).options
+        spelled: dict[str, dict[str, Any]] = {}
+        for name, amounts in row.surcharges.items():
+            if name not in known:
+                self._refuse(Problem(line, "surcharges", f"{name!r} is not an option of {row.product_id}"))
+                continue
+            spelled[name] = {}
+            for value, amount in amounts.items():
+                try:
+                    spelled[name][configuring.spelled(known[name].read(value))] = amount
+                except ValueError as error:
+                    self._refuse(Problem(line, f"surcharges.{name}", str(error).removesuffix(".")))
+        return spelled
 
     def _take_products(self, batch: PreparedBatch) -> None:
         for problem in batch.problems:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -103,11 +104,16 @@ PRODUCT_COLUMNS = Prepared._fields[Prepared._fields.index("id") :]
 def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared], tenant_id: str) -> PreparedBatch:
     """Everything about products that can be decided without the database; large files do this in a second process."""
     batch = PreparedBatch([], [], set())
+    with_specs = tuple(id_ for id_, kind in declared.items() if kind.specs)
     for source in rows:
         row, problems = validate(source)
         batch.problems.extend(problems)
         if isinstance(row, ProductRow):
-            batch.ready.append(_prepare(source.line, row, declared.get(row.category, _NOTHING), tenant_id, batch))
+            kind = declared.get(row.category, _NOTHING)
+            if row.specs and not kind.specs:
+                batch.problems.append(_without_specs(source.line, row.category, with_specs))
+                row = row.model_copy(update={"specs": {}})
+            batch.ready.append(_prepare(source.line, row, kind, tenant_id, batch))
     return batch._replace(vocabulary=set(filter(may_be_misspelt, batch.vocabulary)))
 
 
@@ -123,7 +129,7 @@ def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
 def faults(error: ValidationError, line: int, known: Iterable[str]) -> list[Problem]:
     """Everything a model found wrong with a row; an unknown field is told the nearest of the known ones."""
     return [
-        Problem(line, ".".join(map(str, fault["loc"])) or "row", _said(fault, known))
+        Problem(line, ".".join(filter(_is_name, map(str, fault["loc"]))) or "row", _said(fault, known))
         for fault in error.errors(include_url=False, include_input=False)
     ]
 
@@ -159,6 +165,19 @@ def dump(parts: Any) -> Any:
 
 _NOTHING = Declared({}, {})
 _NUMBER: TypeAdapter[Decimal] = TypeAdapter(Number)
+
+
+def _without_specs(line: int, category_id: str, known: tuple[str, ...]) -> Problem:
+    """Said of the category and not of each spec, since it is the category that is misspelt or was never imported."""
+    reason = (
+        f"{category_id!r} declares no specs, and this row has some; import it with its specs first, as JSON or YAML"
+    )
+    return Problem(line, "category", reason, _nearest_category(category_id, known) or None)
+
+
+@lru_cache(maxsize=1024)
+def _nearest_category(category_id: str, known: tuple[str, ...]) -> list[str]:
+    return nearest(category_id, known)
 
 
 def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, batch: PreparedBatch) -> Prepared:
@@ -276,8 +295,13 @@ def _searched(row: ProductRow, specs: Mapping[str, Decimal | str], attributes: M
     )
 
 
+def _is_name(part: str) -> bool:
+    """Whether it stands in the file; what a value may be one of several kinds of, pydantic calls by our functions."""
+    return not part.startswith(("function-after[", "function-before["))
+
+
 def _said(fault: Mapping[str, Any], known: Iterable[str]) -> str:
     if fault["type"] == "extra_forbidden":
-        hint = nearest(str(fault["loc"][-1]), known)
+        hint = nearest(str(fault["loc"][-1]).lower(), known)
         return "is not a known field" + (f"; did you mean {hint[0]}?" if hint else "")
     return str(fault["msg"]).removeprefix("Value error, ")

@@ -130,6 +130,18 @@ def _currency(code: str) -> str:
     return code
 
 
+def _country(code: str) -> str:
+    if not _COUNTRY.fullmatch(code):
+        raise ValueError("is not two capital letters such as DE or US")
+    return code
+
+
+def _locale(name: str) -> str:
+    if not _LOCALE.fullmatch(name):
+        raise ValueError("is not a language, or language and country, such as de or en_US")
+    return name
+
+
 def _time_zone(name: str) -> str:
     # Not zoneinfo.ZoneInfo(name): that would read a file the row names.
     if name not in _time_zones():
@@ -148,6 +160,8 @@ def _empty_as_absent(value: object) -> object:
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_COUNTRY = re.compile(r"[A-Z]{2}")
+_LOCALE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{4})?([_-][A-Z]{2})?")
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Identifier = Annotated[str, Field(max_length=64), AfterValidator(_identifier)]
@@ -382,6 +396,8 @@ class PriceRow(Row):
             raise ValueError("valid_from is after valid_to")
         if (self.tier_mode is TierMode.PACKAGE) != (self.package_size is not None):
             raise ValueError("package_size goes with the tier mode package, and only with it")
+        if self.free_quantity and self.package_size is None:
+            raise ValueError("free_quantity goes with the tier mode package, and only with it")
         self._check_tiers()
         return self
 
@@ -410,11 +426,11 @@ class AccountRow(Row):
     name: Name
     segment: Word
     region: Word
-    country: Annotated[str, Field(pattern=r"^[A-Z]{2}$")]
+    country: Annotated[str, AfterValidator(_country)]
     tax_zone: Word
     tax_status: TaxStatus = TaxStatus.TAXABLE
     tax_note: Name | None = None
-    locale: Annotated[str, Field(pattern=r"^[a-z]{2,3}([_-][A-Za-z]{4})?([_-][A-Z]{2})?$")] = "en_US"
+    locale: Annotated[str, AfterValidator(_locale)] = "en_US"
     time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
     currency: Currency = "USD"
     price_book: Identifier = "list"

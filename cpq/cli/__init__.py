@@ -23,7 +23,7 @@ COMMANDS = {
     "import": ("cpq.cli.transfer:import_", "Load products, prices, accounts or quotes from a file."),
     "export": ("cpq.cli.transfer:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
     "search": ("cpq.cli.searching:search_", "Find equipment and past quotes by words and meaning."),
-    "quote": ("cpq.cli.quoting:quote", "See quotes, prove their prices, verify their PDFs."),
+    "quote": ("cpq.cli.quoting:quote", "See and price quotes, prove their prices, verify their PDFs."),
     "policy": ("cpq.cli.policies:policy", "Check, test, show and compare policies; try a change on stored quotes."),
     "events": ("cpq.cli.events:events_", "See what webhooks were told, and tell it again."),
     "approvals": ("cpq.cli.approving:approvals_", "See what waits for approval, and decide it."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import ROUND_HALF_UP, Decimal
+from typing import TextIO
 
 import click
 
@@ -159,7 +161,8 @@ def _decide(
         principal = _person(app, name)
         if fingerprint is None:
             found = engine.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
-            _show(found)
+            _require_decidable(app, principal, approval_id, decision)
+            _show(found, sys.stderr if options.as_json else None)
             click.confirm(f"{decision.capitalize()} this as {principal.caller}?", abort=True, err=True)
             fingerprint = str(found["fingerprint"])
         shown = fingerprint
@@ -188,6 +191,17 @@ def _person(app: App, name: str) -> Principal:
     return found[-1]
 
 
+def _require_decidable(app: App, principal: Principal, approval_id: str, decision: approvals.Decision) -> None:
+    """Whether this person may decide it at all, before they are shown it and asked."""
+
+    def look(tx: Tx) -> Answer:
+        approvals.require_decidable(tx, approval_id, decision)
+        return {}
+
+    command = Command(f"approvals_{decision}", Permission.DECIDE, {"approval_id": approval_id}, subject=approval_id)
+    app.read(app.new_call(principal), command, look)
+
+
 def _found(tx: Tx, approval_id: str) -> Answer:
     record, quote = approvals.get(tx, approval_id)
     review = quotes.review(tx, quote.id, version=record["version"])
@@ -199,7 +213,7 @@ def _percent(share: Decimal | int | None) -> str:
     return "unknown" if share is None else f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP)} %"
 
 
-def _show(found: Answer) -> None:
+def _show(found: Answer, stream: TextIO | None = None) -> None:
     pairs = [
         ("approval", found["approval_id"]),
         ("role", found["approver_role"]),
@@ -219,4 +233,4 @@ def _show(found: Answer) -> None:
         (vote["decision"], f"{to_wire(vote['at'])} by {vote['by']} as {vote['acted_as']}: {vote['comment'] or '-'}")
         for vote in found["votes"]
     ]
-    show_pairs(pairs)
+    show_pairs(pairs, stream=stream)

@@ -12,7 +12,7 @@ from cpq.access import Permission
 from cpq.app import Answer, App
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_json, show_table
+from cpq.cli.output import Meter, moment, show_json, show_table
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 
@@ -61,7 +61,7 @@ def show(options: Options, limit: int) -> None:
     if options.as_json:
         show_json({"items": items})
         return
-    rows = [[f"{item['at']:%Y-%m-%d %H:%M:%S}Z" if name == "at" else item[name] for name in SHOWN] for item in items]
+    rows = [[moment(item[name]) if name == "at" else item[name] for name in SHOWN] for item in items]
     show_table(SHOWN, rows, numbers=("seq",))
 
 

@@ -23,7 +23,7 @@ from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
-from cpq.config import Settings, shipped
+from cpq.config import Settings, shipped, strange_variables
 from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
 from cpq.documents import APT_LINE
 from cpq.errors import CpqError
@@ -66,7 +66,7 @@ def doctor(options: Options) -> int:
     settings = engine.settings_of(options)
     policies = _check_policies(settings)
     can_count = policies.state is not State.PROBLEM
-    findings = [*_check_programs(), *_check_database(settings, can_count=can_count), policies]
+    findings = [*_check_programs(), *_check_variables(), *_check_database(settings, can_count=can_count), policies]
     findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings.home.absolute())]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
@@ -88,6 +88,11 @@ def _check_programs() -> Iterator[Finding]:
         yield Finding(
             "SQLite", State.WARNING, f"{version}, which has a rare WAL bug", f"install pysqlite3 or SQLite {safe}"
         )
+
+
+def _check_variables() -> Iterator[Finding]:
+    for said in strange_variables():
+        yield Finding("settings", State.WARNING, said, "correct its name, or unset it")
 
 
 def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]:

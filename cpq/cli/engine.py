@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -11,8 +12,10 @@ from cpq import logs, migrating
 from cpq.access import OPERATOR, Permission
 from cpq.app import Answer, App, Command, open_app, unusable
 from cpq.cli.options import Options
-from cpq.config import Settings, read_settings
+from cpq.config import Settings, read_settings, strange_variables
 from cpq.db import Tx
+
+log = logging.getLogger("cpq.cli")
 
 Work = Callable[[Tx], Answer]
 
@@ -25,6 +28,8 @@ def settings_of(options: Options) -> Settings:
     # At a terminal the answer is the message: what a server logs as information would stand in its way.
     level = "ERROR" if settings.log_level == "ERROR" else "WARNING"
     logs.configure("DEBUG" if options.debug else level, settings.log_format)
+    for said in strange_variables():
+        log.warning(said)
     return settings
 
 

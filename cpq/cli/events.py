@@ -15,7 +15,7 @@ from cpq.access import Permission
 from cpq.app import Answer
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import show_json, show_pairs, show_table
+from cpq.cli.output import moment, show_json, show_pairs, show_table
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.events import delivering
@@ -87,7 +87,7 @@ def show(options: Options, event_id: str) -> None:
         show_json(found)
         return
     named = {name: found[name] for name in ("id", "name", "subject", "number")}
-    show_pairs([*named.items(), ("created_at", _moment(found["created_at"])), ("data", canonical_json(found["data"]))])
+    show_pairs([*named.items(), ("created_at", moment(found["created_at"])), ("data", canonical_json(found["data"]))])
     click.echo()
     if found["deliveries"]:
         rows = [[_cell(delivery[name]) for name in DELIVERY] for delivery in found["deliveries"]]
@@ -160,8 +160,4 @@ def _summary(deliveries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: object) -> object:
-    return _moment(value) if isinstance(value, datetime) else value
-
-
-def _moment(value: datetime) -> str:
-    return f"{value:%Y-%m-%d %H:%M:%S}Z"
+    return moment(value) if isinstance(value, datetime) else value

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -67,7 +68,7 @@ def show_table(
     out.print(table)
 
 
-def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+def show_pairs(pairs: Iterable[tuple[str, object]], *, stream: TextIO | None = None) -> None:
     """Names and what they stand for, one a line; what is absent is left out."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
@@ -75,11 +76,19 @@ def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
     for name, value in pairs:
         if value is not None:
             table.add_row(Text(name), Text(_said(value)))
-    console().print(table)
+    console(stream).print(table)
 
 
 def show_json(value: object) -> None:
     click.echo(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def moment(value: datetime) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S}Z"
 
 
 def visible(text: str) -> str:

@@ -11,7 +11,7 @@ import click
 from cpq.access import DECIDERS
 from cpq.cli.folders import FOLDER, chosen, loaded, naming
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import show_json, show_table, visible
+from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.cli.simulating import simulate
 from cpq.errors import CpqError
 from cpq.policy.cases import CaseResult
@@ -68,7 +68,7 @@ def check(options: Options, folder: Path | None) -> int:
     if options.as_json:
         show_json({"valid": True, "hash": policies.content_hash, "cases": len(cases), "problems": []})
     else:
-        click.echo(f"Nothing is wrong: {_contents(policies)}; {_count(len(cases), 'case')}.")
+        click.echo(f"Nothing is wrong: {_contents(policies)}; {counted(len(cases), 'case')}.")
         click.echo(f"The hash of these policies is {policies.content_hash[:HASH_LENGTH]}.")
     return 0
 
@@ -146,7 +146,7 @@ def diff(options: Options, old: Path, new: Path) -> None:
         show_json({"hashes": hashes, "changes": [change._asdict() for change in changes]})
     elif changes:
         show_table(("", "what", "field", "old", "new"), changes)
-        click.echo(f"\n{_count(len(changes), 'change')}.")
+        click.echo(f"\n{counted(len(changes), 'change')}.")
     elif before.content_hash == after.content_hash:
         click.echo("No difference.")
     else:
@@ -166,7 +166,7 @@ def _show_problems(options: Options, where: Path, error: CpqError) -> int:
         meant = f" (did you mean {' or '.join(near)}?)" if near else ""
         place = f"{where / problem['file']}:{problem['line']}:{problem['column']}"
         click.echo(visible(f"{place}: {problem['message']}{meant}"))
-    click.echo(f"\n{_count(len(problems), 'problem')}.")
+    click.echo(f"\n{counted(len(problems), 'problem')}.")
     return 1
 
 
@@ -187,7 +187,7 @@ def _show_cases(results: list[CaseResult], *, verbose: bool) -> None:
 def _verdict(results: list[CaseResult], failed: list[CaseResult]) -> str:
     if not results:
         return "There are no cases: a file that ends in _test.yaml has them."
-    files = _count(len({result.file for result in results}), "file")
+    files = counted(len({result.file for result in results}), "file")
     passed = f"{len(results) - len(failed):,} passed in {files}."
     return f"{len(failed):,} failed, {passed}" if failed else passed
 
@@ -195,10 +195,10 @@ def _verdict(results: list[CaseResult], failed: list[CaseResult]) -> str:
 def _contents(policies: PolicySet) -> str:
     steps = sum(len(ladder.steps) for ladder in policies.ladders)
     counts = [
-        f"{_count(len(policies.ladders), 'ladder')} of {_count(steps, 'step')}",
-        _count(len(policies.rules), "rule"),
-        _count(len(policies.pricing), "pricing rule"),
-        _count(len(policies.tax), "tax zone"),
+        f"{counted(len(policies.ladders), 'ladder')} of {counted(steps, 'step')}",
+        counted(len(policies.rules), "rule"),
+        counted(len(policies.pricing), "pricing rule"),
+        counted(len(policies.tax), "tax zone"),
     ]
     return ", ".join(counts)
 
@@ -206,7 +206,3 @@ def _contents(policies: PolicySet) -> str:
 def _objects(table: list[list[str]]) -> list[dict[str, str]]:
     heading, *rows = table
     return [dict(zip(heading, row, strict=True)) for row in rows]
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

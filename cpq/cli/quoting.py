@@ -1,4 +1,4 @@
-"""`cpq quote`: quotes at a terminal, the proof of their prices, and whether a PDF is one of ours."""
+"""`cpq quote`: quotes at a terminal, priced, the proof of their prices, and whether a PDF is one of ours."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import cast
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
-from cpq import documents, quotes
+from cpq import catalog, documents, quotes
 from cpq.app import Answer, App
 from cpq.cli import engine
+from cpq.cli.explaining import diff, explain, show_trace
 from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_json, show_pairs, show_table
+from cpq.cli.output import Meter, counted, show_json, show_pairs, show_table
 from cpq.db import Tx
-from cpq.money import from_micro, readable
+from cpq.money import from_micro, readable, to_micro
+from cpq.quotes.rows import Percent
 from cpq.text import to_wire
-from cpq.views import Amount, PricedSet, QuoteRecord, WaterfallStep
+from cpq.views import PricedQuoteView, PricedSet, QuoteRecord
 
 LIMIT_MAX = 1_000
 HASH_LENGTH = 12
@@ -27,7 +30,7 @@ LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "
 
 @click.group()
 def quote() -> None:
-    """See quotes as they are stored, prove that their prices follow from what was asked, and verify their PDFs.
+    """See quotes as they are stored, price them, explain and prove their prices, and verify their PDFs.
 
     \b
     Example:
@@ -51,6 +54,8 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
     """
 
     def work(tx: Tx) -> Answer:
+        if account is not None:
+            catalog.get_account(tx, account)  # A tool's filter may match nothing; a person has mistyped.
         return dict(quotes.list_quotes(tx, account_id=account, status=status, limit=limit, page=page))
 
     with engine.opened(options) as app:
@@ -109,6 +114,55 @@ def show(options: Options, quote_id: str, version: int | None, trace: bool) -> N
     show_pairs([(f"{name} hash", value) for name, value in sorted(found["hashes"].items())])
 
 
+quote.add_command(explain)
+quote.add_command(diff)
+
+
+def _percent(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
+    if given is None:
+        return None
+    try:
+        return to_micro(TypeAdapter(Percent).validate_python(given.removesuffix("%")))
+    except ValidationError:
+        raise click.BadParameter(f"{given!r} is not a number from 0 to 100 with at most 6 decimals.") from None
+
+
+@quote.command()
+@click.argument("quote_id")
+@click.option(
+    "--discount",
+    metavar="PERCENT",
+    callback=_percent,
+    help="On the whole quote, on top of those of its lines, from 0 to 100. Default: as asked for so far.",
+)
+@json_option
+@pass_options
+def price(options: Options, quote_id: str, discount: int | None) -> None:
+    """Price a quote exactly and check it against the policies, as the tool quote_price does.
+
+    A draft keeps the result, an imported one too; any other quote is only evaluated and stays as it was.
+
+    \b
+    Example:
+      cpq quote price D-2041 --discount 7.5
+    """
+
+    priced: list[PricedQuoteView] = []
+
+    def work(tx: Tx) -> Answer:
+        priced.append(quotes.price(tx, quote_id, requested_discount=discount))
+        return dict(priced[-1])
+
+    with engine.opened(options) as app:
+        arguments = {"quote_id": quote_id, "requested_discount_pct": discount}
+        answer = engine.write(app, "quote_price", work, arguments, subject=quote_id)
+        if options.as_json:
+            show_json(answer)
+            return
+        found = engine.read(app, "quote_get", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)))
+    _show_priced(priced[-1], found["quote"]["currency"])  # Not the answer, whose amounts are on their way to JSON.
+
+
 @quote.command()
 @click.argument("quote_id", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Every version of every quote.")
@@ -161,6 +215,40 @@ def verify(options: Options, file: Path) -> int:
     else:
         _show_verified(found)
     return 0 if found["verdict"] == "issued" else 1
+
+
+def _show_priced(priced: PricedQuoteView, currency: str) -> None:
+    names = {"subtotal": "subtotal", "discount_total": "discount", "tax_total": "tax", "total": "total"}
+    pricing = cast("Answer", priced["pricing"])
+    show_pairs(
+        [
+            ("quote", priced["quote_id"]),
+            ("status", priced["status"]),
+            ("version", f"{priced['version']}, edit {priced['edit']}"),
+            *((said, f"{readable(pricing[name], currency)} {currency}") for name, said in names.items()),
+        ]
+    )
+    click.echo()
+    violations = priced["policy_violations"]
+    if violations:
+        columns = ("", "asks for", "policy", "why")
+        rows = [
+            (one["severity"], one["required_approver_role"], one["policy_id"], one["description"]) for one in violations
+        ]
+        show_table(columns, rows)
+        click.echo()
+    click.echo(_next_step(priced))
+
+
+def _next_step(priced: PricedQuoteView) -> str:
+    id_ = priced["quote_id"]
+    if not priced["stored"]:
+        return f"Only evaluated: {id_} is {priced['status']} and stays as it was."
+    if any(one["severity"] == "block" for one in priced["policy_violations"]):
+        return "A policy blocks it, and no approval can allow it: change the quote, then price it again."
+    if priced["approval_required"]:
+        return "Next: the tool approval_request asks for the approvals; `cpq approvals list` shows what waits."
+    return f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`."
 
 
 def _show_verified(found: Answer) -> None:
@@ -245,7 +333,7 @@ def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> 
     show_table(("", currency), _totals(one, currency), numbers=(currency,))
     if trace:
         click.echo()
-        _show_trace(one, currency)
+        show_trace(one, currency)
 
 
 def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
@@ -263,32 +351,6 @@ def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
         *taxes,
         ("total", readable(one["total"], currency)),
     ]
-
-
-def _show_trace(one: PricedSet, currency: str) -> None:
-    columns = ("line", "stage", "for", "by", "according to", "amount")
-    rows = [
-        (
-            line["number"] if position == 0 else None,
-            step["stage"],
-            step["part"],
-            _by(step, currency),
-            step["source"],
-            readable(step["amount"], currency),
-        )
-        for line in one["lines"]
-        for position, step in enumerate(line["steps"])
-    ]
-    show_table(columns, rows, numbers=("line", "by", "amount"))
-
-
-def _by(step: WaterfallStep, currency: str) -> str | None:
-    value: Amount | None = step["value"]
-    if value is None:
-        return None
-    if step["unit"] == "amount":
-        return readable(value, currency)
-    return f"{value:,} {'%' if step['unit'] == 'percent' else step['unit']}"
 
 
 def _replay(app: App, quote_id: str | None, *, keeps_proofs: bool) -> Answer:
@@ -337,12 +399,8 @@ def _said(answer: Answer) -> str:
         if answer[f"{what}_moved_on"]
     )
     return (
-        f"Proven: {_count(answer, 'version')} of {_count(answer, 'quote')}, {_count(answer, 'line')}. "
+        f"Proven: {counted(answer['versions'], 'version')} of {counted(answer['quotes'], 'quote')}, "
+        f"{counted(answer['lines'], 'line')}. "
         "Every request gives its result again to the byte, and all hashes and amounts hold."
         + (f"\nMoved on since, which is no fault: {moved}." if moved else "")
     )
-
-
-def _count(answer: Answer, what: str) -> str:
-    count = answer[f"{what}s"]
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from cpq import access, approvals, quotes
+from cpq import access, approvals, catalog, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app import Answer, App, Command, open_app
 from cpq.config import Settings
@@ -27,8 +27,8 @@ PEOPLE = {
     "rosa": "sales_rep",
     "alex": "admin",
 }
-OWN_QUOTES_MAX = 50
-"""A store with more quotes and none of these people is somebody's own."""
+DEMO_DEAL = "quotewright-demo"
+"""What `cpq demo` writes on its quote; a store with any other, and without these people, is somebody's own."""
 
 PERCENT = 1_000_000
 
@@ -179,24 +179,27 @@ def fill(settings: Settings) -> str:
     clock = SetBack()
     with closing(open_app(settings, clock)) as app:
         shop = _Shop(app, clock)
-        is_new = not shop.knows(MANAGER)
-        if is_new and shop.count() > OWN_QUOTES_MAX:
-            raise CpqError(
-                Code.CONFLICT,
-                "This store has quotes of its own; sample people and quotes are not mixed with them.",
-                hint="Give people roles with `cpq token grant`, then let them in with `cpq console link`.",
-            )
+        is_new, is_quiet = not shop.knows_everybody(), shop.waiting() < len(WAITING) // 2
+        if is_new and shop.has_own_quotes():
+            raise _refused("This store has quotes of its own; sample people and quotes are not mixed with them.")
+        if is_new or is_quiet:
+            shop.require_sample_catalogue()
         if is_new:
             clock.go_to(days=HISTORY_DAYS + 1)
             shop.enrol()
             for number in range(HISTORY):
                 shop.tell(_past(number), days=HISTORY_DAYS - number * HISTORY_DAYS / HISTORY)
         clock.go_to()
-        if shop.waiting() < len(WAITING) // 2:
+        if is_quiet:
             for minutes, story in WAITING:
                 shop.tell(story, minutes=minutes)
         clock.go_to()
         return f"Sample quotes: {shop.count():,}, of which {shop.waiting():,} wait for somebody."
+
+
+def _refused(why: str) -> CpqError:
+    hint = "Give people roles with `cpq token grant`, then let them in with `cpq console link`."
+    return CpqError(Code.CONFLICT, why, hint=hint)
 
 
 def _past(number: int) -> Story:
@@ -220,11 +223,36 @@ class _Shop:
         self.app = app
         self.clock = clock
 
-    def knows(self, name: str) -> bool:
+    def knows_everybody(self) -> bool:
         def look(tx: Tx) -> Answer:
-            return {"known": name in access.people(tx, Permission.READ)}
+            return {"known": PEOPLE.keys() <= set(access.people(tx, Permission.READ))}
 
         return bool(self.app.look(self.app.new_call(OPERATOR), look)["known"])
+
+    def has_own_quotes(self) -> bool:
+        def look(tx: Tx) -> Answer:
+            found = quotes.list_quotes(tx, account_id=None, status=None, query=DEMO_DEAL, limit=1, page=1)
+            return {"demo": found["pagination"]["total"]}
+
+        return self.count() > int(self.app.look(self.app.new_call(OPERATOR), look)["demo"])
+
+    def require_sample_catalogue(self) -> None:
+        """CONFLICT before anything is made where a quote of the sample could not be."""
+        stories = [*map(_past, range(HISTORY)), *(story for _, story in WAITING)]
+
+        def look(tx: Tx) -> Answer:
+            for account_id in sorted({story.account_id for story in stories}):
+                catalog.get_account(tx, account_id)
+            for product_id in sorted({name for story in stories for name, _ in story.lines}):
+                catalog.get(tx, product_id, include_relationships=False)
+            return {}
+
+        try:
+            self.app.look(self.app.new_call(OPERATOR), look)
+        except CpqError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            raise _refused(f"The sample quotes need the sample catalogue. {error.message}") from error
 
     def count(self) -> int:
         return int(self.app.look(self.app.new_call(OPERATOR), lambda tx: {"count": quotes.count_quotes(tx)})["count"])

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -24,6 +25,7 @@ from cpq.errors import CpqError
 
 FORMATS = ("json", "csv", "yaml")
 WARNINGS_SHOWN_MAX = 20
+SPANS_SHOWN_MAX = 8
 
 _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -48,6 +50,11 @@ def import_() -> None:
 def import_catalog(options: Options, file: Path) -> None:
     """Load products and their categories. A CSV or a bare list holds products.
 
+    A product has id, sku, name, category; it may have description, product_type (simple, configurable, bundle,
+    service), active, and in a CSV the columns spec.NAME and attribute.NAME; specs, attributes, options, rules,
+    recommend, relationships and bundle hold JSON. A category is made when it is first named; one that declares specs
+    comes under categories of a JSON or YAML file. Prices have a file of their own. `cpq export catalog` shows how.
+
     \b
     Example:
       cpq import catalog products.csv
@@ -62,6 +69,12 @@ def import_catalog(options: Options, file: Path) -> None:
 def import_prices(options: Options, file: Path) -> None:
     """Load prices, and price books from a section of that name. A CSV or a bare list holds prices.
 
+    A price has product_id, currency, unit_price, and either price_book (`list` is the standard one) or, when it is
+    agreed with one customer, account_id. It may have id, billing_period (one_time, monthly, quarterly, yearly), cost,
+    valid_from, valid_to, priority, tax_category, tax_included, tier_mode (none, volume, graduated, package),
+    package_size, free_quantity, quantity_scope (line, quote); tiers and surcharges hold JSON. Without cost the margin
+    is unknown, which the policies may want approved.
+
     \b
     Example:
       cpq import prices prices.csv
@@ -75,6 +88,10 @@ def import_prices(options: Options, file: Path) -> None:
 @pass_options
 def import_accounts(options: Options, file: Path) -> None:
     """Load the accounts that quotes are made for. A CSV or a bare list holds accounts.
+
+    An account has id, name, segment, region, country (DE, US), tax_zone (`cpq policy show` lists them); it may have
+    currency, price_book, tax_status (taxable, exempt, reverse_charge) with tax_note, locale, time_zone, contact,
+    address, active.
 
     \b
     Example:
@@ -134,7 +151,7 @@ def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
     Example:
       cpq export catalog --output products.csv
     """
-    form = form or _form_of(Path(output.name))
+    form = _form_of(form, output.name, FORMATS, default="json")
     # Through a file of its own: a read that had to be repeated must not leave half a catalogue before the whole one.
     with engine.opened(options) as app, tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as draft:
         counts = _write_catalog(app, form, draft)
@@ -172,7 +189,7 @@ def export_quote(
     Example:
       cpq export quote Q-1m7j3zwg28bh5ymash00 --output offer.pdf
     """
-    form = form or _quote_form(output)
+    form = _form_of(form, output.name if output else "", quote_files.FORMATS, default="pdf")
     if form == "pdf" and output is None and sys.stdout.isatty():
         raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
     if output is not None and not output.parent.is_dir():
@@ -203,7 +220,14 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
                 "warnings": report.warnings,
             }
 
-        return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+        try:
+            return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+        except CpqError as error:
+            if problems := _problems(error):
+                columns = catalog.columns_of(file)
+                for problem in problems:
+                    problem["field"] = columns.get(problem["field"], problem["field"])
+            raise
 
 
 _TAKERS = {"quotes": quotes.import_quotes, "history": past_quotes.import_history}
@@ -237,16 +261,40 @@ def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
             raise
     if options.as_json:
         show_json(report)
-    else:
-        show_report(report)
+        return
+    show_report(report)
+    if kind == "quotes" and (report["created"] or report["updated"]):
+        click.echo("Next: `cpq quote price ID` makes the price of a draft final and checks it against the policies.")
+
+
+def _problems(error: CpqError) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", error.details.get("problems", []))
 
 
 def _show_problems(file: Path, error: CpqError) -> None:
-    problems = cast("list[dict[str, Any]]", error.details.get("problems", []))
-    rows = [(problem["line"] or "", problem["field"], _reason(problem)) for problem in problems]
+    """What is wrong with many rows in the same way is said once, with all their lines."""
+    together: dict[tuple[str, str], list[int]] = {}
+    for problem in _problems(error):
+        together.setdefault((problem["field"], _reason(problem)), []).append(problem["line"])
+    rows = [
+        (_spans(lines), field, reason + (f" ({len(lines):,} rows)" if len(lines) > 1 else ""))
+        for (field, reason), lines in together.items()
+    ]
     if rows:
         click.echo(f"{file.name}:", err=True)
         show_table(("line", "field", "reason"), rows, numbers=("line",), stream=sys.stderr)
+
+
+def _spans(lines: Sequence[int]) -> str:
+    """Lines in their order, those that follow each other as one: `2-4, 9`."""
+    spans: list[list[int]] = []
+    for line in sorted({*lines} - {0}):
+        if spans and line == spans[-1][-1] + 1:
+            spans[-1][1:] = [line]
+        else:
+            spans.append([line])
+    said = ["-".join(map(str, span)) for span in spans[:SPANS_SHOWN_MAX]]
+    return ", ".join([*said, "…"] if len(spans) > SPANS_SHOWN_MAX else said)
 
 
 def _reason(problem: dict[str, Any]) -> str:
@@ -254,14 +302,20 @@ def _reason(problem: dict[str, Any]) -> str:
     return f"{problem['message']}; did you mean {near[0]}?" if near else str(problem["message"])
 
 
-def _form_of(output: Path) -> str:
-    ending = output.suffix.lower().lstrip(".")
-    return "yaml" if ending == "yml" else ending if ending in FORMATS else "json"
+def _form_of(form: str | None, output: str, forms: Sequence[str], *, default: str) -> str:
+    """The form that was asked for, else by the ending of the file. One that says something else is refused."""
+    ending = Path(output).suffix.lower()
+    meant = _ALSO.get(ending, ending.removeprefix("."))
+    if form is None and ending and meant not in forms:
+        known = ", ".join(f".{one}" for one in (*forms, *(also[1:] for also, one in _ALSO.items() if one in forms)))
+        raise click.UsageError(f"{output} ends on {ending}, which is none of {known}: rename it, or give --format.")
+    if form is not None and meant != form and meant in forms:
+        raise click.UsageError(f"--format is {form}, and {output} ends on {ending}: leave one out, or make them agree.")
+    return form or meant or default
 
 
-def _quote_form(output: Path | None) -> str:
-    ending = output.suffix.lower().lstrip(".") if output else ""
-    return "ubl" if ending == "xml" else ending if ending in quote_files.FORMATS else "pdf"
+_ALSO = {".yml": "yaml", ".xml": "ubl", ".htm": "html"}
+"""Endings that mean a form without being its name."""
 
 
 def _pdf(app: App, wish: documents.Wish) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from cpq.configuring.compiling import compile_model
 from cpq.configuring.model import Checked, Model
-from cpq.configuring.options import Problem
+from cpq.configuring.options import Problem, spelled
 from cpq.configuring.relations import CheckedRelations, ProductRelation, QuotedProduct, Related, check_relations
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "check",
     "check_relations",
     "compile_model",
+    "spelled",
 ]
 
 

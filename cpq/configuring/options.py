@@ -194,6 +194,13 @@ def scalar(value: object) -> Scalar:
     raise ValueError(f"is a single value, not {shown(value)}")
 
 
+def spelled(value: object) -> str:
+    """A choice as the surcharges of a price spell it: `208`, `true`, `water`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+
+
 def shown(value: object) -> str:
     """The value for a sentence: short, on one line, in the words of JSON."""
     if isinstance(value, bool):

@@ -17,7 +17,6 @@ from cpq.access import Permission
 from cpq.app import Answer
 from cpq.console import drawing
 from cpq.console.door import Visit
-from cpq.console.quote import identifier, quote_id_of
 from cpq.console.wording import measured, money, number, percent, span_of_minutes, words
 from cpq.db import Tx
 from cpq.errors import CpqError
@@ -50,7 +49,7 @@ def list_quotes(visit: Visit) -> Response:
 
     answer = visit.read("quotes", work, **asked, page=visit.page_number())
     given = {"q": asked["query"], "status": asked["status"]}
-    template = "quotes_rows.html" if visit.request.headers.get("hx-request") else "quotes.html"
+    template = "quotes_rows.html" if visit.is_part else "quotes.html"
     return visit.page(template, **answer, asked=asked, given=given, statuses=QUOTE_STATUSES)
 
 
@@ -62,12 +61,12 @@ def list_accounts(visit: Visit) -> Response:
         return dict(catalog.search_accounts(tx, query=query, active_only=False, limit=PAGE, page=page))
 
     answer = visit.read("accounts", work, query=query, page=visit.page_number())
-    template = "accounts_rows.html" if visit.request.headers.get("hx-request") else "accounts.html"
+    template = "accounts_rows.html" if visit.is_part else "accounts.html"
     return visit.page(template, **answer, asked={"query": query}, given={"q": query})
 
 
 def show_account(visit: Visit) -> Response:
-    account_id = identifier("account_id", visit.request.path_params["account_id"])
+    account_id = visit.named("account_id")
 
     def work(tx: Tx) -> Answer:
         page = visit.page_number()
@@ -108,7 +107,7 @@ def show_policies(visit: Visit) -> Response:
 
 def show_audit(visit: Visit, *, verify: bool = False) -> Response:
     """Every call about a quote and its approvals, each checked against its seal; the whole chain for administrators."""
-    quote_id = quote_id_of(visit)
+    quote_id = visit.named("quote_id")
 
     def work(tx: Tx) -> Answer:
         history = approvals.history(tx, quote_id)["items"]

@@ -23,7 +23,7 @@ from cpq.console.showing import Showing, link
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, bad_field
 from cpq.sessions import Session
-from cpq.text import clean
+from cpq.text import clean, clean_identifier
 
 log = logging.getLogger("cpq.console")
 
@@ -191,6 +191,10 @@ class Visit:
         """A parameter of the address, trimmed; whatever is no text is refused."""
         return _text(name, self.request.query_params.get(name, default))
 
+    def named(self, name: str) -> str:
+        """An id in the path of the address."""
+        return identifier(name, self.request.path_params[name])
+
     def page_number(self) -> int:
         return min(whole(self.query("page")) or 1, 100_000)
 
@@ -204,12 +208,22 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         shared = {"session": self.session, "now": self.app.effects.now(), "path": self.request.url.path}
-        return HTMLResponse(self.door.showing.render(template, **shared, **values), status)
+        content = self.door.showing.render(template, **shared, is_part=self.is_part, **values)
+        return HTMLResponse(content, status)
+
+    @property
+    def is_part(self) -> bool:
+        return is_part(self.request)
 
     @property
     def is_live(self) -> bool:
         """True for what a page asks by itself: nobody is there because of it."""
         return "live" in self.request.query_params
+
+
+def is_part(request: Request) -> bool:
+    """True when a page asks for a piece of itself. Going back asks alike, but puts the answer in place of all."""
+    return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
 
 def visited(door: Door, page: Callable[[Visit], Response]) -> Callable[[Request], Any]:
@@ -259,7 +273,7 @@ def require_own_form(form: Mapping[str, str], token: str) -> None:
 def _to_sign_in(door: Door, request: Request) -> Response:
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     target = link("/console/sign-in", next=here if request.method == "GET" else None)
-    if request.headers.get("hx-request"):
+    if is_part(request):
         response: Response = Response(status_code=401, headers={"HX-Redirect": "/console/sign-in"})
     elif request.method == "GET":
         response = RedirectResponse(target, 303)
@@ -302,3 +316,14 @@ def whole(text: str | None) -> int | None:
     """A page's or a version's number; None of anything else, however long it is."""
     is_number = text is not None and 0 < len(text) <= DIGITS_MAX and text.isascii() and text.isdigit()
     return int(text or 0) or None if is_number else None
+
+
+def identifier(name: str, value: str) -> str:
+    """An id as the tools take it: trimmed, not blank, nothing invisible in it."""
+    try:
+        cleaned = clean_identifier(value)
+    except ValueError as error:
+        raise bad_field(f"/{name}", f"{name} {error}.") from None
+    if len(cleaned) > 128:
+        raise bad_field(f"/{name}", f"{name} has at most 128 characters.", maximum=128)
+    return cleaned

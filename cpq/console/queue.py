@@ -10,8 +10,7 @@ from cpq import approvals
 from cpq.access import Permission
 from cpq.app import Answer, Command
 from cpq.approvals.queueing import Scope, Sort
-from cpq.console.door import Visit
-from cpq.console.quote import identifier
+from cpq.console.door import Visit, identifier
 from cpq.db import Tx
 
 PAGE = 50
@@ -29,9 +28,8 @@ def show(visit: Visit) -> Response:
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
-    is_part = "hx-request" in visit.request.headers
-    template = "queue_rows.html" if is_part else "queue.html"
-    return visit.page(template, **answer, is_part=is_part, asked=asked, given=given, sees_margin=_sees_margin(visit))
+    template = "queue_rows.html" if visit.is_part else "queue.html"
+    return visit.page(template, **answer, asked=asked, given=given, sees_margin=_sees_margin(visit))
 
 
 def take_back(visit: Visit) -> Response:

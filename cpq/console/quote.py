@@ -13,12 +13,11 @@ from cpq import access, approvals, quotes
 from cpq.access import Permission
 from cpq.app import Answer, Call, Command
 from cpq.console import drawing, telling
-from cpq.console.door import Visit, whole
+from cpq.console.door import Visit, identifier, whole
 from cpq.console.showing import link
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, bad_field
 from cpq.policy.telling import units
-from cpq.text import clean_identifier
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
 """The customer's PDF of a version as this caller may see it, or None when there is none."""
@@ -42,12 +41,12 @@ DONE = {
 
 
 def show(visit: Visit) -> Response:
-    return _page(visit, quote_id_of(visit), done=visit.query("done"))
+    return _page(visit, visit.named("quote_id"), done=visit.query("done"))
 
 
 def decide(visit: Visit) -> Response:
     """Approve, reject or ask for a change, of exactly what was shown."""
-    quote_id, form = quote_id_of(visit), visit.form
+    quote_id, form = visit.named("quote_id"), visit.form
     word = form.get("decision", "")
     if word not in DECISIONS:
         raise bad_field("/decision", "Approve it, reject it, or ask for a change.", allowed=list(DECISIONS))
@@ -85,7 +84,7 @@ _DONE_OF = {"pending": "noted"}
 
 def delegate(visit: Visit) -> Response:
     """Lend the role to somebody else: for this quote, for its account, or for everything."""
-    quote_id, form = quote_id_of(visit), visit.form
+    quote_id, form = visit.named("quote_id"), visit.form
     role, to = _given(form, "role"), _given(form, "to")
     duration = LOANS.get(form.get("for", ""))
     if duration is None:
@@ -115,7 +114,7 @@ def delegate(visit: Visit) -> Response:
 
 def document(visit: Visit, find: DocumentBytes) -> Response:
     """The customer's document of the version that the page shows, beside it."""
-    quote_id, version = quote_id_of(visit), whole(visit.query("version"))
+    quote_id, version = visit.named("quote_id"), whole(visit.query("version"))
 
     def work(tx: Tx) -> Answer:
         return dict(quotes.get(tx, quote_id, version=version, include_pricing=False))
@@ -168,7 +167,7 @@ def _page(
 
     answer = visit.read("quote", work, subject=quote_id, quote_id=quote_id, version=version)
     review = answer["review"]
-    mine = next((one for one in answer["openings"] if one["acts_as"] and not one["waits_for"]), None)
+    mine = next((one for one in answer["openings"] if one["rejects_as"] and not one["waits_for"]), None)
     return visit.page(
         "quote.html",
         status,
@@ -212,27 +211,12 @@ def _reasons(answer: Answer) -> dict[str, bool]:
     return {"are_todays": bool(asked) and asked != {answer["review"]["policy_hash"]}}
 
 
-def quote_id_of(visit: Visit) -> str:
-    return identifier("quote_id", visit.request.path_params["quote_id"])
-
-
 def _address(quote_id: str) -> str:
     return f"/console/quotes/{urlquote(quote_id)}"
 
 
 def _given(form: Any, name: str) -> str:
     return identifier(name, form.get(name, ""))
-
-
-def identifier(name: str, value: str) -> str:
-    """An id as the tools take it: trimmed, not blank, nothing invisible in it."""
-    try:
-        cleaned = clean_identifier(value)
-    except ValueError as error:
-        raise bad_field(f"/{name}", f"{name} {error}.") from None
-    if len(cleaned) > 128:
-        raise bad_field(f"/{name}", f"{name} has at most 128 characters.", maximum=128)
-    return cleaned
 
 
 def _comment(form: Any) -> str | None:

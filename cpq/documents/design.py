@@ -144,6 +144,11 @@ def _load(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> Design:
     for path in needed:
         if not path.is_file():
             raise _broken(path, "it is missing")
+    if not (folder / "fonts" / "fonts.conf").is_file():
+        # Else fontconfig takes what the machine has, and the same quote looks different elsewhere.
+        raise _broken(
+            folder / "fonts", "there is no fonts.conf in it; copy the folder fonts/ that comes with Quotewright"
+        )
     labels = {path.stem: _read(path) for path in sorted((folder / "labels").glob("*.yaml"))}
     if LANGUAGE_DEFAULT not in labels:
         raise _broken(folder / "labels" / f"{LANGUAGE_DEFAULT}.yaml", "it is missing")

@@ -175,8 +175,18 @@ def answer(row: AnyRow, path: str, outcome: str) -> QuotePdf:
         "warnings": warnings,
         "generated_at": row.created_at,
         "outcome": outcome,
-        "message": "Document made." if outcome == "created" else "The document was made before; these are its bytes.",
+        "message": "Document made." if outcome == "created" else _said_of_known(row),
     }
+
+
+def _said_of_known(row: AnyRow) -> str:
+    """Who changed templates or branding and looks for it here is told why it does not show; a draft follows them."""
+    if ":draft:" in row.state:
+        return "The document was made before; these are its bytes."
+    return (
+        "The document was made before; these are its bytes, in the design of that time. A new version takes the design"
+        " of today."
+    )
 
 
 def _may_be_sent(tx: Tx, found: Quote) -> bool:

@@ -23,6 +23,9 @@ FACTS_ABREAST_MAX = 5
 LONG_FROM = 100
 """Lines from which a quote is set more densely."""
 
+SHORT_UP_TO = 4
+"""Lines up to which a quote shall fit a page, and a line that is alone in its group needs no subtotal."""
+
 PADDING_MM = 2.5
 OTHER_MM = 1.15
 WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
@@ -59,7 +62,6 @@ class LineView:
     net: Decimal
     category: str
     category_name: str
-    partial: str
     model: str
     net_each: str
     characteristics: Mapping[str, Characteristic]
@@ -199,6 +201,10 @@ class DocumentView:
     @property
     def is_long(self) -> bool:
         return len(self.lines) > LONG_FROM
+
+    @property
+    def is_short(self) -> bool:
+        return len(self.lines) <= SHORT_UP_TO
 
     @property
     def lines(self) -> tuple[LineView, ...]:
@@ -349,7 +355,6 @@ class _Presenter:
             net=Decimal(priced["line_total"]),
             category=product["category"],
             category_name=t.text(product["category_name"]),
-            partial=product["category"],
             model=t.label("as_described", model=model),
             net_each=t.label("net_each", price=t.unit_price(each, self.currency)),
             characteristics=characteristics,

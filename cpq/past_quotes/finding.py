@@ -10,7 +10,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from cpq.access import PERMISSIONS, Permission, Role
+from cpq.access import Permission, may
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest, next_call
 from cpq.past_quotes import reading
@@ -222,7 +222,7 @@ def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where)
 
 
 def _corpus(tx: Tx, source: Source) -> Corpus:
-    return storing.current(tx, source if _sees_customers(tx) else _nameless(tx, source))
+    return storing.current(tx, source if may(tx, Permission.SEE_CUSTOMERS) else _nameless(tx, source))
 
 
 def variants(tx: Tx, source: Source) -> tuple[Source, ...]:
@@ -250,7 +250,7 @@ def _names(tx: Tx) -> Names:
 def _shown(tx: Tx, ids: Collection[str]) -> dict[str, PastQuote]:
     """The past quotes as the caller may read them."""
     found = {past.id: past for past in reading.load(tx, ids)}
-    if _sees_customers(tx):
+    if may(tx, Permission.SEE_CUSTOMERS):
         return found
     names = _names(tx)
     return {id_: _without(past, names) for id_, past in found.items()}
@@ -285,12 +285,8 @@ def _summary(past: PastQuote) -> str:
     return "\n".join([past.notes or past.project, *lines, *more])
 
 
-def _sees_customers(tx: Tx) -> bool:
-    return any(Permission.SEE_CUSTOMERS in PERMISSIONS[Role(role)] for role in tx.roles)
-
-
 def _header(tx: Tx, past: PastQuote) -> PastQuoteHeader:
-    sees = _sees_customers(tx)
+    sees = may(tx, Permission.SEE_CUSTOMERS)
     header: PastQuoteHeader = {
         "quote_id": past.id,
         "origin": past.origin,

@@ -36,14 +36,19 @@ class PolicyKeeper:
 
     def current(self) -> PolicySet:
         """The policies as of half a second ago or less."""
-        if self._current is None or self._effects.monotonic() >= self._next_look:
-            with self._lock:
+        # One caller reads what changed; meanwhile the others go on with what there is, if there is any.
+        is_due = self._current is None or self._effects.monotonic() >= self._next_look
+        if is_due and self._lock.acquire(blocking=self._current is None):
+            try:
                 if self._current is None:
                     self._stamp = stamp(self.directory)
                     self._current = load(self.directory, self._deciders)
                 elif self._effects.monotonic() >= self._next_look:
                     self._look()
                 self._next_look = self._effects.monotonic() + LOOK_SECONDS
+            finally:
+                self._lock.release()
+        assert self._current is not None, "or the load has failed"
         return self._current
 
     def _look(self) -> None:

@@ -59,6 +59,13 @@ def _finite(value: Decimal) -> Decimal:
     return value
 
 
+def _fine(value: Decimal) -> Decimal:
+    """As exact as the pricer is."""
+    if int(value.as_tuple().exponent) < -6:
+        raise ValueError("is a number with at most 6 decimals")
+    return value
+
+
 def _currency(code: str) -> str:
     if code not in MINOR_DIGITS:
         raise ValueError("is not an ISO 4217 currency code")
@@ -72,7 +79,8 @@ Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]
 Zone = Annotated[str, Field(max_length=64, pattern=r"^[A-Z]{2}(-[A-Z0-9]{1,8})?$|^[A-Z]{2}-\*$")]
 Formula = Annotated[str, BeforeValidator(_formula), Field(max_length=2000, examples=["discount > 20"])]
 Number = Annotated[Decimal, BeforeValidator(_number), AfterValidator(_finite)]
-Rate = Annotated[Number, Field(ge=0, le=100)]
+Fine = Annotated[Number, AfterValidator(_fine)]
+Rate = Annotated[Fine, Field(ge=0, le=100)]
 Priority = Annotated[int, Field(ge=-1000, le=1000, description="larger numbers speak first")]
 Currency = Annotated[str, AfterValidator(_currency)]
 
@@ -196,9 +204,9 @@ class ApprovalsShape(GuardsShape):
 class AdjustmentShape(Shape):
     """Exactly one of markup, percentage and amount; a negative number makes the price smaller."""
 
-    markup: Annotated[Number, Field(ge=0, le=10_000)] | None = Field(None, description="percent added, first of all")
-    percentage: Annotated[Number, Field(ge=-100, le=10_000)] | None = Field(None, description="percent, signed")
-    amount: Number | None = Field(None, description="in the quote's currency, signed; last of all")
+    markup: Annotated[Fine, Field(ge=0, le=10_000)] | None = Field(None, description="percent added, first of all")
+    percentage: Annotated[Fine, Field(ge=-100, le=10_000)] | None = Field(None, description="percent, signed")
+    amount: Fine | None = Field(None, description="in the quote's currency, signed; last of all")
     base: Literal["list", "running", "unit", "line"] | None = Field(
         None, description="percent of `list` or `running` price (default); amount per `unit` (default) or `line`"
     )

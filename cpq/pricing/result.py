@@ -91,6 +91,16 @@ def dump(priced: PricedQuote) -> dict[str, Any]:
     return priced._asdict()
 
 
+def shown(priced: PricedQuote) -> list[Any]:
+    """All of it but costs and margins, as JSON values. Its hash may be told: nothing can be guessed from it."""
+    *public, _, _ = priced
+    lines = [(*line[:_COST], *line[_COST + 2 :]) for line in priced.lines]
+    return [lines, *(value for value in public if value is not priced.lines)]
+
+
+_COST = PricedLine._fields.index("cost")
+
+
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:
     """What `dump` wrote; who asks only for amounts can leave out the steps, which are most of it."""
     lines = tuple(

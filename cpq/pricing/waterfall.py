@@ -51,6 +51,8 @@ class Plan:
     """The whole one; a segment of a ramp has its own."""
     is_listed: bool
     is_contracted: bool
+    is_like_list: bool
+    """Billed as often as the list price, and with tax as it is: amounts of both can be added and compared."""
     components: tuple[Component, ...] = ()
     """Those of a bundle that is priced by them: its own list price carries the options and nothing else."""
     bundle_discount: int = 0
@@ -153,6 +155,8 @@ class Prices:
         stages.append(take_cost)
         if self._has_ramps or term != ONCE or row.billing_period != listed.billing_period:
             stages.append(apply_term)
+        if row.tax_included != listed.tax_included:
+            stages.append(level_list_tax)
         return Plan(
             product_id,
             listed,
@@ -165,6 +169,7 @@ class Prices:
             term,
             is_listed,
             contracted is not None,
+            row.billing_period == listed.billing_period and row.tax_included == listed.tax_included,
             product.components,
             product.bundle_discount,
         )
@@ -319,6 +324,12 @@ def add_options(_prices: Prices, part: Part) -> None:
     part.surcharge = surcharge
     added = surcharge * part.quantity
     part.numerator += added * part.denominator
+    if not plan.is_like_list:
+        if priced is not plan.row.surcharges:
+            raise _unlike(plan)
+        added = sum([plan.listed.surcharges.get(name, {}).get(value, 0) for name, value in part.choices.items()])
+        part.surcharge = surcharge if plan.costs is plan.row else added
+        added *= part.quantity
     part.listed += added
     # What is taken off a bundle is taken off its components, so there it may be more than its own price.
     if added < 0 and not plan.components:
@@ -341,7 +352,7 @@ def take_cost(prices: Prices, part: Part) -> None:
         if counted != quantity:
             part.cost, part.cost_below = _reduced(part.cost * quantity, counted)
     if part.surcharge:
-        base = part.plan.listed.unit_price
+        base = (part.plan.listed if part.plan.is_like_list else row).unit_price
         share = cost * part.surcharge * quantity
         part.cost = max(0, part.cost * base + share * part.cost_below) if base else None
         part.cost_below *= base or 1
@@ -359,7 +370,7 @@ def apply_term(prices: Prices, part: Part) -> None:
     part.listed *= periods
     part.listed_below = of
     if part.cost is not None:
-        periods, of, _ = term if plan.costs is plan.row else (periods, of, 0)
+        periods, of, _ = term if plan.costs.billing_period == plan.billing_period else (periods, of, 0)
         part.cost *= periods
         part.cost_below *= of
     if segment.uplift:
@@ -367,6 +378,26 @@ def apply_term(prices: Prices, part: Part) -> None:
         part.denominator *= ONE_HUNDRED_PERCENT
     if segment.uplift or term != ONCE:
         part.note("term", plan.billing_period, shown)
+
+
+def level_list_tax(prices: Prices, part: Part) -> None:
+    """Put into the list amount the tax that the contracted price includes, or take out what that one does not."""
+    plan = part.plan
+    taxed = plan.row if plan.is_tax_included else plan.listed
+    whole = ONE_HUNDRED_PERCENT + prices.request.tax_rates.get(taxed.tax_category, 0)
+    with_tax, without = (whole, ONE_HUNDRED_PERCENT) if plan.is_tax_included else (ONE_HUNDRED_PERCENT, whole)
+    part.listed *= with_tax
+    part.listed_below *= without
+
+
+def _unlike(plan: Plan) -> CpqError:
+    return CpqError(
+        Code.CONFLICT,
+        f"The account's price {plan.row.id} of {plan.product_id} is billed or taxed in another way than the list "
+        "price, so the list's surcharges of options do not fit it.",
+        field="/product_id",
+        hint="Give the account's price its own surcharges, or leave out the options that cost extra.",
+    )
 
 
 def _counted(prices: Prices, part: Part, row: PriceRow) -> int:

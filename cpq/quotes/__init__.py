@@ -26,7 +26,6 @@ from cpq.quotes.simulating import Simulation, count_quotes
 from cpq.quotes.storing import Quote
 from cpq.quotes.viewing import get, list_quotes
 from cpq.search import changes
-from cpq.text import canonical_json
 from cpq.views import CreatedQuote, PricedQuoteView, QuoteMoved, amount
 
 __all__ = [
@@ -66,9 +65,14 @@ def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> Creat
     return _add(tx, compose(tx, draft), idempotency_key)
 
 
-def price(tx: Tx, quote_id: str, *, requested_discount: int) -> PricedQuoteView:
-    """Price a draft and store it; any other quote is only evaluated, because what was submitted stays as it was."""
+def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuoteView:
+    """Price a draft and store it; any other quote is only evaluated, because what was submitted stays as it was.
+
+    Without a requested discount the one of the current version stays.
+    """
     found = storing.load(tx, quote_id, for_update=True)
+    if requested_discount is None:
+        requested_discount = found.version.requested_discount
     if found.status != "draft":
         return _evaluate(tx, found, requested_discount)
     composed = _recompose(tx, quote_id, found.as_draft(requested_discount=requested_discount))
@@ -102,7 +106,7 @@ def update(
     draft = changed_draft(before, changes, quote_id)
     if changes.add_lines:
         require_few_lines(draft.lines, tx.settings.quote_lines_max, "/add_lines")
-    if draft == before and canonical_json(_written(draft)) == canonical_json(_written(before)):
+    if draft.is_same(before):
         return viewing.moved(found, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
     storing.replace_version(tx, found, composed, priced_at=None)
@@ -140,7 +144,7 @@ def cancel(
     """End the current version. Where an earlier one was sent, that one is current again; else the quote is over."""
     found = _open(tx, quote_id, expected_version, expected_edit)
     after(found.status, Move.CANCEL, quote_id, found.root.version)
-    storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=reason)
+    storing.move_version(tx, quote_id, found.root.version, status="cancelled", reason=reason or found.version.reason)
     sent = _sent_version(tx, quote_id)
     if sent is None:
         changes.touch(tx, changes.PAST_QUOTES, [quote_id] if found.status == "sent" else [])
@@ -311,11 +315,6 @@ def _is_same(found: Quote, composed: Composition) -> bool:
     )
 
 
-def _written(draft: Draft) -> list[object]:
-    """The free values of its lines, for a comparison in which true is not 1."""
-    return [line.attributes for line in draft.lines]
-
-
 def _next_version(tx: Tx, quote_id: str) -> int:
     """One more than any there was: a revision that was cancelled keeps its number."""
     return max(storing.statuses(tx, quote_id)) + 1
@@ -347,7 +346,14 @@ def _require_sendable(tx: Tx, found: Quote) -> None:
 def _require_complete(tx: Tx, found: Quote) -> None:
     draft = found.as_draft()
     ids = {line.product_id for line in draft.lines}
-    products = facts.gather(tx, ids).products
+    buyer, products = facts.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    if buyer is None or not buyer.active:
+        raise CpqError(
+            Code.CONFLICT,
+            f"The account {draft.account_id} is not active.",
+            field="/quote_id",
+            next_call=next_call("quote_clone", quote_id=found.id, account_id="an active account"),
+        )
     for product in products.values():
         if not product.active:
             raise CpqError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -69,9 +69,9 @@ class Composition:
     def priced(self) -> PricedQuote:
         return self.sets[0].priced
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        return self.hashes["result"]
+        return fingerprint_of(one.priced for one in self.sets)
 
     @cached_property
     def priced_lines(self) -> Mapping[int, PricedLine]:
@@ -119,6 +119,11 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         hashes=_hashes(tx, buyer, products, sets),
         advice=broken_relations(draft, products),
     )
+
+
+def fingerprint_of(results: Iterable[PricedQuote]) -> str:
+    """Of the price as anybody may see it: it stands on the customer's document, who could else try out our cost."""
+    return digest(plain_json(pricing_result.shown(result)) for result in results)
 
 
 def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from cpq.pricing.request import Segment
+from cpq.text import canonical_json
 
 
 class DraftLine(NamedTuple):
@@ -44,3 +45,11 @@ class Draft:
     def option_sets(self) -> list[str]:
         """The names of its alternatives, in the order they first appear; empty for an ordinary quote."""
         return list(dict.fromkeys(line.option_set for line in self.lines if line.option_set))
+
+    def is_same(self, other: Draft) -> bool:
+        """Equal, and so are the free values of its lines as they are written: to Python true is 1."""
+        return self == other and canonical_json(self._attributes) == canonical_json(other._attributes)
+
+    @property
+    def _attributes(self) -> list[object]:
+        return [line.attributes for line in self.lines]

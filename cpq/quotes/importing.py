@@ -89,7 +89,7 @@ class _Import:
             self.report.created[SECTION] += 1
             return
         asked = _asked_again(found, draft)
-        if asked == found.as_draft(lines=_numbered(found.as_draft())):
+        if asked.is_same(found.as_draft(lines=_numbered(found.as_draft()))):
             self.report.unchanged[SECTION] += 1
             return
         _require_open(found, draft)

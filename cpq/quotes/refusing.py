@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from decimal import Decimal
 
 from cpq import configuring, pricing
 from cpq.catalog import facts
+from cpq.catalog.accounts import missing_account
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.db import Tx
 from cpq.errors import Code, CpqError, nearest, next_call
@@ -43,7 +43,7 @@ def price_row(request: Request, product_id: str) -> PriceRow | None:
 
 def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
     if buyer is None:
-        return [_no_account(account_id)]
+        return [missing_account(tx, account_id)]
     if not buyer.active:
         return [CpqError(Code.CONFLICT, f"Account {buyer.id!r} is not active.", field="/account_id")]
     if buyer.tax_status == "taxable" and not tx.policies.tax_rates(buyer.tax_zone):
@@ -57,16 +57,6 @@ def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> li
             )
         ]
     return []
-
-
-def _no_account(account_id: str) -> CpqError:
-    return CpqError(
-        Code.NOT_FOUND,
-        f"There is no account {account_id!r}.",
-        field="/account_id",
-        next_call=next_call("account_search", query=account_id[:64]),
-        hint="Account ids look like acct_acme_001; account_search (toolset deals) finds them by name.",
-    )
 
 
 def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
@@ -193,7 +183,7 @@ def line_problems(
         for problem in checked.problems
     ]
     if product.options:
-        choices[index] = {name: as_text(value) for name, value in checked.choices.items()}
+        choices[index] = {name: configuring.spelled(value) for name, value in checked.choices.items()}
     return problems
 
 
@@ -208,13 +198,6 @@ def model_of(product: ProductFacts) -> configuring.Model:
 
 
 _MODELS: dict[str, configuring.Model] = {}
-
-
-def as_text(value: object) -> str:
-    """A choice as the price rows spell it: `208`, `true`, `water`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
 def unpriceable(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:

@@ -14,6 +14,7 @@ from cpq.pricing import result as pricing_result
 from cpq.pricing.replaying import Difference, first_difference, reprice
 from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.quotes import storing
+from cpq.quotes.composing import fingerprint_of
 from cpq.schema import account, product, quote, quote_pricing, quote_version
 from cpq.text import digest, read_json
 
@@ -163,10 +164,12 @@ def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[PricedQuote]:
                 else ""
             )
             raise _broken(row, difference, why, option_set=record.option_set)
-    for name, found in (("hashes.result", kept), ("fingerprint", row.fingerprint)):
-        if found != stored:
-            raise _broken(row, Difference(None, name, found, stored))
-    return [pricing_result.load(read_json(result)) for result in reckoned]
+    results = [pricing_result.load(read_json(result)) for result in reckoned]
+    seen = fingerprint_of(results)
+    for name, found, expected in (("hashes.result", kept, stored), ("fingerprint", row.fingerprint, seen)):
+        if found != expected:
+            raise _broken(row, Difference(None, name, found, expected))
+    return results
 
 
 def _check_columns(
@@ -182,7 +185,7 @@ def _check_columns(
         if stored != reckoned:
             raise _broken(row, Difference(None, name, from_micro(stored), from_micro(reckoned)))
     priced: dict[int, PricedLine] = {}
-    for result in results:
+    for result in (selected, *results):
         for one in result.lines:
             priced.setdefault(int(one.id), one)
     if [line.number for line in lines] != sorted(priced):

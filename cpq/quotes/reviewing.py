@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from cpq.db import Tx
+from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.pricing.result import PricedLine, PricedQuote
+from cpq.pricing.tax import MinorUnit
 from cpq.quotes import storing, viewing
 from cpq.quotes.deciding import verdict_on
 from cpq.reviews import FieldChange, LineChange, QuoteReview, VersionComparison, WaterfallStage
 from cpq.views import QuoteDetail, amount
 
-STAGES = ("list", "contracted", "tier", "options", "term", "adjustment")
+STAGES = ("list", "contracted", "tier", "options", "term", "adjustment", "tax included")
 """What leads from the list price to the regular one, in the order of the waterfall."""
 
 LINE_CHANGES_MAX = 200
@@ -38,7 +42,7 @@ def review(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:
         "requested_discount_pct": amount(chosen.requested_discount),
         "discount_pct": amount(selected.discount),
         "margin_pct": amount(selected.margin) if selected.margin is not None and tx.sees_margin else None,
-        "waterfall": list(_waterfall(selected)),
+        "waterfall": list(waterfall(selected)),
         "tax_groups": [
             {
                 "category": group.category,
@@ -74,18 +78,19 @@ def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionCompari
     }
 
 
-def _waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
+def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     """From the list price of all lines down to the total; every step that changed nothing is left out."""
-    moved = dict.fromkeys((*STAGES, "line discount", "quote discount"), 0)
+    moved: Counter[str] = Counter()
+    minor_unit = MinorUnit(priced.currency, "half_up")
     for line in priced.lines:
-        for stage, change in _moves(line):
-            moved[stage] = moved.get(stage, 0) + change
-    listed = moved.pop("list")
-    yield _level("list", listed)
+        is_included = line.steps[-1].stage == "tax"
+        for stage, change in chain(_moves(line), _moves_of_tax(line, minor_unit) if is_included else ()):
+            moved[stage] += change
+    yield _level("list", moved["list"])
     for stage in STAGES[1:]:
         yield from _step(stage, moved[stage])
-    # Tax that prices include, and what rounding each line once came to.
-    yield from _step("rounding", priced.subtotal - listed - sum(moved[stage] for stage in STAGES[1:]))
+    # What rounding each line once came to.
+    yield from _step("rounding", priced.subtotal - sum(moved[stage] for stage in STAGES))
     yield _level("regular", priced.subtotal)
     quote_discount = moved["quote discount"]
     yield from _step("line discount", -priced.discount_total - quote_discount)
@@ -106,6 +111,20 @@ def _moves(line: PricedLine) -> Iterator[tuple[str, int]]:
             standing.clear()
         standing[step.part] = step.amount
         yield step.stage, step.amount - before
+
+
+def _moves_of_tax(line: PricedLine, minor_unit: MinorUnit) -> Iterator[tuple[str, int]]:
+    """What taking the tax out of the price moved: the regular price by the tax in it, the quote discount likewise."""
+
+    def before(*stages: str) -> int:
+        return next(step.amount for step in reversed(line.steps) if step.stage not in stages)
+
+    rate, customer, paid = line.steps[-1].value or 0, before("tax", "quote discount"), before("tax")
+    if rate:
+        yield "tax included", line.regular - minor_unit.round(before("tax", "quote discount", "line discount"), 1)
+    if paid != customer:
+        without_tax = minor_unit.round(customer * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
+        yield "quote discount", (customer - paid) - (min(without_tax, line.regular) - line.net)
 
 
 def _level(stage: str, micro: int) -> WaterfallStage:

@@ -164,7 +164,7 @@ def search(
                 f"Not indexed: {url} (call `ingest` or `answer` with it)." for url, page in pages.items() if not page
             ]
             where, scope_pages = Where(documents=known, is_asked=False), len(known)
-        found = _look(tx, question, where, "", limit=top_k)
+        found = _look(tx, question, where, frozenset(), limit=top_k)
         evidence = found.relevant()
         spent = _milliseconds(app, started)
         stats = Stats(
@@ -191,7 +191,7 @@ class _Research:
         self._app = app
         self._call = call
         self._question = question
-        self._known_context = known_context
+        self._known = telling(known_context)
         self._report = on_progress
         self._started = app.effects.monotonic()
         self._deadline = self._started + TIME_SHARE * app.settings.tool_timeout_seconds
@@ -243,7 +243,7 @@ class _Research:
         self._call.check()
 
         def work(tx: Tx) -> dict[str, _Found]:
-            return {"found": _look(tx, self._question, self._scope.where, self._known_context, limit=CANDIDATES)}
+            return {"found": _look(tx, self._question, self._scope.where, self._known, limit=CANDIDATES)}
 
         self._report("retrieval", f"Searching {len(self._scope.hosts)} sites...")
         self._found = self._app.look(self._call, work)["found"]
@@ -268,7 +268,7 @@ class _Research:
                 iteration=len(self._steps) + 1,
                 total=budget,
             )
-            self._follow(choice.candidate)
+            self._follow(choice)
         self._stop_reason = reason
         if self._steps:
             self._steps[-1] = replace(self._steps[-1], stop_reason=reason)
@@ -398,12 +398,13 @@ class _Research:
 
     def _everything(self, tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
         shown = {(storing.page_id_of(each.url), each.ordinal) for each in best}
+        scores = {(storing.page_id_of(each.url), each.ordinal): each.score for each in self._found.evidence}
         rest = [
-            each
+            _as_evidence(each, self._found.pages[each.page_id], scores.get((each.page_id, each.ordinal), 0.0))
             for each in storing.passages_of_pages(tx, list(self._found.pages))
             if (each.page_id, each.ordinal) not in shown
         ]
-        return [*best, *(_as_evidence(each, self._found.pages[each.page_id], 0.0) for each in rest)]
+        return [*best, *rest]
 
     def _expansion_notes(self, *, is_off: bool) -> list[str]:
         count = len(self._steps)
@@ -423,7 +424,7 @@ class _Research:
         self._spent[phase] = self._spent.get(phase, 0) + _milliseconds(self._app, began)
 
 
-def _look(tx: Tx, question: Question, where: Where, known_context: str, *, limit: int) -> _Found:
+def _look(tx: Tx, question: Question, where: Where, known: Set[str], *, limit: int) -> _Found:
     """Each part of the question for itself; a passage counts by the part that it answers best."""
     corpus = search_storing.current(tx, storing.SOURCE)
     scores: dict[tuple[str, int], tuple[float, str]] = {}
@@ -446,7 +447,7 @@ def _look(tx: Tx, question: Question, where: Where, known_context: str, *, limit
         if passage is None or place[0] not in pages or passage.text in texts:
             continue  # It changed meanwhile, or says what another page says word for word.
         texts.add(passage.text)
-        if known_context and is_known(passage.text, known_context):
+        if known and is_known(passage.text, known):
             continue
         worth = min(1.0, score + SHAPE_BONUS) if _has_shape(question, passage.text) else score
         ranked.append(_as_evidence(passage, pages[place[0]], worth, part, several=several))

@@ -101,7 +101,7 @@ class Fetcher:
         deadline = self._effects.monotonic() + FETCH_SECONDS
         for _ in range(REDIRECTS_MAX + 1):
             known = known_of(address)
-            machines = self._checked(address)
+            machines = self._checked(address, deadline, may_go_on)
             asked = self._effects.monotonic()
             before_each(address)
             deadline += self._effects.monotonic() - asked  # Waiting for our turn is not the other side's slowness.
@@ -116,19 +116,34 @@ class Fetcher:
             address = target
         raise FetchError(f"it redirects more than {REDIRECTS_MAX} times")
 
-    def _checked(self, address: Address) -> list[tuple[int, str]]:
+    def _checked(self, address: Address, deadline: float, may_go_on: Callable[[], bool]) -> list[tuple[int, str]]:
         """Every machine the name stands for, as family and numeric address. All must be public, or none is asked."""
         is_named = is_allowed(address, self._allowed_hosts)
         if not is_named and not is_port_usual(address):
             raise FetchError(f"port {address.port} is not one of a web server", is_refused=True)
-        try:
-            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            raise FetchError("its host was not found") from None
-        machines = list(dict.fromkeys((int(family), str(where[0])) for family, _, _, _, where in found))
+        machines = self._looked_up(address, deadline, may_go_on)
         if not is_named and not all(is_public(machine) for _, machine in machines):
             raise FetchError("its host is on a private network", is_refused=True)
         return machines[:ADDRESSES_MAX]
+
+    def _looked_up(self, address: Address, deadline: float, may_go_on: Callable[[], bool]) -> list[tuple[int, str]]:
+        """In a thread of its own, which may be left behind: nothing ends the search of the system for a name."""
+        found: dict[tuple[int, str], None] = {}
+
+        def look_up() -> None:
+            with suppress(OSError, UnicodeError):
+                answers = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+                found.update(dict.fromkeys((int(family), str(where[0])) for family, _, _, _, where in answers))
+
+        search = threading.Thread(target=look_up, daemon=True)
+        search.start()
+        while search.is_alive():
+            search.join(WATCH_SECONDS)
+            if search.is_alive() and (self._effects.monotonic() >= deadline or not may_go_on()):
+                raise FetchError(f"its host was not found within {FETCH_SECONDS:g} seconds")
+        if not found:
+            raise FetchError("its host was not found")
+        return list(found)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from cpq.web.reading import decoded, read_page
 from cpq.web.rules import robots
 from cpq.web.rules.addresses import Address, read_address, read_allowed
 from cpq.web.rules.chunking import CHUNKS_MAX, passages_of
-from cpq.web.rules.pages import BLOCKS_MAX
+from cpq.web.rules.pages import BLOCKS_MAX, TOO_LONG
 from cpq.web.storing import StoredPage
 
 log = logging.getLogger("cpq.web")
@@ -264,7 +264,7 @@ def _keep(app: App, call: Call, asked: Address, fetched: Fetched) -> Got:
     read, kind = read_page(fetched)
     passages = passages_of(read)
     if len(passages) >= CHUNKS_MAX or len(read.blocks) >= BLOCKS_MAX:
-        read = replace(read, warning=read.warning or "The page is longer than what is kept of one.")
+        read = replace(read, warning=read.warning or TOO_LONG)
     if read.warning:
         log.warning("page read in part", extra={"url": fetched.address.url, "reason": read.warning})
 

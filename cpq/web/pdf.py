@@ -37,7 +37,8 @@ class PdfText:
 
 def read_pdf(body: bytes) -> PdfText:
     """The text of each page. ValueError when it is not a PDF that can be read within the limits."""
-    command = [sys.executable, "-m", "cpq.web.pdf"]
+    # -P: a file in the current folder never takes the place of one of our modules.
+    command = [sys.executable, "-P", "-m", "cpq.web.pdf"]
     known = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
     try:
         ran = subprocess.run(  # noqa: S603 - our own interpreter and module; the file goes in by stdin

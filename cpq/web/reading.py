@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import re
+from itertools import islice
 from typing import Literal
 
 from cpq.web.fetching import Fetched, FetchError
 from cpq.web.pdf import read_pdf
 from cpq.web.rules.addresses import Address, joined
 from cpq.web.rules.converting import convert
-from cpq.web.rules.pages import BLOCKS_MAX, LINKS_MAX, TITLE_LENGTH_MAX, Block, Link, Page, line, seen
+from cpq.web.rules.pages import BLOCKS_MAX, LINKS_MAX, REFERENCES_MAX, TITLE_LENGTH_MAX, Block, Link, Page, line, seen
 
 Kind = Literal["html", "markdown", "text", "pdf"]
 
@@ -126,7 +127,7 @@ def _unclosed(text: str) -> str:
 
 
 def _markdown_parts(text: str) -> list[str]:
-    """Paragraphs, headings and whole fences."""
+    """Paragraphs, headings and whole fences, as many as are kept of a page."""
     parts: list[str] = []
     gathered: list[str] = []
     fence = ""
@@ -137,6 +138,8 @@ def _markdown_parts(text: str) -> list[str]:
         gathered.clear()
 
     for each in text.splitlines():
+        if len(parts) >= BLOCKS_MAX:
+            return parts
         found = _FENCE.match(each)
         if fence:
             gathered.append(each)
@@ -160,10 +163,12 @@ def _markdown_parts(text: str) -> list[str]:
 
 def _markdown_links(text: str, base: Address) -> tuple[Link, ...]:
     found: dict[str, Link] = {}
-    for said, reference in _MARKDOWN_LINK.findall(text):
+    for said, reference in islice(map(re.Match.groups, _MARKDOWN_LINK.finditer(text)), REFERENCES_MAX):
         address = joined(base, reference) if not reference.startswith("#") else None
-        if address and len(found) < LINKS_MAX:
+        if address:
             found.setdefault(address.url, Link(address.url, line(said, 200)))
+        if len(found) == LINKS_MAX:
+            break
     return tuple(found.values())
 
 

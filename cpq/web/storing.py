@@ -12,14 +12,13 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.db import AnyRow, Tx, insert_many, mine_among
-from cpq.errors import Code, CpqError
 from cpq.schema import web_alias, web_page, web_passage
 from cpq.search import changes
 from cpq.search.index import Chunk
 from cpq.search.scoring import PROSE
 from cpq.search.storing import Source
-from cpq.web.fetching import Known
-from cpq.web.rules.addresses import Address
+from cpq.web.fetching import FetchError, Known
+from cpq.web.rules.addresses import URL_LENGTH_MAX, Address
 from cpq.web.rules.chunking import Passage
 from cpq.web.rules.pages import Image, Link, Page
 
@@ -124,11 +123,7 @@ def keep(
     page_id = page_id_of(address.url)
     before = pages_by_id(tx, [page_id]).get(page_id)
     if before is None and totals(tx)[0] >= PAGES_MAX:
-        raise CpqError(
-            Code.CONFLICT,
-            f"{PAGES_MAX:,} pages are kept already.",
-            hint="The operator can take some away: cpq web forget.",
-        )
+        raise FetchError(f"{PAGES_MAX:,} pages are kept already; the operator can take some away: cpq web forget")
     stored = StoredPage(
         id=page_id,
         url=address.url,
@@ -254,7 +249,8 @@ def _stored(row: AnyRow) -> StoredPage:
 
 
 def _links(written: Iterable[tuple[str, str, bool]]) -> tuple[Link, ...]:
-    return tuple(Link(url, text, is_navigation) for url, text, is_navigation in written)
+    """Without those that an earlier version kept although they are longer than an address may be."""
+    return tuple(Link(url, text, is_menu) for url, text, is_menu in written if len(url) <= URL_LENGTH_MAX)
 
 
 def _passage_row(tx: Tx, page_id: str, passage: Passage) -> dict[str, object]:

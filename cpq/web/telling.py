@@ -116,7 +116,7 @@ def failure_text(error: Mapping[str, Any]) -> str:
             "",
             "This may be a very large page, many expansion iterations, or slow sites.",
             "",
-            "Suggestion: Retry with expansion_budget=0 to skip expansion, or try a more specific URL.",
+            f"Suggestion: {details.get('hint') or 'Try again.'}",
         ]
     else:
         lines = [

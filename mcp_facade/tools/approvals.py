@@ -54,7 +54,7 @@ def approval_decide(
     return approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=comment)
 
 
-@tool(title="Lend a role", toolset="approvals", needs=Permission.DECIDE, writes=True)
+@tool(title="Lend a role", toolset="approvals", needs=Permission.DECIDE, writes=True, makes_new=True)
 def approval_delegate(
     tx: Tx,
     *,

@@ -135,7 +135,7 @@ def quote_revise(
     return quotes.revise(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit)
 
 
-@tool(title="Clone a quote", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+@tool(title="Clone a quote", toolset="deals", needs=Permission.QUOTE, writes=True, makes_new=True, subject="quote_id")
 def quote_clone(
     tx: Tx,
     *,

@@ -99,7 +99,7 @@ def catalog_get(
     return catalog.get(tx, product_id, include_relationships=include_relationships)
 
 
-@tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True)
+@tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True, makes_new=True)
 def quote_create(
     tx: Tx,
     *,
@@ -230,7 +230,8 @@ def approval_status(
 
     `can_proceed` is true when nothing stands between the quote and the customer: every role that the policies ask for
     has approved, and nothing is pending or rejected. `missing_roles` still have to be asked: a request that nobody
-    decided in time is over. After a rejection, read `reason`, then price the quote again for a new version.
+    decided in time is over. One beyond `required_roles` can be withdrawn instead. After a rejection, read `reason`,
+    then price the quote again for a new version.
     """
     return approvals.status(tx, quote_id)
 

@@ -93,6 +93,39 @@ def test_without_the_fingerprint_it_is_shown_and_must_be_confirmed(
         assert (ran.code, quote_status(home, asked)) == (0 if said else 1, status)
 
 
+def test_who_may_not_decide_is_told_before_being_asked(
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    people = {"lee": "legal", "rob": "sales_rep", "dana": "sales_manager"}
+    for name, role in people.items():
+        run("token", "create", "--name", name, "--role", role)
+    monkeypatch.setattr("click.confirm", lambda *_args, **_options: pytest.fail("asked"))
+    decide = ("approvals", "approve", asked["approval_id"], "--as")
+    refusals = {
+        "lee": "There is no such request that you may decide or withdraw.",
+        "rob": "approvals_approve needs the permission 'decide', which human:rob lacks.",
+    }
+    for name, said in refusals.items():
+        ran = run(*decide, name)
+        assert (ran.code, ran.out, ran.err.splitlines()[0]) == (1, "", f"Error: {said}")
+    assert run("approvals", "approve", "APR-none", "--as", "dana").err == "Error: There is no approval 'APR-none'.\n"
+    assert quote_status(home, asked) == "pending_approval"
+    assert run(*decide, "dana", "--fingerprint", asked["fingerprint"]).code == 0
+    again = run(*decide, "dana")
+    assert (again.code, again.out) == (1, "")
+    assert again.err.startswith("Error: human:dana has approved it already.")
+
+
+def test_json_stands_alone_on_stdout_also_when_it_is_confirmed(
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    monkeypatch.setattr("click.confirm", lambda *_args, **_options: True)
+    ran = run("approvals", "approve", asked["approval_id"], "--as", "dana", "--json")
+    assert json.loads(ran.out)["quote_status"] == "approved"
+    assert "1,350.00 USD" in ran.err
+
+
 def _answer(said: bool) -> bool:
     if not said:
         raise click.Abort

@@ -2,11 +2,17 @@
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from cpq.app import open_app
+from cpq.config import read_settings
+from mcp_facade import demo
 from tests.cli.conftest import Run, query
+from tests.make import Tools
+from tests.quoting import new_quote
 
 
 def test_a_link_is_printed_for_a_person_with_a_role(home: Path, run: Run):
@@ -56,7 +62,9 @@ def test_a_granted_role_can_be_listed_and_revoked_and_presented_by_nobody(home: 
     assert run("console", "link", "--user", "dana").code == 1
 
 
-def test_the_sample_fills_a_queue_once(home: Path, run: Run):
+def test_the_sample_fills_a_queue_once_after_the_demo_too(home: Path, run: Run):
+    with closing(open_app(read_settings({}, home=home))) as app:
+        new_quote(Tools(app), deal_id=demo.DEAL)
     first = run("console", "sample")
     assert first.code == 0, first.err
     assert "8 wait" in first.out
@@ -72,11 +80,28 @@ def test_the_sample_fills_a_queue_once(home: Path, run: Run):
     assert run("quote", "replay", "--all").code == 0
 
 
-def test_the_sample_leaves_a_store_alone_that_has_quotes_of_its_own(home: Path, run: Run, tmp_path: Path):
-    rows = "\n".join(f"D-{number},acct_acme_001,USD,prod_pro_v2,1" for number in range(60))
-    (tmp_path / "quotes.csv").write_text(f"id,account_id,currency,product_id,quantity\n{rows}\n")
+@pytest.mark.parametrize("person", ["dana", None])
+def test_the_sample_leaves_a_store_alone_that_has_a_quote_of_its_own(
+    home: Path, run: Run, tmp_path: Path, person: str | None
+):
+    (tmp_path / "quotes.csv").write_text(
+        "id,account_id,currency,product_id,quantity\nD-1,acct_acme_001,USD,prod_pro_v2,1\n"
+    )
     assert run("import", "quotes", tmp_path / "quotes.csv").code == 0
+    if person:
+        run("token", "grant", "--name", person, "--role", "sales_manager")
     refused = run("console", "sample")
     assert refused.code == 1
     assert "quotes of its own" in refused.err
+    assert query(home, "SELECT count(*) FROM quote") == [(1,)]
+    assert query(home, "SELECT count(*) FROM principal") == [(1 if person else 0,)]
+
+
+def test_the_sample_without_its_catalogue_does_nothing(home: Path, run: Run):
+    for table in ("price", "account", "product"):
+        query(home, f"DELETE FROM {table}" + (" WHERE id = 'acct_acme_001'" if table == "account" else ""))
+    refused = run("console", "sample")
+    assert refused.code == 1
+    assert "sample catalogue" in refused.err
+    assert "acct_acme_001" in refused.err
     assert query(home, "SELECT count(*) FROM principal") == [(0,)]

@@ -57,6 +57,31 @@ def test_a_quote_is_exported_as_data(quote: str, run: Run, tmp_path: Path):
     assert rows[0]["notes"] == "'=1+1"  # A spreadsheet must not run it.
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--output", "x.docx"], "ends on .docx, which is none of .pdf, .json, .ubl, .csv, .html, .xml, .htm"),
+        (["--output", "x.pdf", "--format", "json"], "--format is json, and x.pdf ends on .pdf"),
+        (["--output", "x.xml", "--format", "html"], "--format is html, and x.xml ends on .xml"),
+    ],
+    ids=["unknown", "another", "another name"],
+)
+def test_an_ending_that_is_no_form_or_another_one_is_refused(
+    run: Run, quote: str, tmp_path: Path, arguments: list[str], said: str
+):
+    ran = run("export", "quote", quote, *arguments)
+    assert (ran.code, said in ran.err) == (2, True)
+    assert not list(Path().glob("x.*"))
+
+
+def test_the_ending_says_the_form_and_a_form_that_is_asked_for_goes_into_any_other_file(run: Run, quote: str):
+    starts = {"a.JSON": "{", "a.xml": "<?xml", "a.htm": "<!doctype", "a.csv": "", "a.txt": "{", "a": "{"}
+    for name, start in starts.items():
+        form = ["--format", "json"] if name in ("a.txt", "a") else []
+        assert run("export", "quote", quote, "--output", name, *form).code == 0
+        assert Path(name).read_text().lower().startswith(start)
+
+
 def test_a_quote_is_exported_as_a_page_that_needs_nothing_else(quote: str, run: Run):
     html = run("export", "quote", quote, "--format", "html", "--locale", "fr").out
     assert html.startswith("<!doctype html>")

@@ -31,7 +31,7 @@ HEADER = [
 FIRST = ["A-1", "acct_acme_001", "usd", "12", "2026-12-01"]
 CSV_ROWS = [
     [*FIRST, "prod_pro_v2", "150", "10", "Seats"],
-    ["A-1", "", "", "", "", "prod_qmb30", "1", "", ""],
+    ["A-1", "", "", "", "", "prod_qmb15", "1", "", ""],
     ["A-2", "acct_groeb_002", "", "", "", "prod_pro_v2", "3", "", ""],
 ]
 WHOLE = [
@@ -43,7 +43,7 @@ WHOLE = [
         "start_date": "2026-12-01",
         "line_items": [
             {"product_id": "prod_pro_v2", "quantity": 150, "discount_pct": 10, "notes": "Seats"},
-            {"product_id": "prod_qmb30", "quantity": 1},
+            {"product_id": "prod_qmb15", "quantity": 1},
         ],
     },
     {"id": "A-2", "account_id": "acct_groeb_002", "line_items": [{"product_id": "prod_pro_v2", "quantity": 3}]},
@@ -103,7 +103,7 @@ def test_every_format_makes_the_same_drafts_and_a_second_time_changes_nothing(ho
     lines = stored(home)
     assert lines == [
         ("A-1", 1, "prod_pro_v2", 150, 10_000_000, "Seats", 1_500_000_000, 1_350_000_000),
-        ("A-1", 2, "prod_qmb30", 1, 0, None, 13_900_000_000, 13_900_000_000),
+        ("A-1", 2, "prod_qmb15", 1, 0, None, 9_480_000_000, 9_480_000_000),
         ("A-2", 1, "prod_pro_v2", 3, 0, None, 30_000_000, 30_000_000),
     ]
     edits = query(home, "SELECT id, status, version, edit FROM quote ORDER BY id")
@@ -136,7 +136,7 @@ def test_only_the_draft_that_differs_is_changed_and_wants_to_be_priced_again(hom
         (5_000_000, None)
     ]
     total = query(home, "SELECT q.total, v.total FROM quote q JOIN quote_version v ON v.quote_id = q.id LIMIT 1")
-    assert total[0][0] == total[0][1] == 14_915_000_000
+    assert total[0][0] == total[0][1] == 10_716_000_000
 
 
 def test_a_quote_that_was_sent_is_left_alone_or_refused(home: Path, imported: Any):
@@ -255,11 +255,11 @@ def test_a_quantity_that_is_not_the_largest_of_the_ramp_is_told_by_its_row(impor
     rows = [
         ["E-1", "acct_acme_001", "12", "prod_pro_v2", "7", '[{"months": 12}]'],
         ["E-1", "", "", "prod_pro_v2", "1000000", '[{"months": 12, "quantity": 1}]'],
-        ["E-1", "", "", "prod_qmb30", "1", '[{"months": 12}]'],
+        ["E-1", "", "", "prod_qmb15", "1", '[{"months": 12}]'],
     ]
     assert imported(csv_of(rows, header)) == [
         (3, "quantity", "The quantity of a line with a ramp is that of its largest stretch, 1, not 1,000,000."),
-        (4, "ramp", "prod_qmb30 has a one-time price, and a ramp is for prices that recur."),
+        (4, "ramp", "prod_qmb15 has a one-time price, and a ramp is for prices that recur."),
     ]
 
 
@@ -285,7 +285,7 @@ def test_options_of_a_product_are_columns_and_are_checked(home: Path, imported: 
     header = ["id", "account_id", "product_id", "quantity", "attribute.colour_of_the_moon"]
     (configurable,) = query(home, "SELECT id FROM product WHERE options <> '[]' AND active ORDER BY id LIMIT 1")[0]
     found = imported(csv_of([["F-1", "acct_acme_001", configurable, "1", "green"]], header))
-    assert (found[0][0], found[0][1]) == (2, "attributes.colour_of_the_moon")
+    assert (found[0][0], found[0][1]) == (2, "attribute.colour_of_the_moon")
 
 
 def test_what_products_still_require_is_a_warning(home: Path, tmp_path: Path, run: Run):
@@ -293,8 +293,19 @@ def test_what_products_still_require_is_a_warning(home: Path, tmp_path: Path, ru
     (tmp_path / "quotes.csv").write_text(csv_of(rows))
     ran = run("import", "quotes", tmp_path / "quotes.csv")
     assert ran.code == 0
-    assert ran.out.splitlines()[-1].split() == ["quotes", "1", "0", "0"]
+    assert ran.out.splitlines()[-2].split() == ["quotes", "1", "0", "0"]
     assert ran.err == "warning: G-1: prod_gw_eth requires prod_app_monitor in the quote.\n"
+
+
+def test_what_was_imported_is_checked_by_the_policies_with_the_command_that_the_summary_names(
+    home: Path, tmp_path: Path, run: Run
+):
+    (tmp_path / "quotes.csv").write_text(TEXTS["quotes.csv"])
+    ran = run("import", "quotes", tmp_path / "quotes.csv")
+    assert ran.out.splitlines()[-1].startswith("Next: `cpq quote price ID` ")
+    priced = json.loads(run("quote", "price", "A-1", "--json").out)
+    assert [one["policy_id"] for one in priced["policy_violations"]] == ["discount_cap_sales_manager"]
+    assert "Next:" not in run("import", "quotes", tmp_path / "quotes.csv").out
 
 
 def test_ten_thousand_lines_are_a_quote_and_one_more_is_not(home: Path, run: Run, imported: Any):

@@ -18,7 +18,7 @@ from tests.cli.conftest import Run, query
 from tests.make import Tools, import_dicts
 
 SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
-MACHINE = {"product_id": "prod_qmb30", "quantity": 1}
+MACHINE = {"product_id": "prod_qmb15", "quantity": 1}
 
 
 @pytest.fixture
@@ -91,11 +91,60 @@ def test_the_trace_shows_each_step_of_the_waterfall_aligned(home: Path, tools: T
     assert len(set(column(traced[traced.index("according to") - 60 :], "amount"))) == 1
 
 
+def test_a_price_is_explained_from_list_to_total_with_the_reasons(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools, account_id="acct_lonestar_004")
+    out = run("quote", "explain", quote_id).out
+    shown = [line.split() for line in out.splitlines()]
+    for row in (["list", "1,500.00"], ["quote", "discount", "-150.00"], ["net", "1,350.00"], ["tax", "67.50"]):
+        assert row in shown
+    assert ["total", "1,417.50"] in shown
+    assert ["quote", "discount", "10", "%", "requested_discount_pct", "1,350.00"] in shown
+    assert "- A discount of 10 % is above 5 %; a sales manager has to approve." in out
+    told = json.loads(run("quote", "explain", quote_id, "--json").out)
+    assert told["waterfall"][-1] == {"stage": "total", "is_level": True, "amount": 1417.5}
+    assert told["option_sets"][0]["lines"][0]["steps"]
+    plain = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS])["quote_id"]
+    assert "No policy asks for an approval." in run("quote", "explain", plain).out
+    assert "option set small" in run("quote", "explain", with_options(tools)).out
+    assert run("quote", "explain", "Q-none").code == 1
+
+
+def test_two_versions_are_compared(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS, MACHINE])["quote_id"]
+    tools("quote_price", quote_id=quote_id)
+    first = run("quote", "diff", quote_id)
+    assert first.code == 1
+    assert "is the first" in first.err
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    assert "Nothing that a customer would see is different from version 1 to 2." in run("quote", "diff", quote_id).out
+    removed, seats = (line["line_id"] for line in tools("quote_get", quote_id=quote_id)["line_items"][::-1])
+    changes = {"change_lines": [{"line_id": seats, "quantity": 100}], "remove_lines": [removed]}
+    tank = {"product_id": "prod_tk240v", "quantity": 1}
+    tools("quote_update", quote_id=quote_id, expected_version=2, add_lines=[tank], notes="Two docks.", **changes)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=3)
+    told = json.loads(run("quote", "diff", quote_id, "--from", 1, "--to", 2, "--json").out)
+    out = run("quote", "diff", quote_id).out
+    rows = [line.split("  ") for line in out.splitlines()]
+    found = {first: [cell.strip() for cell in rest if cell.strip()] for first, *rest in rows}
+    assert found["total"] == ["15,400.00", "2,890.60"]
+    assert found["quote discount"] == ["0 %", "3 %"]
+    assert found["notes"] == ["-", "Two docks."]
+    assert found["line 1, Pro Plan: quantity"] == ["150", "100"]
+    assert [cells for name, cells in found.items() if name.startswith("line 2")] == [["13,900.00", "removed"]]
+    assert [cells for name, cells in found.items() if name.startswith("line 3")] == [["not there", "1,920.60"]]
+    assert "9 differences from version 1 to 2." in out
+    assert (told["before"], told["after"], len(told["lines"])) == (1, 2, 3)
+    missing = run("quote", "diff", quote_id, "--to", 9)
+    assert missing.code == 1
+    assert "has no version 9." in missing.err
+
+
 def test_each_option_set_is_shown_with_totals_of_its_own(home: Path, tools: Tools, run: Run):
     out = run("quote", "show", with_options(tools)).out
     assert "Option set large, selected:" in out
     assert "Option set small:" in out
-    assert [line.split()[-1] for line in out.splitlines() if line.startswith("total ")] == ["15,400.00", "13,970.00"]
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("total ")] == ["10,980.00", "9,550.00"]
 
 
 def test_an_earlier_version_is_shown_as_it_was(home: Path, tools: Tools, run: Run):
@@ -129,6 +178,66 @@ def test_the_record_as_json_has_the_steps_only_when_asked(home: Path, tools: Too
     }
 
 
+def test_a_draft_is_priced_and_checked_as_the_tool_does_it(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[SEATS])["quote_id"]
+    assert cells(run("quote", "show", quote_id).out, "priced")[1:] == ["not", "yet"]
+    ran = run("quote", "price", quote_id)
+    assert (ran.code, ran.err) == (0, "")
+    assert cells(ran.out, "total") == ["total", "1,500.00", "USD"]
+    assert ran.out.endswith(f"\nNo approval is needed. Next: `cpq export quote {quote_id} --output {quote_id}.pdf`.\n")
+    ran = run("quote", "price", quote_id, "--discount", "10%")
+    assert cells(ran.out, "total") == ["total", "1,350.00", "USD"]
+    assert cells(ran.out, "approval_required")[1:3] == ["sales_manager", "discount_cap_sales_manager"]
+    assert "Next: the tool approval_request" in ran.out
+    again = json.loads(run("quote", "price", quote_id, "--json").out)  # The discount stays as it was asked for.
+    assert (again["outcome"], again["pricing"]["total"], again["approval_required"]) == ("no_change", 1350, True)
+    assert {**again, "replayed": False} == tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
+    assert query(home, "SELECT DISTINCT caller, outcome FROM audit_entry WHERE operation = 'quote_price'")[0] == (
+        "human:operator",
+        "OK",
+    )
+
+
+def test_a_price_is_shown_to_the_cent_and_no_further(home: Path, tools: Tools, run: Run):
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[{**SEATS, "quantity": 1}])["quote_id"]
+    assert cells(run("quote", "price", quote_id, "--discount", "3").out, "total") == ["total", "9.70", "USD"]
+
+
+def test_a_quote_that_was_submitted_is_only_evaluated(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    tools("approval_request", quote_id=quote_id, justification="They grow.")
+    ran = run("quote", "price", quote_id, "--discount", "2.5")
+    assert ran.code == 0
+    assert cells(ran.out, "total") == ["total", "1,462.50", "USD"]
+    assert f"Only evaluated: {quote_id} is pending_approval and stays as it was." in ran.out
+    assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
+    assert cells(run("quote", "price", quote_id).out, "total") == ["total", "1,350.00", "USD"]
+
+
+@pytest.mark.parametrize("given", ["101", "-1", "ten", "nan", "1e400", "0.0000001"])
+def test_a_discount_that_is_none_is_not_understood(home: Path, tools: Tools, run: Run, given: str):
+    quote_id = worked_example(tools)
+    ran = run("quote", "price", quote_id, f"--discount={given}")
+    assert (ran.code, "is not a number from 0 to 100" in ran.err) == (2, True)
+    assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
+
+
+def test_pricing_a_quote_that_is_not_there_says_so(home: Path, run: Run):
+    ran = run("quote", "price", "Q-none")
+    assert (ran.code, ran.err) == (1, "Error: There is no quote 'Q-none'.\n")
+
+
+@pytest.mark.parametrize("mistyped", ["acct_acme_01", "acct_acmee_001", "act_acme_001", "acme", "Acme Corp"])
+def test_an_account_that_is_not_there_is_told_with_the_one_that_was_meant(home: Path, run: Run, mistyped: str):
+    assert run("quote", "list", "--account", "acct_acme_001").out == "0 of 0 quotes.\n"
+    ran = run("quote", "list", "--account", mistyped)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[0] == f"Error: There is no account {mistyped!r}."
+    assert ran.err.splitlines()[1].startswith("Did you mean acct_acme_001")
+    nobody = run("quote", "list", "--account", "%_'")
+    assert (nobody.code, "Did you mean" in nobody.err) == (1, False)
+
+
 def test_quotes_are_listed_newest_first_with_the_digits_of_their_currency(home: Path, tools: Tools, run: Run):
     ids = [worked_example(tools), with_options(tools)]
     ran = run("quote", "list")
@@ -146,7 +255,7 @@ def test_the_list_is_filtered_by_account_and_status(home: Path, tools: Tools, ru
     found = json.loads(run("quote", "list", "--account", "acct_acme_001", "--status", "draft", "--json").out)
     assert [item["id"] for item in found["items"]] == [quote_id]
     assert run("quote", "list", "--status", "sent").out == "0 of 0 quotes.\n"
-    assert run("quote", "list", "--account", "nobody").out == "0 of 0 quotes.\n"
+    assert run("quote", "list", "--account", "acct_groeb_002").out == "0 of 0 quotes.\n"
     wrong = run("quote", "list", "--status", "darft")
     assert wrong.code == 1
     assert "Did you mean draft" in wrong.err
@@ -192,7 +301,7 @@ def test_an_accepted_alternative_is_proven_though_another_was_selected_when_it_w
     quote_id = with_options(tools)
     tools("quote_send", quote_id=quote_id, expected_version=1)
     tools("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")
-    assert query(home, "SELECT option_set, total FROM quote_version") == [("small", 13_970_000_000)]
+    assert query(home, "SELECT option_set, total FROM quote_version") == [("small", 9_550_000_000)]
     assert run("quote", "replay", quote_id).code == 0
 
 

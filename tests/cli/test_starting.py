@@ -16,6 +16,7 @@ from cpq.cli import COMMANDS, root
 from cpq.config import shipped
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
+from mcp_facade import demo
 from tests.cli.conftest import Run, query
 
 CPQ = [sys.executable, "-c", "import sys; from cpq.cli import main; sys.exit(main())"]
@@ -62,8 +63,15 @@ def test_an_unreachable_database_is_told_without_its_password(empty_home: Path, 
         ran = run("--database-url", url, *arguments)
         assert ran.code == 1
         assert "cannot be used" in ran.out + ran.err
+        assert "Check CPQ_DATABASE_URL, and that its server runs and lets you in." in ran.out + ran.err
         assert "hunter2" not in ran.out + ran.err
         assert "Traceback" not in ran.err
+
+
+def test_a_home_that_cannot_be_one_is_told_as_such(empty_home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "file").touch()
+    ran = run("--home", tmp_path / "file" / "home", "init")
+    assert (ran.code, ran.err.splitlines()[1]) == (1, "Check CPQ_HOME: a folder that you may write to.")
 
 
 def test_an_unexpected_fault_is_one_line_and_a_traceback_only_on_request(home: Path, run: Run):
@@ -133,6 +141,8 @@ def test_no_color_leaves_no_escape_codes(home: Path, run: Run, monkeypatch: pyte
         ["doctor"],
         ["quote", "list"],
         ["quote", "show", "Q-none"],
+        ["quote", "explain", "Q-none"],
+        ["quote", "diff", "Q-none"],
         ["quote", "replay", "--all"],
     ],
     ids=" ".join,
@@ -197,10 +207,42 @@ def test_doctor_names_the_broken_policy_and_still_looks_at_the_database(
     assert "terms.yaml, line 2" in refused.err
 
 
+def test_doctor_fails_on_templates_without_their_fonts(
+    home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "templates"
+    shutil.copytree(shipped("pdf_templates"), folder, ignore=shutil.ignore_patterns("fonts"))
+    monkeypatch.setenv("CPQ_TEMPLATES_DIR", str(folder))
+    ran = run("doctor", "--json")
+    findings = {finding["subject"]: finding for finding in json.loads(ran.out)["findings"]}
+    assert (ran.code, findings["PDF templates"]["state"]) == (1, "problem")
+    assert "fonts: there is no fonts.conf in it" in findings["PDF templates"]["found"]
+
+
 def test_doctor_says_which_policies_are_in_force(home: Path, run: Run):
     findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").out)["findings"]}
     assert findings["policies"]["state"] == "ok"
     assert findings["policies"]["found"] == f"{shipped('policies')}, {load(shipped('policies')).content_hash[:12]}"
+
+
+def test_a_variable_that_is_no_setting_is_told_with_the_one_that_was_meant(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    assert run("quote", "list").err == ""
+    monkeypatch.setenv("CPQ_TOOLSET", "all")
+    Path(".env").write_text("CPQ_XYZZY=1\nOTHER=2\n")
+    meant = "CPQ_TOOLSET is not a setting and has no effect; did you mean CPQ_TOOLSETS?"
+    ran = run("quote", "list")
+    assert ran.code == 0
+    assert [line.split(" cpq.cli ")[1] for line in ran.err.splitlines()] == [
+        meant,
+        "CPQ_XYZZY is not a setting and has no effect",
+    ]
+    report = json.loads(run("doctor", "--json").out)
+    found = {one["found"]: (one["state"], one["to_do"]) for one in report["findings"] if one["subject"] == "settings"}
+    assert found[meant] == ("warning", "correct its name, or unset it")
+    served = subprocess.run([*CPQ, "serve"], input="", capture_output=True, text=True, check=True)
+    assert (served.stdout, meant in served.stderr) == ("", True)
 
 
 def test_serve_answers_over_stdio_and_ends_with_its_input(home: Path):
@@ -249,6 +291,12 @@ def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quot
     paths = {one.stdout.splitlines()[-1] for one in ran}
     assert len(paths) == 1
     assert Path(paths.pop()).read_bytes().startswith(b"%PDF-1.7")
+
+
+def test_a_demo_that_fails_leaves_no_manager_behind(home: Path):
+    with pytest.raises(OSError, match="no room"), demo._manager():
+        raise OSError("no room")
+    assert query(home, "SELECT count(*), count(revoked_at) FROM token") == [(1, 1)]
 
 
 def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, run: Run):

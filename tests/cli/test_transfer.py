@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cpq.catalog.rows import (
+    AccountRow,
+    BillingPeriod,
+    PriceRow,
+    ProductRow,
+    ProductType,
+    QuantityScope,
+    Row,
+    TaxStatus,
+    TierMode,
+)
 from cpq.cli.output import Meter
 from cpq.config import Settings
 from cpq.effects import Effects
@@ -23,6 +35,23 @@ def test_a_good_file_is_counted_by_kind(home: Path, tmp_path: Path, run: Run):
     assert ["products", "2", "0", "0"] in [line.split() for line in ran.out.splitlines()]
     assert "also created: category toys" in ran.out
     assert query(home, "SELECT sku FROM product WHERE id = 'new_one'") == [("NEW-1",)]
+
+
+@pytest.mark.parametrize(("kind", "row"), [("catalog", ProductRow), ("prices", PriceRow), ("accounts", AccountRow)])
+def test_the_help_names_every_column_and_word_of_a_file(run: Run, kind: str, row: type[Row]):
+    told = set(re.findall(r"[a-z_]+", run("import", kind, "--help").out))
+    words = {word for kinds in (ProductType, BillingPeriod, TierMode, QuantityScope, TaxStatus) for word in kinds}
+    mine = {str(word) for word in words if any(type(word) is field.annotation for field in row.model_fields.values())}
+    assert set(row.model_fields) | mine <= told
+
+
+def test_columns_in_capitals_and_values_of_another_form_are_told_what_is_wanted(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "a.csv").write_text("ID,name,segment,region,country,tax_zone,locale\na,A,smb,emea,Germany,DE,german\n")
+    ran = run("import", "accounts", tmp_path / "a.csv", "--json")
+    found = {one["field"]: one["message"] for one in json.loads(ran.out)["error"]["details"]["problems"]}
+    assert found["ID"] == "is not a known field; did you mean id?"
+    assert found["country"] == "is not two capital letters such as DE or US"
+    assert found["locale"] == "is not a language, or language and country, such as de or en_US"
 
 
 def test_a_second_import_changes_only_what_changed(home: Path, tmp_path: Path, run: Run):
@@ -53,10 +82,61 @@ def test_every_bad_row_is_listed_with_its_line_and_nothing_changes(home: Path, t
     ran = run("import", "catalog", file)
     listed = [line.split()[:2] for line in ran.err.splitlines() if line.strip()[:1].isdigit()]
     assert ran.code == 1
-    assert listed[:4] == [["3", "id"], ["4", "specs.hp"], ["5", "name"], ["6", "sku"]]
+    assert listed[:4] == [["3", "id"], ["4", "spec.hp"], ["5", "name"], ["6", "sku"]]
     assert "Error: 4 problems in the file; nothing was imported." in ran.err
     assert "Traceback" not in ran.err
     assert query(home, "SELECT id, content_hash, updated_at FROM product ORDER BY id") == before
+
+
+def test_what_is_wrong_with_many_rows_in_the_same_way_is_said_once_with_their_lines(
+    home: Path, tmp_path: Path, run: Run
+):
+    file = tmp_path / "products.csv"
+    rows = [f"p{n},P-{n},Pump {n},compresors,5,1" for n in range(3)] + ["p3,P-3,Pump,compressors,5,1"]
+    file.write_text("\n".join(["id,sku,name,category,spec.hp,spec.cfm", *rows, rows[0].replace("p0", "p4")]))
+    ran = run("import", "catalog", file)
+    assert ran.code == 1
+    reason = "'compresors' declares no specs, and this row has some; import it with its specs first, as JSON or YAML"
+    assert [line.strip() for line in ran.err.splitlines()[3:]] == [
+        f"2-4, 6   category   {reason}; did you mean compressors? (4 rows)",
+        "6   sku        'P-0' belongs to product 'p0'",
+        "Error: 5 problems in the file; nothing was imported.",
+    ]
+    assert query(home, "SELECT count(*) FROM category WHERE id = 'compresors'") == [(0,)]
+    (tmp_path / "one_line.json").write_text('[{"id": "a", "naem": "A"}, {"id": "b", "naem": "B"}]')
+    ran = run("import", "catalog", tmp_path / "one_line.json")
+    assert "   1   naem       is not a known field; did you mean name? (2 rows)" in ran.err.splitlines()
+    listed = json.loads(run("import", "catalog", file, "--json").out)["error"]["details"]["problems"]
+    assert [(one["line"], one["field"]) for one in listed[:4]] == [(line, "category") for line in (2, 3, 4, 6)]
+
+
+def test_a_column_is_named_as_the_file_spells_it(home: Path, tmp_path: Path, run: Run):
+    row = {"id": "x", "sku": "X", "name": "X", "category": "compressors", "specs": {"hp": "many", "hpp": 1}}
+    (tmp_path / "x.csv").write_text("id,sku,name,category,spec.hp,spec.hpp\nx,X,X,compressors,many,1\n")
+    (tmp_path / "cell.csv").write_text(
+        'id,sku,name,category,specs\nx,X,X,compressors,"{""hp"": ""many"", ""hpp"": 1}"\n'
+    )
+    (tmp_path / "x.json").write_text(json.dumps([row]))
+    for name, fields in (
+        ("x.csv", ["spec.hp", "spec.hpp"]),
+        ("cell.csv", ["specs.hp", "specs.hpp"]),
+        ("x.json", ["specs.hp", "specs.hpp"]),
+    ):
+        found = json.loads(run("import", "catalog", tmp_path / name, "--json").out)["error"]["details"]["problems"]
+        assert [problem["field"] for problem in found] == fields
+    (tmp_path / "x.csv").write_text(f"id,sku,name,category,spec.hp\nx,X,X,compressors,{'9' * 65}\n")
+    found = json.loads(run("import", "catalog", tmp_path / "x.csv", "--json").out)["error"]["details"]["problems"]
+    assert {problem["field"] for problem in found} == {"spec.hp"}
+
+
+@pytest.mark.parametrize("kind", [["catalog"], ["prices"], ["accounts"], ["quotes"], ["quotes", "--history"]])
+def test_an_empty_file_is_refused_and_not_taken_for_no_rows(home: Path, tmp_path: Path, run: Run, kind: list[str]):
+    for name in ("x.csv", "x.json", "x.jsonl", "x.yaml"):
+        (tmp_path / name).write_text("")
+        ran = run("import", *kind, tmp_path / name)
+        section = "products" if kind == ["catalog"] else kind[0]
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith(f"Error: {name} is empty; expected {section} in it: ")
 
 
 def test_bad_rows_are_listed_as_json_when_asked(home: Path, tmp_path: Path, run: Run):
@@ -158,6 +238,12 @@ def test_an_export_goes_to_stdout_and_keeps_it_clean(home: Path, run: Run):
     exported = json.loads(ran.out)
     assert [len(exported["products"])] == [count for (count,) in query(home, "SELECT count(*) FROM product")]
     assert "Exported 10 categories and" in ran.err
+
+
+def test_an_ending_that_is_no_form_of_a_catalogue_is_refused_and_writes_nothing(home: Path, run: Run):
+    ran = run("export", "catalog", "--output", "all.xlsx")
+    assert (ran.code, "none of .json, .csv, .yaml, .yml: rename it, or give --format." in ran.err) == (2, True)
+    assert not Path("all.xlsx").exists()
 
 
 def test_long_work_without_a_terminal_says_a_line_now_and_then(capfd: pytest.CaptureFixture[str]):

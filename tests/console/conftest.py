@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 from cpq.config import Settings, read_settings
 from tests import make
 from tests.console import chromium
-from tests.console.serving import Console, serving
+from tests.console.serving import WAIT_SECONDS, Console, serving
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def live_console(sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
 def browser() -> Iterator[Browser]:
     """The system's Chromium. It goes with its module: while it runs, Playwright holds the event loop of the thread."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        flags = list(chromium.FLAGS)
+        started = playwright.chromium.launch(executable_path=chromium.find(), args=flags, timeout=1_000 * WAIT_SECONDS)
         yield started
         started.close()

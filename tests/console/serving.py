@@ -1,11 +1,10 @@
 """The whole HTTP server with its console for tests, and people who sign in to it."""
 
 import re
-import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx2
@@ -22,7 +21,10 @@ from cpq.effects import Effects
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS
-from tests import make
+from tests import loopback, make
+
+WAIT_SECONDS = 60
+"""For an answer of a server on a busy machine; only what never comes is wrong."""
 
 
 class Console:
@@ -55,7 +57,7 @@ class Console:
 
     def visitor(self) -> httpx2.Client:
         """A browser without JavaScript that has not signed in; it sends the Origin that browsers send."""
-        self.visitors.append(httpx2.Client(base_url=self.url, headers={"Origin": self.url}, timeout=30))
+        self.visitors.append(httpx2.Client(base_url=self.url, headers={"Origin": self.url}, timeout=WAIT_SECONDS))
         return self.visitors[-1]
 
     def signed_in(self, name: str, *roles: str) -> httpx2.Client:
@@ -89,25 +91,31 @@ def serving(
     loops: Sequence[Loop] = (),
 ) -> Iterator[Console]:
     """The server on a free port of this machine, as `cpq serve` puts it together."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    app = open_app(settings.model_copy(update={"port": port}), effects)
-    endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
-        http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
-    )
-    application = http.build(app, endpoint, loops, pages.build(app, document, loops))
-    server = uvicorn.Server(uvicorn.Config(application, **http.listening(app.settings), lifespan="on"))
+    with loopback.kept_port() as port, closing(open_app(settings.model_copy(update={"port": port}), effects)) as app:
+        endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
+            http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
+        )
+        application = http.build(app, endpoint, loops, pages.build(app, document, loops))
+        console = Console(app, f"http://127.0.0.1:{port}")
+        with running(uvicorn.Config(application, **http.listening(app.settings), lifespan="on")):
+            try:
+                yield console
+            finally:
+                for visitor in console.visitors:
+                    visitor.close()
+
+
+@contextmanager
+def running(config: uvicorn.Config) -> Iterator[None]:
+    """The server in a thread of its own, from when it answers until it has stopped."""
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    console = Console(app, f"http://127.0.0.1:{port}")
     try:
-        yield console
+        while not server.started:
+            assert thread.is_alive(), "the server has not started; what it said is in the log"
+            time.sleep(0.01)
+        yield
     finally:
-        for visitor in console.visitors:
-            visitor.close()
         server.should_exit = True
         thread.join()
-        app.close()

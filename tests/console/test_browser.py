@@ -17,13 +17,13 @@ from cpq.cli import sampling
 from cpq.config import read_settings
 from tests import make
 from tests.approving import ask, priced_quote
-from tests.console.serving import Console, serving
+from tests.console.serving import WAIT_SECONDS, Console, serving
 from tests.console.test_deciding import HOSTILE
-from tests.quoting import SEATS
+from tests.quoting import SEATS, new_quote
 
 AXE = Path(__file__).with_name("axe.min.js")
 PHONE = {"width": 390, "height": 844}
-PATIENCE = 30_000
+PATIENCE = 1_000 * WAIT_SECONDS
 """Milliseconds; a busy machine is slow, and only what never comes is wrong."""
 
 expect.set_options(timeout=PATIENCE)
@@ -95,6 +95,7 @@ def test_from_the_link_to_the_agents_answer(live_console: Console, page: Page):
     expect(page.get_by_role("status")).to_contain_text("can be sent")
     assert status_seen_by_an_agent(console, quote_id) == "approved"
     page.get_by_role("button", name="Sign out").click()
+    expect_page(page, "Sign in")
     page.goto(f"{console.url}/console/quotes/{quote_id}")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
@@ -133,11 +134,38 @@ def test_what_comes_in_shows_without_reload(live_console: Console, page: Page):
     expect(rows.first.get_by_role("link")).to_be_focused()
 
 
+def test_going_back_after_a_search_brings_the_whole_page(live_console: Console, page: Page):
+    console = live_console
+    waiting(console)
+    new_quote(console.tools, account_id="acct_groeb_002")
+    sign_in(console, page)
+    page.goto(f"{console.url}/console/quotes")
+    lead, rows = page.locator("#lead"), page.locator("tr[data-open]")
+    expect(lead).to_have_text("2, newest first")
+    for words, count in (("acme", 1), ("nothing", 0)):
+        page.locator("#q").fill(words)
+        expect(page).to_have_url(re.compile(f"q={words}"))
+        expect(rows).to_have_count(count)
+        expect(lead).to_have_text(f"{count} that match, newest first")
+    for words, told in (("acme", "1 that match, newest first"), ("", "2, newest first")):
+        page.go_back()
+        expect(lead).to_have_text(told)
+        expect(page.locator("#q")).to_have_value(words)
+        expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+    page.goto(f"{console.url}/console/queue")
+    page.get_by_text("Everybody's").click()
+    expect(page).to_have_url(re.compile("scope=all"))
+    page.go_back()
+    expect(page.get_by_role("radio", name="For me")).to_be_checked()
+    expect_page(page, "Queue")
+
+
 def test_with_the_keyboard_alone(live_console: Console, page: Page):
     console = live_console
     quote_id = waiting(console)
     console.grant("dana", "sales_rep")
     page.goto(console.link("dana"))
+    expect(page.get_by_role("button", name="Sign in")).to_be_focused()
     page.keyboard.press("Enter")
     expect_page(page, "Queue")
     page.keyboard.press("/")
@@ -257,6 +285,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
             page.goto(console.link("dana"))
             assert_accessible(page, "enter")
             page.get_by_role("button", name="Sign in").click()
+            expect_page(page, "Queue")
             for path in paths:
                 page.goto(f"{console.url}/console/{path}")
                 assert_accessible(page, f"{path} {look}")

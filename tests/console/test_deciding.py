@@ -65,6 +65,20 @@ def test_sending_back_needs_a_reason_and_keeps_it(console: Console, decision: st
     assert (status(console, quote_id)["current_status"], status(console, quote_id)["reason"]) == ("rejected", kept)
 
 
+def test_whom_a_maker_has_lent_a_role_can_only_send_it_back(console: Console):
+    dana = console.signed_in("dana", "sales_manager")
+    maker = person(console.app, "maker", "sales_manager")
+    quote_id = priced_quote(maker)
+    ask(maker, quote_id)
+    assert 'value="approve"' in dana.get(f"/console/quotes/{quote_id}").text
+    maker("approval_delegate", role="sales_manager", to="dana", until="2026-11-17T00:00:00Z")
+    page = dana.get(f"/console/quotes/{quote_id}").text
+    assert ('value="approve"' in page, "You may reject it." in page) == (False, True)
+    assert send(dana, quote_id, "approve").status_code == 403
+    assert send(dana, quote_id, "reject", "Too much.").status_code == 303
+    assert status(console, quote_id)["current_status"] == "rejected"
+
+
 def test_a_quote_that_moved_is_shown_with_its_difference_and_not_decided(console: Console):
     """T2: what was on the screen was version 1; version 2 is asked about by now."""
     dana = console.signed_in("dana", "sales_manager")

@@ -20,7 +20,9 @@ from cpq.errors import CpqError
 from tests import make
 from tests.console import provider
 from tests.console.provider import CLIENT, SECRET, Provider
-from tests.console.serving import Console, serving
+from tests.console.serving import WAIT_SECONDS, Console, serving
+
+DAY_SECONDS = 86_400
 
 LIES: dict[str, Any] = {
     "another issuer": {"iss": "https://evil.example"},
@@ -28,8 +30,8 @@ LIES: dict[str, Any] = {
     "another client": {"azp": "somebody-else"},
     "another attempt": {"nonce": "0" * 64},
     "no attempt": {"nonce": None},
-    "over": {"exp": int(time.time()) - 3600},
-    "not yet": {"iat": int(time.time()) + 3600},
+    "over": {"exp": int(time.time()) - DAY_SECONDS},
+    "not yet": {"iat": int(time.time()) + DAY_SECONDS},
     "no end": {"exp": None},
     "nobody": {"email": None},
     "not a word": {"email": ["dana@example.com"]},
@@ -68,8 +70,12 @@ def come_back(visitor: httpx2.Client, path: str = "/console/oidc/start") -> http
     """To the provider and back, as a browser goes."""
     out = visitor.get(path)
     assert out.status_code == 303, out.text
-    back = httpx2.get(out.headers["location"], follow_redirects=False).headers["location"]
-    return visitor.get(back)
+    return visitor.get(way_back(out))
+
+
+def way_back(out: httpx2.Response) -> str:
+    """Where the provider sends a browser that was sent to it."""
+    return httpx2.get(out.headers["location"], follow_redirects=False, timeout=WAIT_SECONDS).headers["location"]
 
 
 def test_a_person_of_the_company_with_a_role_gets_in(console: Console):
@@ -129,7 +135,7 @@ def test_a_token_that_the_provider_did_not_sign_lets_nobody_in(console: Console,
 def test_the_answer_to_another_browser_lets_nobody_in(console: Console):
     """Login CSRF: the way back belongs to the browser that went out."""
     out = console.visitor().get("/console/oidc/start")
-    back = httpx2.get(out.headers["location"], follow_redirects=False).headers["location"]
+    back = way_back(out)
     victim = console.visitor()
     assert victim.get(back).status_code == 403
     other = console.visitor()
@@ -142,7 +148,7 @@ def test_the_answer_to_another_browser_lets_nobody_in(console: Console):
 def test_a_way_back_is_taken_once(console: Console):
     visitor = console.visitor()
     out = visitor.get("/console/oidc/start")
-    back = httpx2.get(out.headers["location"], follow_redirects=False).headers["location"]
+    back = way_back(out)
     assert visitor.get(back).status_code == 303
     assert visitor.get(back).status_code == 403
 
@@ -170,8 +176,11 @@ def test_a_provider_that_is_down_leaves_the_links(sqlite_template: Path, tmp_pat
         assert console.signed_in("dana", "sales_manager").get("/console/queue").status_code == 200
 
 
-def test_a_provider_that_hangs_holds_up_nobody_else(sqlite_template: Path, tmp_path: Path):
+def test_a_provider_that_hangs_holds_up_nobody_else(
+    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """More strangers than there are threads wait for it; who is signed in does not, and it is asked once."""
+    monkeypatch.setattr(oidc, "TIMEOUT_SECONDS", 10.0 * WAIT_SECONDS)
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(AT_ONCE_MAX) as strangers:
         issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"

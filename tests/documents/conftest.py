@@ -1,7 +1,9 @@
 """Fixtures for documents: one engine with sample data for all tests that only read what it makes."""
 
+import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from cpq.app import open_app
 from cpq.config import read_settings
 from tests import papers
-from tests.make import Tools
+from tests.make import StillEffects, Tools
 from tests.papers import Paper
 from tests.quoting import put_into
 from tests.tools.conftest import sqlite_tools, tools  # noqa: F401 - fixtures, here too
@@ -18,12 +20,23 @@ from tests.tools.conftest import sqlite_tools, tools  # noqa: F401 - fixtures, h
 Papers = Callable[..., Paper]
 
 
+class SameEffects(StillEffects):
+    """The same dates in every run, and ids of two letters that are equally wide: lines break at the same places."""
+
+    def __init__(self) -> None:
+        super().__init__(datetime(2026, 11, 16, 9, 0, tzinfo=UTC), step=timedelta(milliseconds=1))
+        self._numbers = itertools.count(1)
+
+    def new_id(self, prefix: str) -> str:
+        return prefix + f"{next(self._numbers):020b}".translate({ord("0"): "b", ord("1"): "d"})
+
+
 @pytest.fixture(scope="session")
 def desk(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
     """Tools on a store of their own, which tests may add quotes to."""
     home = tmp_path_factory.mktemp("desk")
     shutil.copy(sqlite_template, home / "quotewright.db")
-    app = open_app(read_settings({}, home=home, rate_limit_per_minute=0))
+    app = open_app(read_settings({}, home=home, rate_limit_per_minute=0), SameEffects())
     made = Tools(app)
     papers.add_long_sku(made)
     yield made
@@ -49,6 +62,8 @@ def samples(desk: Tools) -> dict[str, str]:
         "stamped": papers.quoted(desk, discount=10),
         "mixed": papers.quoted(desk, discount=3, notes="Please note our shutdown.\nDeliver before 1 July."),
         "german": papers.quoted(desk, discount=2, start_date="2026-12-01", deal_id="OPP-77", **german),
+        "four": papers.quoted(desk, *papers.PLAIN, discount=2),
+        "four_abroad": papers.quoted(desk, *papers.PLAIN, discount=2, **german),
         "twelve": papers.quoted(desk, *papers.many_lines(desk, 12)),
         "sixty": papers.quoted(desk, *papers.many_lines(desk, 60), discount=1),
         "japanese": papers.quoted(desk, account_id="acct_hikari_020", currency="JPY", notes="納期は髙橋様へ。"),

@@ -348,6 +348,30 @@ def test_twins_make_one_document(tools: Tools):
     assert len(files(tools.app)) == 1
 
 
+def test_a_document_of_before_says_that_a_changed_brand_does_not_show(
+    sqlite_app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Q-35 the same bytes; a draft follows the brand, and says nothing of that."""
+    monkeypatch.setattr("cpq.documents.design.LOOK_SECONDS", -1.0)
+    folder = tmp_path / "templates"
+    shutil.copytree(papers.TEMPLATES_FOLDER, folder)
+    app = open_app(read_settings({}, home=sqlite_app.settings.home, templates_dir=folder))
+    tools = Tools(app)
+    draft, sent = priced_quote(tools, 0), priced_quote(tools, 0)
+    put_into(app, sent, "sent")
+    before = {quote_id: tools("quote_pdf", quote_id=quote_id) for quote_id in (draft, sent)}
+    assert "design" not in tools("quote_pdf", quote_id=draft)["message"]
+    brand = folder / "branding.yaml"
+    brand.write_text(brand.read_text().replace("name: Meridian Air Systems", "name: Meridian Vacuum"))
+    workers.close_all()
+    again = tools("quote_pdf", quote_id=sent)
+    assert again["checksum"] == before[sent]["checksum"]
+    assert "in the design of that time" in again["message"]
+    anew = tools("quote_pdf", quote_id=draft)
+    assert (anew["outcome"], anew["checksum"] != before[draft]["checksum"]) == ("created", True)
+    app.close()
+
+
 def test_a_template_with_a_mistake_is_named(sqlite_app: App, tmp_path: Path):
     folder = tmp_path / "templates"
     shutil.copytree(papers.TEMPLATES_FOLDER, folder)

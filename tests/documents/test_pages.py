@@ -106,10 +106,27 @@ def test_a_compact_document_of_twelve_lines_is_one_page(paper: Papers):
         assert len(paper(name, "compact").pages) == 1, name
 
 
+@pytest.mark.parametrize(
+    ("name", "locale"),
+    [
+        *(("one", "en_US"), ("four", "en_US"), ("four", "es_MX"), ("four", "fr_CA")),
+        *(("four_abroad", locale) for locale in ("de_DE", "fr_FR", "es_ES", "ja_JP", "ar_AE")),
+    ],
+)
+def test_a_standard_document_of_up_to_four_plain_lines_is_one_page(paper: Papers, name: str, locale: str):
+    """On Letter and on A4, with everything that belongs to a quote, but without groups of one line."""
+    document = paper(name, locale=locale)
+    assert len(document.pages) == 1
+    assert all(one["sku"] in document.text for one in document.content["products"].values())
+    for part in ("exclusions", "terms", "about", "acceptance"):
+        assert label(document, part) in document.text, part
+    assert "Air compressors" not in document.text
+
+
 def test_an_executive_summary_is_one_page_whatever_the_lines(paper: Papers):
     for name in ("one", "twelve", "german", "mixed", "arabic", "stamped"):
         assert len(paper(name, "executive_summary").pages) == 1, name
-    assert len(paper("sixty", "executive_summary").pages) <= 2
+    assert len(paper("sixty", "executive_summary").pages) == 1
 
 
 def test_c2_14_a_compressor_is_described_as_engineers_read_it(paper: Papers):

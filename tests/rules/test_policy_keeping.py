@@ -50,6 +50,14 @@ def test_a_changed_file_is_picked_up_at_the_next_look(keeper: PolicyKeeper, fold
     assert keeper.problem is None
 
 
+def test_while_one_caller_reads_what_changed_the_others_go_on(keeper: PolicyKeeper, folder: Path, clock: StillEffects):
+    keeper.current()
+    write(folder, {"terms.yaml": MINIMAL["terms.yaml"].replace("30", "5", 1)})
+    with keeper._lock:
+        assert later(keeper, clock) == 30
+    assert later(keeper, clock) == 5
+
+
 def test_a_file_that_is_being_saved_is_read_when_it_rests(folder: Path):
     clock = StillEffects(datetime.now(UTC))
     keeper = PolicyKeeper(folder, clock)

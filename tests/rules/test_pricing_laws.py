@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from cpq.money import MINOR_DIGITS
 from cpq.pricing import WATERFALL, PricedQuote, price, result, waterfall
 from cpq.pricing import request as requests_
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment
+from cpq.quotes.reviewing import waterfall as waterfall_of
 from tests.rules import reference_pricer
 from tests.rules.random_quotes import DISCOUNTS, MILLION, RATES, Bytes, requests, row_of, sources
 
@@ -103,6 +105,24 @@ def test_everything_adds_up(request: Request):
     assert sum(group.tax for group in priced.tax_groups) == priced.tax_total
     costs = [line.cost for line in priced.lines]
     assert priced.cost == (None if None in costs else sum(cost for cost in costs if cost is not None))
+
+
+@law
+@given(requests)
+def test_the_steps_of_the_waterfall_lead_from_level_to_level(request: Request):
+    """Also where prices include tax; and a discount that nobody gave is not among them."""
+    standing, discounts_off = Decimal(0), dict.fromkeys(("line discount", "quote discount"), Decimal(0))
+    stages = list(waterfall_of(price(request)))
+    for stage in stages:
+        assert not stage["is_level"] or stage["stage"] == "list" or standing == stage["amount"], stages
+        standing = Decimal(stage["amount"]) + (0 if stage["is_level"] else standing)
+        if stage["stage"] in discounts_off:
+            discounts_off[stage["stage"]] += stage["amount"]
+    assert all(off <= 0 for off in discounts_off.values()), stages
+    if not any(line.discount for line in request.lines):
+        assert discounts_off["line discount"] == 0, stages
+    if not request.requested_discount:
+        assert discounts_off["quote discount"] == 0, stages
 
 
 @law

@@ -28,6 +28,14 @@ def included(**fields: Any) -> PriceRow:
     return row(tax_included=True, **fields)
 
 
+def agreed(listed: PriceRow, unit_price: int, **fields: Any) -> Product:
+    """A list price, and another one that the account agreed on."""
+    return Product((listed, row(unit_price, price_book_id=None, account_id="acme", **fields)))
+
+
+GOLD = {"seat": {"gold": 60 * MILLION}}
+SEAT = Line("l", "p", 1, choices={"seat": "gold"})
+YEARLY = row(120 * MILLION, billing_period="yearly", surcharges=GOLD, cost=60 * MILLION)
 RAMP = Line("l", "p", 1, ramp=(Segment(12), Segment(12, unit_price=MILLION)))
 MANY = Line("l", "p", 1_000_000)
 REDUCED = {"standard": 19 * MILLION, "reduced": 7 * MILLION}
@@ -57,6 +65,12 @@ REDUCED = {"standard": 19 * MILLION, "reduced": 7 * MILLION}
             Code.VALIDATION_ERROR,
             "more than an amount of money can be",
         ),
+        (
+            request(SEAT, p=agreed(YEARLY, 9, billing_period="monthly")),
+            Code.CONFLICT,
+            "surcharges of options do not fit",
+        ),
+        (request(SEAT, p=agreed(row(surcharges=GOLD), 9, tax_included=True)), Code.CONFLICT, "do not fit"),
         (request(MANY, p=row(1, cost=10**18)), Code.VALIDATION_ERROR, "more than an amount of money can be"),
     ],
 )
@@ -130,3 +144,19 @@ def test_a_surcharge_on_a_price_of_nothing_has_an_unknown_cost():
     free = row(0, cost=0, surcharges={"color": {"red": MILLION}})
     (line,) = price(request(Line("l", "p", 1, choices={"color": "red"}), p=free)).lines
     assert (line.regular, line.cost, line.margin) == (MILLION, None, None)
+
+
+def test_options_of_an_account_s_own_price_are_billed_as_often_as_it_is():
+    """Beside a list price by the year: 12 times 9 and 4 here, 120 and 60 there, and half of that is our cost."""
+    own = {"seat": {"gold": 4 * MILLION}}
+    asked = request(SEAT, p=agreed(YEARLY, 9 * MILLION, billing_period="monthly", surcharges=own))
+    (line,) = price(asked._replace(term_months=12)).lines
+    assert (line.regular, line.list_amount, line.cost) == (156 * MILLION, 180 * MILLION, 90 * MILLION)
+
+
+@pytest.mark.parametrize(("listed", "own"), [(row(100 * MILLION), 119), (included(), 100)])
+def test_an_account_s_price_with_tax_is_compared_with_the_list_price_without(listed: PriceRow, own: int):
+    is_included = not listed.tax_included
+    listed = listed._replace(unit_price=(119 if listed.tax_included else 100) * MILLION)
+    (line,) = price(request(p=agreed(listed, own * MILLION, tax_included=is_included))).lines
+    assert (line.list_amount, line.net, line.discount_off_list) == (100 * MILLION, 100 * MILLION, 0)

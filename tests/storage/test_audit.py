@@ -1,14 +1,17 @@
 """Every invocation leaves one record, and the records cannot be changed unnoticed: Q-12."""
 
+from datetime import UTC, datetime
+
 import pytest
 import sqlalchemy as sa
 
 from cpq import audit
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission
 from cpq.app import App, Command
-from cpq.errors import CpqError
+from cpq.errors import Code, CpqError
 from cpq.schema import audit_entry, audit_head
 from tests.make import Tools
+from tests.quoting import new_quote
 
 
 def trail(app: App) -> list[audit.Entry]:
@@ -161,3 +164,28 @@ def test_a_head_that_was_kept_elsewhere_must_still_be_in_the_chain(app: App):
         assert audit.verify(connection, "main", expect=kept).broken_at is None
         assert audit.verify(connection, "main", expect=(report.sealed, "0" * 64)).broken_at == report.sealed
         assert audit.verify(connection, "main", expect=(report.sealed + 9, "0" * 64)).broken_at == report.sealed + 9
+
+
+@pytest.mark.parametrize("tenants", [["a"], ["a", "b"], ["a", "b", "c", "d", "e"]])
+def test_closing_while_the_store_is_down_comes_to_an_end(tenants: list[str], monkeypatch: pytest.MonkeyPatch, caplog):
+    monkeypatch.setattr(audit, "PAUSE_SECONDS_MAX", 0.2)
+    tried: list[str] = []
+
+    def down(tenant_id: str, _batch: list[audit.Entry]) -> None:
+        tried.append(tenant_id)
+        raise CpqError(Code.UNAVAILABLE, "The database is down.")
+
+    recorder = audit.Recorder(down)
+    for tenant in tenants:
+        moment = datetime(2026, 11, 16, tzinfo=UTC)
+        recorder.add(audit.Entry(tenant, f"au-{tenant}", moment, "ann", "quote_get", "", "OK", None, "tr-1"))
+    recorder.close()
+    assert set(tried) == set(tenants)
+    assert "audit entries are lost" in caplog.text
+
+
+def test_q12_a_decision_and_a_clone_are_on_record_under_the_quotes_they_are_about(app: App):
+    tools = Tools(app)
+    quote_id = new_quote(tools)
+    clone = tools("quote_clone", quote_id=quote_id)["quote_id"]
+    assert [entry.subject for entry in trail(app) if entry.operation == "quote_clone"] == [clone]

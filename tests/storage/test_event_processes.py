@@ -23,7 +23,7 @@ from cpq.schema import event
 from tests import make
 from tests.make import Tools
 from tests.quoting import sent_quote
-from tests.receiver import SECRET, Receiver
+from tests.receiver import PATIENCE_SECONDS, SECRET, Receiver
 
 PROCESSES = 3
 QUOTES = 6
@@ -53,13 +53,15 @@ class Later(Effects):
 def deliver(settings: Settings) -> None:
     """One process: delivers until nothing is due. Whoever delivers an event goes on, so none is left behind."""
     app = open_app(settings)
-    delivering.deliver_due(app)
+    with make.patient():
+        delivering.deliver_due(app)
     app.close()
 
 
 def sweep_later(settings: Settings) -> None:
     app = open_app(settings, Later(timedelta(days=40)))
-    quotes.sweep(app)
+    with make.patient():
+        quotes.sweep(app)
     app.close()
 
 
@@ -71,7 +73,7 @@ def start(target, settings: Settings) -> multiprocessing.context.SpawnProcess:
 
 def finish(processes) -> None:
     for process in processes:
-        process.join(90)
+        process.join(PATIENCE_SECONDS)
         assert process.exitcode == 0
 
 
@@ -99,7 +101,7 @@ def test_what_a_killed_deliverer_had_claimed_is_taken_over(hooked: Settings, rec
     victim = start(deliver, hooked)
     receiver.wait_for(1)
     os.kill(victim.pid or 0, signal.SIGKILL)
-    victim.join(30)
+    victim.join(PATIENCE_SECONDS)
     receiver.plan = lambda _: "200"
     assert delivering.deliver_due(app) == [], "the claim still holds"
     app.close()
@@ -137,7 +139,7 @@ def test_a_server_delivers_while_it_serves_and_ends_cleanly(hooked: Settings, re
     pipe, root = subprocess.PIPE, Path(__file__).parent.parent.parent
     with subprocess.Popen(command, env=environment, cwd=root, stdin=pipe, stdout=pipe, stderr=pipe) as server:
         receiver.wait_for(1)
-        _, said = server.communicate(timeout=30)
+        _, said = server.communicate(timeout=PATIENCE_SECONDS)
     assert (server.returncode, b"Traceback" in said) == (0, False)
     assert [one.event["subject"] for one in receiver.received] == [quote_id]
     assert SECRET.encode() not in said

@@ -11,6 +11,7 @@ from cpq.catalog.importing import BATCH
 from cpq.catalog.preparing import PRODUCT_COLUMNS, SourceRow
 from cpq.errors import CpqError
 from cpq.schema import catalog_revision, product
+from cpq.schema import price as price_table
 from tests import make
 from tests.make import Tools
 
@@ -82,12 +83,28 @@ def test_prices_name_known_products_accounts_and_options(app: App):
         {**price, "product_id": "prod_nowhere"},
         {**price, "price_book": None, "account_id": "acct_nowhere"},
         {**price, "surcharges": {"colour": {"red": "1"}}},
+        {**price, "currency": "GBP", "free_quantity": 5},
     )
     assert [(problem["line"], problem["field"]) for problem in problems] == [
         (1, "product_id"),
         (2, "account_id"),
         (3, "surcharges"),
+        (4, "row"),
     ]
+
+
+def test_surcharges_are_kept_as_choices_are_spelled(app: App):
+    """`2.50` and `True` in a file are the 2.5 and true of a quote; otherwise they would never be charged."""
+    options = {"length": {"type": "number"}, "cover": {"type": "boolean"}, "hue": {"type": "enum", "values": ["red"]}}
+    product = make.product_row(id="prod_x", product_type="configurable", options=options)
+    price = {"product_id": "prod_x", "price_book": "list", "currency": "USD", "unit_price": "9"}
+    make.import_dicts(app, "products", product)
+    (problem,) = refused(app, "prices", {**price, "surcharges": {"hue": {"redd": "1"}}})
+    assert (problem["field"], problem["message"]) == ("surcharges.hue", "hue is 'red', not 'redd'")
+    make.import_dicts(app, "prices", {**price, "surcharges": {"length": {"2.50": "70"}, "cover": {"True": "30"}}})
+    with app.database.reading() as connection:
+        (kept,) = connection.scalars(sa.select(price_table.c.surcharges).where(price_table.c.product_id == "prod_x"))
+    assert {name: list(amounts) for name, amounts in kept.items()} == {"length": ["2.5"], "cover": ["true"]}
 
 
 def test_importing_the_same_files_again_changes_nothing(app: App):

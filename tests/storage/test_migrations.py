@@ -1,5 +1,10 @@
 """The schema moves up and down on both databases, with data in place."""
 
+import fcntl
+import threading
+import time
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -8,8 +13,8 @@ from alembic.script import ScriptDirectory
 
 from cpq import migrating
 from cpq.app import App, open_app
-from cpq.config import Settings
-from cpq.db import migration_engine
+from cpq.config import Settings, read_settings
+from cpq.db import Tx, migration_engine
 from cpq.errors import CpqError
 from cpq.schema import SCHEMA_VERSION, metadata
 from tests import make
@@ -39,6 +44,44 @@ def test_upgrading_twice_changes_nothing(store: Settings):
     app = open_app(store)
     assert make.row_counts(app) == before
     app.close()
+
+
+def test_a_migration_waits_for_its_turn_among_the_writers(tmp_path: Path):
+    """The same gate as theirs: past it SQLite's own waiting starves one of them, or gives up after ten seconds."""
+    settings = read_settings({}, home=tmp_path)
+    migrating.upgrade(settings)
+    app, migrated = open_app(settings), threading.Event()
+
+    def migrate() -> None:
+        migrating.upgrade(settings)
+        migrated.set()
+
+    other = threading.Thread(target=migrate)
+
+    def work(_tx: Tx) -> dict[str, object]:
+        other.start()
+        looks = 0
+        while not _is_locked(tmp_path / "quotewright.db.next"):
+            looks += 1
+            assert looks < 6_000, "the migration never came to the gate"
+            time.sleep(0.01)
+        assert not migrated.is_set()
+        return {}
+
+    make.write(app, work)
+    other.join()
+    assert migrated.is_set()
+    app.close()
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody stands at the gate, to be the next writer."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_down_to_nothing_and_up_again_gives_an_empty_store_that_works(store: Settings):

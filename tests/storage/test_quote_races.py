@@ -3,10 +3,8 @@
 import multiprocessing
 import os
 import signal
-import threading
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -18,6 +16,7 @@ from cpq import audit
 from cpq.app import App, open_app
 from cpq.config import Settings
 from tests import make
+from tests.approving import race_calls
 from tests.make import Tools
 from tests.quoting import ACME, SEATS, assert_sound, new_quote, sent_quote, status_of, stored, watched_statements
 
@@ -35,14 +34,7 @@ Ask = tuple[str, dict[str, Any]]
 
 def race(tools: Tools, asks: Sequence[Ask]) -> list[dict[str, Any]]:
     """Send all at once from threads of their own; every answer, failed or not, in the order of the asks."""
-    start = threading.Barrier(len(asks))
-
-    def run(ask: Ask) -> dict[str, Any]:
-        start.wait()
-        return tools.reply(*ask).body
-
-    with ThreadPoolExecutor(len(asks)) as pool:
-        return list(pool.map(run, asks))
+    return race_calls([(tools, *ask) for ask in asks])
 
 
 def work(settings: Settings, asks: list[Ask], channel: Connection) -> None:
@@ -51,7 +43,8 @@ def work(settings: Settings, asks: list[Ask], channel: Connection) -> None:
     tools = Tools(app)
     channel.send("ready")
     channel.recv()
-    channel.send([tools.reply(*ask).body for ask in asks])
+    with make.patient():
+        channel.send([tools.reply(*ask).body for ask in asks])
     app.close()
 
 

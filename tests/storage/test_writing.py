@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -94,7 +95,7 @@ def test_q11_concurrent_twins_do_the_work_once_and_all_get_its_answer(app: App):
         started.wait()
         return app.write(app.new_call(OPERATOR), command("twin"), book)
 
-    with ThreadPoolExecutor(8) as pool:
+    with make.patient(), ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(twin, range(8)))
     assert books(app) == before + 1
     assert len({outcome.answer["book_id"] for outcome in outcomes}) == 1
@@ -103,7 +104,7 @@ def test_q11_concurrent_twins_do_the_work_once_and_all_get_its_answer(app: App):
 
 def test_writers_of_many_threads_all_get_their_turn(app: App):
     before = books(app)
-    with ThreadPoolExecutor(16) as pool:
+    with make.patient(), ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda n: app.write(app.new_call(OPERATOR), command(f"k{n}"), book), range(160)))
     assert books(app) == before + 160
 
@@ -280,7 +281,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
     with app.database.reading() as connection:
         stored = str(connection.execute(sa.select(idempotency.c.answer)).all())
         stored += str(connection.execute(sa.text("SELECT * FROM token")).all())
-    assert secrets[0].rsplit("_", 1)[1] not in stored
+    assert secrets[0].split("_", 2)[2] not in stored
     app.close()
 
 
@@ -320,6 +321,18 @@ def test_postgres_a_commit_that_the_standby_did_not_confirm_is_reported(cluster,
         app.write(app.new_call(OPERATOR), command("k1"), warned)
     assert refused.value.code is Code.UNAVAILABLE
     assert app.write(app.new_call(OPERATOR), command("k1"), book).replayed
+    app.close()
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("&connect_timeout=60", "60"), ("", "3")])
+def test_postgres_the_address_may_say_how_long_to_wait_for_a_connection(
+    cluster, postgres_template: str, said: str, seconds: str
+):
+    url = cluster.url(make.copy_of(cluster, postgres_template)).partition("&connect_timeout")[0]
+    app = open_app(read_settings({}, database_url=url + said))
+    with app.database.reading() as connection:
+        driver: Any = connection.connection.driver_connection
+        assert driver.info.get_parameters()["connect_timeout"] == seconds
     app.close()
 
 

@@ -441,11 +441,31 @@ def test_withdrawing_what_the_policies_did_not_ask_for_lets_the_rest_stand(tools
     assert tools("approval_withdraw", approval_id=extra["approval_id"])["quote_status"] == "approved"
 
 
-def test_withdrawing_approves_nothing_by_itself(tools: Tools):
-    quote_id = priced_quote(tools, 0)
+@pytest.mark.parametrize(("discount", "is_free"), [(0, True), (10, False)])
+def test_q33_withdrawing_frees_only_what_no_policy_holds(tools: Tools, discount: int, is_free: bool):
+    quote_id = priced_quote(tools, discount)
+    extra = ask(tools, quote_id, "legal")
+    for one in extra["also_requested"]:
+        tools("approval_withdraw", approval_id=one["approval_id"])
+    done = tools("approval_withdraw", approval_id=extra["approval_id"])
+    assert done["quote_status"] == ("approved" if is_free else "pending_approval")
+    found = tools("approval_status", quote_id=quote_id)
+    assert (found["current_status"], found["can_proceed"]) == ("none", is_free)
+    assert tools.reply("quote_send", {"quote_id": quote_id, "expected_version": 1}).is_error is not is_free
+
+
+def test_what_later_policies_hold_is_not_freed_by_withdrawing(store: Settings, tmp_path: Path, clock: StillEffects):
+    app = open_app(with_roles(store, tmp_path / "policies"), clock)
+    tools = Tools(app)
+    quote_id = priced_quote(tools, 4)
     answer = ask(tools, quote_id)
+    path = tmp_path / "policies" / "discounts.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("above: 5", "above: 3"), encoding="utf-8")
+    clock.advance(minutes=1)
     assert tools("approval_withdraw", approval_id=answer["approval_id"])["quote_status"] == "pending_approval"
+    assert tools("approval_status", quote_id=quote_id)["can_proceed"] is False
     assert refused(tools, "quote_send", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
+    app.close()
 
 
 def swept(app: App) -> dict[str, int]:

@@ -203,6 +203,7 @@ def test_q33_silence_is_no_answer_even_where_nobody_had_to_be_asked(tools: Tools
     assert told(tools, quote_id) == ("none", False, [], ["sales_manager"])
     tools("approval_withdraw", approval_id=answer["approval_id"])
     assert told(tools, quote_id) == ("none", True, [], [])
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
 
 
 def test_q33_every_role_of_the_policy_must_have_approved(app: App, tools: Tools, dana: Tools, clock: StillEffects):

@@ -95,6 +95,18 @@ def test_a_clone_of_an_approved_quote_is_not_approved(tools: Tools, dana: Tools)
     assert ask(tools, clone)["status"] == "pending"
 
 
+def test_a_clone_is_the_own_of_whoever_cloned_it(app: App, tools: Tools, dana: Tools):
+    """Whose lines were copied has not asked; telling somebody in words what to quote could not be barred either."""
+    original = priced_quote(dana, 0, {**SEATS, "discount_pct": 10})
+    dora = person(app, "dora", "sales_manager")
+    clone = dora("quote_clone", quote_id=original)["quote_id"]
+    dora("quote_price", quote_id=clone)
+    answer = ask(tools, clone)
+    assert refused_decision(dora, answer)["code"] == "FORBIDDEN"
+    assert decide(dana, answer)["quote_status"] == "approved"
+    assert refused_decision(dana, ask(tools, original))["code"] == "FORBIDDEN"
+
+
 def test_a_revision_of_an_approved_quote_cannot_go_out_at_the_old_word(tools: Tools, dana: Tools):
     quote_id = priced_quote(tools)
     decide(dana, ask(tools, quote_id))
@@ -228,6 +240,22 @@ def test_a_maker_cannot_choose_by_lending_whose_word_is_needed(store: Settings, 
     assert status_of(maker, quote_id) == "pending_approval"
     cannot_send(maker, quote_id, 1)
     app.close()
+
+
+def test_a_maker_cannot_keep_anybody_from_saying_no_by_lending(app: App, tools: Tools):
+    maker, strict, lender = (person(app, name, "sales_manager") for name in ("maker", "strict", "lender"))
+    desk = person(app, "desk", "deal_desk")
+    quote_id = priced_quote(maker)
+    answer = ask(maker, quote_id)
+    for name in ("strict", "desk"):
+        maker("approval_delegate", role="sales_manager", to=name, until="2026-11-17T00:00:00Z")
+    lender("approval_delegate", role="sales_manager", to="maker", until="2026-11-17T00:00:00Z")
+    for one in (maker, desk, lender):  # Their own, by nothing but the maker's role, and by their own doing.
+        assert refused_decision(one, answer, word="reject")["code"] == "FORBIDDEN"
+    error = refused_decision(strict, answer)
+    assert (error["code"], error["details"]["hint"][:18]) == ("FORBIDDEN", "You may reject it;")
+    assert decide(strict, answer, word="reject")["quote_status"] == "draft"
+    cannot_send(maker, quote_id)
 
 
 def test_a_maker_cannot_put_a_stand_in_in_place_of_the_approver(store: Settings, clock: StillEffects, tmp_path: Path):

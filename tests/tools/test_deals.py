@@ -15,6 +15,7 @@ from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS
 from mcp_facade.tools import quotes as quote_tools
 from tests import make
+from tests.approving import person
 from tests.make import Tools
 from tests.quoting import ACME, SEATS, assert_sound, new_quote, put_into, sent_quote, status_of, stored
 
@@ -443,6 +444,19 @@ def test_an_account_is_read_in_full_and_an_unknown_one_offers_a_search(tools: To
     error = refused(tools, "account_get", account_id="acct_acme")
     assert error["code"] == "NOT_FOUND"
     assert follow(tools, error)["items"][0]["id"] == ACME
+
+
+def test_an_unknown_account_is_told_with_those_called_alike_to_whoever_sees_customers(app: App):
+    """Q-03: names of customers are for roles that sell, also in a refusal."""
+    tools, finance = Tools(app), person(app, "fay", "finance")
+    lines = [{"product_id": "prod_pro_v2", "quantity": 1}]
+    refusals = [
+        refused(tools, "account_get", account_id="acct_acme_01"),
+        refused(tools, "quote_create", account_id="acct_acme_01", line_items=lines),
+    ]
+    assert [error["details"]["nearest"][0] for error in refusals] == [ACME, ACME]
+    assert "nearest" not in refused(finance, "account_get", account_id="acct_acme_01")["details"]
+    assert "nearest" not in refused(tools, "account_get", account_id="zzz")["details"]
 
 
 def test_a_quote_cannot_be_taken_when_its_time_is_over(store: Settings, clock: make.StillEffects):

@@ -13,6 +13,7 @@ from cpq import __version__, docs
 from cpq.app import App, open_app
 from cpq.config import Settings
 from cpq.docs import keeping
+from cpq.docs.git import GitFacts
 from cpq.docs.pages import page_of
 from cpq.errors import CpqError
 from cpq.search import folders
@@ -351,20 +352,24 @@ def test_d3_24_the_status_says_how_the_server_is(app: App, tmp_path: Path):
 def test_d3_25_git_facts_are_null_outside_a_repository_and_true_inside(tools: Tools, root: Path):
     assert tools("get_status")["git"] is None
 
+    def facts(expected: GitFacts) -> bool:
+        """Asked for again: a git that takes too long, as on a busy machine, is a git that says nothing."""
+        return any(tools("get_status")["git"] == expected for _ in range(10))
+
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "init.defaultBranch=main"]
         ran = subprocess.run(["git", *who, *arguments], cwd=root, capture_output=True, text=True, check=True)
         return ran.stdout.strip()
 
     git("init", "-q")
-    assert tools("get_status")["git"] == {"head_commit": None, "origin_main": None, "dirty": True}
+    assert facts({"head_commit": None, "origin_main": None, "dirty": True})
     git("add", ".")
     git("commit", "-qm", "all")
     head = git("rev-parse", "--short", "HEAD")
-    assert tools("get_status")["git"] == {"head_commit": head, "origin_main": None, "dirty": False}
+    assert facts({"head_commit": head, "origin_main": None, "dirty": False})
     git("update-ref", "refs/remotes/origin/main", "HEAD")
     (root / "known-result.md").write_text("# Changed\n")
-    assert tools("get_status")["git"] == {"head_commit": head, "origin_main": head, "dirty": True}
+    assert facts({"head_commit": head, "origin_main": head, "dirty": True})
 
 
 @in_process
@@ -382,7 +387,7 @@ def test_d3_25_a_repository_cannot_make_the_server_run_its_programs(tools: Tools
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     hook.chmod(0o755)
     subprocess.run(["git", "config", "core.fsmonitor", str(hook)], cwd=root, check=True)
-    assert tools("get_status")["git"]["dirty"] is True
+    assert any((tools("get_status")["git"] or {}).get("dirty") for _ in range(10))
     assert not (tmp_path / "ran").exists()
     subprocess.run(["git", "config", "--unset", "core.fsmonitor"], cwd=root, check=True)
     (root / ".gitattributes").write_text("*.md filter=own\n")

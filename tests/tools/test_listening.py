@@ -2,7 +2,6 @@
 
 import socket
 
-import httpx2
 import pytest
 
 from cpq import access
@@ -11,7 +10,7 @@ from cpq.app import Command, open_app
 from cpq.config import Settings
 from cpq.errors import CpqError
 from mcp_facade import http
-from tests.tools.test_server import http_server, new_token
+from tests.tools.test_server import browser, http_server, new_token
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +30,7 @@ def test_binding_to_the_network_without_a_token_refuses_to_start(store: Settings
 async def test_behind_a_proxy_nobody_calls_without_a_token(store: Settings, reached: dict[str, str]):
     """The proxy is on this machine, too, so that the address says nothing of who calls."""
     with http_server(store.model_copy(update=reached)) as url:
-        async with httpx2.AsyncClient() as stranger:
+        async with browser() as stranger:
             headers = {"Host": "cpq.example.com", "X-Forwarded-For": "203.0.113.7"}
             refused = await stranger.post(f"{url}/mcp", json={}, headers=headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (401, "FORBIDDEN")
@@ -58,6 +57,6 @@ async def test_a_public_server_stays_shut_when_its_last_token_is_revoked(store: 
 
         app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
         app.close()
-        async with httpx2.AsyncClient() as client:
+        async with browser() as client:
             for headers in ({}, {"Authorization": f"Bearer {token}"}):
                 assert (await client.post(f"{url}/mcp", json={}, headers=headers)).status_code == 401

@@ -197,16 +197,23 @@ def test_the_hint_of_a_wrong_category_names_no_customer_either(sqlite_app: App, 
 
 
 def test_hiding_names_takes_no_more_for_many_customers_than_for_few():
-    """Measured by the memory it takes: what is made of all names for each word of a text takes as long."""
+    """Measured by the memory it takes: what is made of all names for each word of a text takes as long.
+
+    The least of several times, because other threads of the process take memory, too.
+    """
     many = Names(f"Zorb{number} Works" for number in range(5_000))
     text = "100 HP oil flooded rotary screw air compressor, with start up and freight, as at Zorb77"
     assert many.hidden(text, "Acme Foods").endswith("as at [customer]")
-    tracemalloc.start()
-    try:
-        many.hidden(text, "Acme Foods")
-        assert tracemalloc.get_traced_memory()[1] < 50_000
-    finally:
-        tracemalloc.stop()
+
+    def taken() -> int:
+        tracemalloc.start()
+        try:
+            many.hidden(text, "Acme Foods")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert min(taken() for _ in range(5)) < 50_000
 
 
 @given(st.sampled_from(sorted(MENTIONS)), st.text(max_size=30), st.text(max_size=30))

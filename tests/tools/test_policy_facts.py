@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+import yaml
 
 from cpq.access import Principal, Role
 from cpq.app import App, open_app
@@ -243,6 +244,18 @@ def test_what_was_retired_after_it_was_priced_is_not_sent(app: App):
     tools("quote_price", quote_id=quote_id)
     make.import_dicts(app, "products", {**row, "active": False})
     assert tools.error("quote_send", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
+    assert status_of(tools, quote_id) == "draft"
+
+
+def test_an_account_that_was_closed_is_sent_nothing(app: App):
+    tools = Tools(app)
+    quote_id = new_quote(tools)
+    tools("quote_price", quote_id=quote_id)
+    sample = yaml.safe_load((make.SAMPLE / "accounts.yaml").read_text())
+    row = next(row for row in sample["accounts"] if row["id"] == ACME)
+    make.import_dicts(app, "accounts", {**row, "active": False})
+    error = tools.error("quote_send", quote_id=quote_id, expected_version=1)
+    assert (error["code"], error["message"]) == ("CONFLICT", f"The account {ACME} is not active.")
     assert status_of(tools, quote_id) == "draft"
 
 

@@ -228,8 +228,21 @@ def test_q27_the_price_is_stored_with_the_hashes_of_its_inputs(app: App, tools: 
     hashes = next(value for value in version if isinstance(value, dict))
     assert hashes.keys() == {"catalog", "policies", "request", "result"}
     assert all(len(value) == 64 for value in hashes.values())
-    assert hashes["result"] == priced["fingerprint"]
+    assert priced["fingerprint"] not in hashes.values()
     assert assert_sound(app) == 1
+
+
+def test_q27_a_fingerprint_does_not_let_its_reader_try_out_costs(app: App, tools: Tools):
+    """A customer knows every amount but the cost, so what is hashed for them must not depend on it."""
+    before = tools("quote_price", quote_id=new_quote(tools))
+    with app.database.writing(app.effects.monotonic() + 5) as connection:
+        connection.exec_driver_sql("UPDATE price SET cost = cost + 1000000")
+        connection.exec_driver_sql("UPDATE catalog_revision SET revision = 'another'")
+    after = tools("quote_price", quote_id=new_quote(tools))
+    hashes = [next(value for value in version if isinstance(value, dict)) for version in stored(app)["quote_version"]]
+    assert hashes[0]["result"] != hashes[1]["result"]
+    assert before["fingerprint"] == after["fingerprint"]
+    assert assert_sound(app) == 2
 
 
 def test_q27_a_change_in_the_catalogue_changes_a_draft_only_when_it_is_priced_again(app: App, tools: Tools):

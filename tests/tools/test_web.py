@@ -15,7 +15,8 @@ from mcp import Client
 from cpq.app import App, open_app
 from cpq.config import Settings, read_settings
 from cpq.errors import Code
-from cpq.web import answering
+from cpq.search.index import Where
+from cpq.web import answering, storing
 from cpq.web.rules import robots
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
@@ -382,6 +383,8 @@ def test_f3_09_a_small_page_is_given_whole_and_a_large_one_by_its_best_passages_
     small = sqlite_web("answer", url=site.url("/service/oil.html"), query="oil grade", expansion_budget=0)["brief"]
     assert "Mode: full_context (entire corpus fits within token budget)" in small
     assert "> The intake filter lasts 2000 hours." in small
+    hits = sqlite_web.app.kept["main", storing.CORPUS, ""].search("oil grade", limit=60, where=Where()).hits
+    assert {f"relevance: {hit.score:.2f}" for hit in hits} <= set(re.findall(r"relevance: [0-9.]+", small))
     body = "".join(f"<h2>Part {n}</h2><p>{f'Filler number {n} goes on. ' * 9}</p>" for n in range(6))
     wanted = "<h2>Valve</h2>" + "".join(
         f"<p>{text * 50}</p>" for text in ("Before it. ", "Zanzibar valve torque. ", "After it. ")

@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 from cpq.config import Settings, read_settings
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
+from tests import loopback
 from tests.make import Tools
 from tests.tools.test_server import http_server
 from tests.tools.test_web import opened
@@ -103,11 +104,11 @@ def test_f3_32_f3_33_stdout_is_protocol_alone_and_stderr_tells_of_start_call_siz
 
 @pytest.mark.anyio
 async def test_f3_28_the_flag_starts_the_server_over_http(environment: dict[str, str]):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-m", "mcp_facade", "--transport", "streamable-http"]
-    with subprocess.Popen(command, env={**environment, "MCP_PORT": str(port)}, stderr=subprocess.DEVNULL) as server:
+    with (
+        loopback.kept_port() as port,
+        subprocess.Popen(command, env={**environment, "MCP_PORT": str(port)}, stderr=subprocess.DEVNULL) as server,
+    ):
         try:
             with anyio.fail_after(WAIT_SECONDS):
                 while not _is_listening(port):
@@ -145,12 +146,15 @@ def test_f3_28_f3_30_settings_have_their_names_and_defaults():
 
 
 def test_f3_29_a_token_is_asked_for_only_where_one_is_set(settings: Settings):
+    def status(url: str, **headers: str) -> int:
+        return httpx2.post(f"{url}/mcp", json={}, headers=headers, timeout=WAIT_SECONDS).status_code
+
     with http_server(settings) as url:
-        assert httpx2.post(f"{url}/mcp", json={}).status_code != 401
+        assert status(url) != 401
     with http_server(settings.model_copy(update={"auth_token": "secret"})) as url:
-        assert httpx2.post(f"{url}/mcp", json={}).status_code == 401
-        assert httpx2.post(f"{url}/mcp", json={}, headers={"Authorization": "Bearer wrong"}).status_code == 401
-        assert httpx2.post(f"{url}/mcp", json={}, headers={"Authorization": "Bearer secret"}).status_code != 401
+        assert status(url) == 401
+        assert status(url, Authorization="Bearer wrong") == 401
+        assert status(url, Authorization="Bearer secret") != 401
 
 
 @pytest.mark.anyio

@@ -73,7 +73,7 @@ def test_every_question_has_a_few_parts_and_the_whole_first(query: str, constrai
 
 
 def test_what_the_caller_said_itself_is_known():
-    said = "We know that the warranty lasts five years on the air end."
+    said = telling("We know that the warranty lasts five years on the air end.")
     assert is_known("The warranty lasts five years on the air end.", said)
     assert not is_known("The warranty lasts five years on the air end, two on the motor.", said)
 
@@ -83,7 +83,7 @@ def chosen(
 ) -> str | None:
     candidates = [Candidate(link, "https://a.example/", depth) for link in links]
     choice = choose(candidates, telling(query), visited, depth_max=3)
-    return choice.candidate.link.url if choice else None
+    return choice.link.url if choice else None
 
 
 def test_the_link_that_names_most_of_what_is_asked_is_followed():

@@ -69,9 +69,7 @@ def test_f3_04_sections_stand_in_their_order_and_only_where_there_is_something(c
 
 def test_f3_05_f3_06_f3_10_a_whole_brief_reads_as_agreed():
     """F3.5, F3.6, F3.7, F3.9, F3.10"""
-    first = evidence(
-        1, confidence=0.92, sub_query="one", images=(Image("https://a.example/i.png", "An [image]", "Cap", 0),)
-    )
+    first = evidence(1, sub_query="one", images=(Image("https://a.example/i.png", "An [image]", "Cap", 0),))
     second = evidence(2, url="https://b.example/", title="", headings=(), score=0.5, sub_query="two", citation=None)
     third = evidence(4, is_adjacent=True, sub_query="one", text="Beside it.", citation=None)
     assert write_brief([second, third, first], stats(notes=["Something."]), 30_000).splitlines() == [
@@ -84,7 +82,7 @@ def test_f3_05_f3_06_f3_10_a_whole_brief_reads_as_agreed():
         "[EVIDENCE]",
         UNTRUSTED,
         "",
-        'Source [1] (relevance: 0.89, confidence: 0.92, sub-query: "one"):',
+        'Source [1] (relevance: 0.89, sub-query: "one"):',
         "> Passage 1 says something.",
         ">",
         "> | a | b |",
@@ -209,6 +207,14 @@ def test_f3_08_the_trace_is_a_tree_with_everything_that_happened():
         "└── /gone.html (depth 1, 120ms) [failed: it answered with status 404]",
         "    [stopped: budget exhausted]",
     ]
+
+
+def test_f3_08_the_base_is_what_all_addresses_begin_with():
+    """F3.8"""
+    steps = [step("https://a.example/en/docs/x.html"), step("https://a.example/de/docs/y.html")]
+    trace = write_brief([evidence()], stats(), 30_000, steps, "https://a.example/fr/docs/")
+    assert "Base: https://a.example/\n\n/fr/docs/ (seed" in trace
+    assert "── /de/docs/y.html (" in trace
 
 
 def test_f3_08_pages_that_lead_back_to_each_other_are_drawn_once():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cpq.web.rules.addresses import joined, read_address
 from cpq.web.rules.converting import NOT_TAME, convert
-from cpq.web.rules.pages import Page
+from cpq.web.rules.pages import TOO_LONG, Page
 from cpq.web.rules.tables import Cell, pipe_table
 
 PAGES = Path(__file__).parent / "pages"
@@ -142,6 +142,13 @@ def test_f3_23_everything_else_is_its_text_in_paragraphs(html: str, expected: st
         ),
         ("<div hidden style=display:none><p hidden>no<i style=display:none>no</i></p></div>yes", "yes"),
         ("<h2>yes<span style='display:/**/none'>no</span></h2>", "yes"),
+        ("<h2>yes<span style='display:/***/none;/*'>no</span></h2>", "yes"),
+        (r"<p style='d\isplay:\6e one'>no</p><p style='display:\00006eone'>no</p><p style='\110000 \'>yes</p>", "yes"),
+        ("<p style='position:absolute; LEFT: -9999px'>no</p><p style='text-indent:-10000em'>no</p>yes", "yes"),
+        ("<p style='left:-12px;margin-left:-1.5em'>yes", "yes"),
+        ("<template>no<template>no</template>no</template>yes", "yes"),
+        ("<noscript>no<b>no</b></noscript><object>no<object>no</object>no</object>yes", "yes"),
+        ("<ul><li>yes<template><li>no</template></ul><table><template><tr><td>no</template></table>", "- yes"),
         ("<body style=display:none>yes", "yes"),
     ],
 )
@@ -203,6 +210,8 @@ def test_a_base_element_says_where_links_lead_from():
         "<BODY>" * 1500 + "deep",
         "".join(f"<p a{n}>" for n in range(100_000)) + "deep",
         "".join(f"<x{n}></x{n}>" for n in range(100_000)) + "deep",
+        "<div>" * 190 + "</q>" * 20_000 + "deep",
+        "<p a b c d e f g h i j k l m n o p>" * 65_000 + "deep",
     ],
     ids=lambda html: html[:12],
 )
@@ -218,6 +227,7 @@ def test_a_page_of_more_elements_than_there_is_room_for_is_stripped_with_a_warni
     assert convert("<p>x" * 3000, BASE).warning is None
     page = convert("<p>x" * 3000 + "<i>deep", BASE)
     assert (page.warning, page.blocks[-1].text) == (NOT_TAME, "xdeep")
+    assert convert("<?>" * 3001, BASE).warning == NOT_TAME
 
 
 @pytest.mark.parametrize("opening", ["<ul><li>", "<ul>", "<dl><dd>", "<div class=note>", "<ol><li><dl><dd>"])
@@ -241,6 +251,29 @@ def test_a_short_page_does_not_become_a_long_one():
     assert sum(len(block.text) for block in lists.blocks) < 10 * 100_000
     listing = convert("<pre>" + "`" * 50_000 + "</pre>", BASE).blocks[0].text
     assert listing == "`" * 10 + "\n" + "`" * 9 + "\n" + "`" * 10
+    long = "word " * 400
+    for html in (f"<table><tr><td rowspan=900>{long}<td>a" + "<tr><td>x" * 900, f"<dl><dt>{long}" + "<dd>x" * 900):
+        page = convert(html, BASE)
+        assert sum(len(block.text) for block in page.blocks) < 10 * len(html)
+        assert text(html).count("word") == 400
+
+
+def test_a_page_that_takes_too_much_room_is_cut_with_a_warning(monkeypatch: pytest.MonkeyPatch):
+    table = "<table><tr>" + f"<td>{'x' * 40}" * 50 + "<tr><td>x" * 100 + "</table>"
+    whole = convert(table, BASE)
+    assert (whole.warning, len(whole.blocks)) == (None, 1)
+    monkeypatch.setattr("cpq.web.rules.converting.CHARACTERS_MAX", 1_000_000)
+    page = convert("<h1>x</h1><ul><li>" + table * 100 + "</ul>", BASE)
+    assert page.warning == TOO_LONG
+    assert 500_000 < sum(len(block.text) for block in page.blocks) <= 1_000_001
+
+
+def test_links_that_lead_nowhere_are_not_looked_at_for_ever(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cpq.web.rules.converting.REFERENCES_MAX", 3)
+    page = convert("<a href=/a>x</a><a href=ftp:1>x</a><img src=ftp:2><a href=/a#b>x</a><a href=/c>x</a>", BASE)
+    assert [link.url for link in page.links] == ["https://vendor.example/a"]
+    page = convert("<a href=/a#b>x</a><a href=/a#c>x</a><a href=/a#d>x</a><a href=/c>x</a>", BASE)
+    assert [link.url for link in page.links] == ["https://vendor.example/a", "https://vendor.example/c"]
 
 
 @pytest.mark.parametrize(
@@ -266,11 +299,20 @@ def test_a_short_page_does_not_become_a_long_one():
         "<div><div>" * 70 + "x",
         "<math>" + "<mrow>" * 150 + "<mi>x</mi>",
         "<dl>" + "<dt>x" * 10_000,
+        "<dl>" + "<dt>x" * 30_000 + "<dd>x" * 30_000,
+        f"<div class='{'lang ' * 50_000}'>" + "<pre>x</pre>" * 20_000,
+        "<sup>" * 140 + "x y " * 250_000,
+        "<nav hidden>" + "<a href=x><table><td>" * 60 + "x y " * 250_000,
+        "".join(f"<a href='http://{'ä' * 900}{n}/'>x</a>" for n in range(1000)),
         "&#0;&#xD800;&#x110000;&bogus;",
         "\x00\x01\ufffe",
         "<title " * 200_000,
         "<div hidden style=display:none>" * 190 + "<i hidden>x</i>" * 30_000,
         "<nav hidden><a href=x style=display:none>" * 500,
+        "<template>" * 1900 + "<object>" * 90,
+        "<template>" * 190 + "<template><p>x</p></template>" * 20_000,
+        f"<p style='{'/*' * 3000}'>x</p>" * 300,
+        "<p style='" + "\\" * 30_001 + "'>x</p>",
         "<select>" + "<option>x" * 200_000,
         "<optgroup>x" * 200_000,
         f"<p style='font-size:{'0' * 3000}'>x</p>" * 600,

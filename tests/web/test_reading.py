@@ -1,5 +1,7 @@
 """What a page really is: its type, its characters, and the text of PDF, Markdown and plain text."""
 
+from pathlib import Path
+
 import pytest
 import weasyprint
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from cpq.search.passages import PART_CHARACTERS
 from cpq.web.fetching import Fetched, FetchError, Known
 from cpq.web.reading import decoded, kind_of, read_page
-from cpq.web.rules.addresses import read_address
+from cpq.web.rules.addresses import Address, joined, read_address
 from cpq.web.rules.chunking import WHOLE_CHARACTERS_MAX, passages_of
 from cpq.web.rules.converting import convert
 from cpq.web.rules.pages import Block, Page
@@ -120,6 +122,20 @@ def test_markdown_that_is_written_to_take_for_ever_is_read_at_once(source: str):
     assert not read_page(fetched(source.encode(), "text/markdown"))[0].links
 
 
+def test_markdown_links_are_looked_at_until_there_are_enough(monkeypatch: pytest.MonkeyPatch):
+    met: list[str] = []
+
+    def meeting(base: Address, reference: str) -> Address | None:
+        met.append(reference)
+        return joined(base, reference)
+
+    monkeypatch.setattr("cpq.web.reading.joined", meeting)
+    page, _ = read_page(fetched(" ".join(f"[x]({n})" for n in range(3000)).encode(), "text/markdown"))
+    assert len(page.links) == len(met) == 400
+    page, _ = read_page(fetched(" ".join(f"[x](ftp:{n})" for n in range(9000)).encode(), "text/markdown"))
+    assert (page.links, len(met)) == ((), 400 + 5000)
+
+
 @pytest.mark.parametrize(
     ("source", "heading"),
     [("# Closed ##", "Closed"), ("# In C#", "In C#"), ("#\tTab  ", "Tab"), ("# a # b #", "a # b"), ("# ##", "##")],
@@ -138,7 +154,11 @@ def test_plain_text_is_read_in_paragraphs():
     )
 
 
-def test_a_pdf_is_read_page_by_page():
+def test_a_pdf_is_read_page_by_page_whatever_lies_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')")
+    monkeypatch.chdir(tmp_path)
     second = "<p style='page-break-before: always'>Warranty: five years</p>"
     html = f"<title>Data sheet</title><p>Free air delivery 125 cfm</p>{second}"
     body = weasyprint.HTML(string=html).write_pdf()

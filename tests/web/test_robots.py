@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.robots import NOTHING, read_robots
+from cpq.web.rules.robots import NOTHING, Rule, read_robots
 
 TEXT = """
 # a comment
@@ -61,6 +61,12 @@ def test_nothing_said_is_everything_allowed_and_nothing_is_nothing():
     assert read_robots("").allows("/x")
     assert read_robots("Disallow: /").allows("/x")
     assert not NOTHING.allows("/x")
+
+
+def test_names_that_are_repeated_do_not_repeat_the_rules():
+    text = "User-agent: *\nUser-agent: other\n" * 2 + "Disallow: /x\nDisallow: /y\n"
+    assert read_robots(text).rules == (Rule("/x", allows=False), Rule("/y", allows=False))
+    assert len(read_robots("User-agent: *\n" * 3000 + "Disallow: /x\n" * 3000).rules) == 2000
 
 
 @given(st.text(alphabet="/ab*$", max_size=12), st.text(alphabet="/ab", max_size=12))

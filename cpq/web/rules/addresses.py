@@ -158,6 +158,8 @@ def _host(host: str, field: str) -> str:
         if address.scope_id is None:
             return str(address)
         raise _unreadable(field)  # It names an interface of this machine.
+    if len(host) > HOST_LENGTH_MAX:  # The library would take long to say so.
+        raise _unreadable(field)
     try:
         name = host.encode("idna").decode() if not host.isascii() else host
     except UnicodeError:

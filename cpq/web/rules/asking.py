@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,10 +91,10 @@ def telling(text: str) -> frozenset[str]:
     return frozenset(terms(text) - _STOP_TERMS)
 
 
-def is_known(text: str, known_context: str) -> bool:
-    """True when the caller has said it already, nearly word for word."""
+def is_known(text: str, known: Set[str]) -> bool:
+    """True when the caller has said it already, nearly word for word; `known` are the terms of what it said."""
     held = telling(text)
-    return bool(held) and len(held & telling(known_context)) >= KNOWN_SHARE * len(held)
+    return bool(held) and len(held & known) >= KNOWN_SHARE * len(held)
 
 
 def _intent(query: str) -> Intent:

@@ -37,7 +37,6 @@ class Evidence:
     score: float
     tokens: int
     ordinal: int = 0
-    confidence: float | None = None
     sub_query: str | None = None
     is_adjacent: bool = False
     images: tuple[Image, ...] = ()
@@ -152,8 +151,6 @@ def _evidence(chosen: Sequence[Evidence], numbers: Mapping[str, int], total: int
     blocks = [f"[EVIDENCE]\n{UNTRUSTED}"]
     for each in chosen:
         facts = [f"relevance: {each.score:.2f}"]
-        if each.confidence is not None:
-            facts.append(f"confidence: {each.confidence:.2f}")
         if several and each.sub_query:
             asked = line(each.sub_query, SUB_QUERY_LENGTH_MAX).replace('"', "'")
             facts.append(f'sub-query: "{asked}"')

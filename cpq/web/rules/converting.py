@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as entities
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,9 +16,12 @@ from cpq.web.rules.pages import (
     ALT_LENGTH_MAX,
     BLOCKS_MAX,
     CAPTION_LENGTH_MAX,
+    CHARACTERS_MAX,
     IMAGES_MAX,
     LINKS_MAX,
+    REFERENCES_MAX,
     TITLE_LENGTH_MAX,
+    TOO_LONG,
     Block,
     BlockKind,
     Image,
@@ -28,13 +32,13 @@ from cpq.web.rules.pages import (
     seen,
     tidy,
 )
-from cpq.web.rules.tables import COLUMNS_MAX, ROWS_MAX, Cell, pipe_table
+from cpq.web.rules.tables import COLUMNS_MAX, REPEATED_MAX, ROWS_MAX, Cell, pipe_table
 from cpq.web.rules.taming import UNSHOWN, is_tame, stripped, title_of, visible
 
 DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""
 
-NEST_MAX = 30
+NEST_MAX = 12
 """Lists in lists, definitions in cells and the like; what lies deeper is taken as plain text."""
 
 INDENTED_MAX = 10
@@ -42,8 +46,11 @@ INDENTED_MAX = 10
 
 FENCE_MAX = 10
 LINK_TEXT_MAX = 200
+SHIFTED_MAX = 200
+"""What is longer is neither a sign nor an exponent, wherever it is set."""
+
 MAIN_CHARACTERS_MIN = 200
-NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept."
+NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept, hidden parts too."
 
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?|brush:)[-\s]?([A-Za-z0-9+#.]{1,20})(?=[\s;]|$)")
 _NO_LANGUAGE = frozenset({"default", "none", "text", "plain", "notranslate", "highlight"})
@@ -55,8 +62,11 @@ _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
 _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
-_STYLE_NOISE = re.compile(r"\s|/\*[^*]*\*/")
-_HIDING = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:[0.]++(?![1-9]))")
+_STYLE_NOISE = re.compile(r"\s|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_STYLE_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL | re.IGNORECASE)
+_HIDING = re.compile(
+    r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:[0.]++(?![1-9])|(?:left|top|text-indent):-\d{4})"
+)
 _FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
 """Menus that open at a click: what they say is not read, but where they lead is good to know."""
 
@@ -80,7 +90,8 @@ def convert(html: str, base: Address) -> Page:
     if root is None:
         return Page(title, ())
     walker = _Walker(_base_of(tree, base))
-    folded = [(each.attributes.get("href") or "", each.text(deep=True)) for each in root.css(_FOLDED_LINKS)]
+    menus = root.css(_FOLDED_LINKS)[:REFERENCES_MAX]
+    folded = [(each.attributes.get("href") or "", line(each.text(deep=True), LINK_TEXT_MAX)) for each in menus]
     _drop_hidden(root)
     try:
         walker.read(root)
@@ -89,19 +100,25 @@ def convert(html: str, base: Address) -> Page:
         return _bare_page(title, shown)
     if not title:
         title = next((block.text for block in walker.blocks if block.kind == "heading"), "")[:TITLE_LENGTH_MAX]
-    return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()))
+    warning = TOO_LONG if walker.room <= 0 else None
+    return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()), warning)
 
 
 def _drop_hidden(root: Any) -> None:
     """Take out what no visitor sees: it is not for the model either, which would read it as if it were said."""
     # From the end, so that nothing is looked at after what it stands in is gone.
     for node in reversed(root.css("[style]")):
-        style = _STYLE_NOISE.sub("", node.attributes.get("style") or "").lower()
-        if _HIDING.search(style) and node.tag not in ("html", "body"):
+        style = _STYLE_ESCAPE.sub(_unescaped, node.attributes.get("style") or "")
+        if _HIDING.search(_STYLE_NOISE.sub("", style).lower()) and node.tag not in ("html", "body"):
             node.decompose()
-    for node in reversed(root.css("[hidden]")):
+    for node in reversed(root.css("[hidden], object")):
         if node.tag not in ("html", "body"):
             node.decompose()
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """A letter of a style sheet that is written by its number, or with a stroke before it."""
+    return found[2] or chr(min(int(found[1], 16), sys.maxunicode))
 
 
 def _bare_page(title: str, shown: str) -> Page:
@@ -123,12 +140,15 @@ class _Walker:
         self.blocks: list[Block] = []
         self.images: list[Image] = []
         self.links: dict[str, Link] = {}
+        self.room = CHARACTERS_MAX
+        """How many characters may still be written; nothing further is read once there are none."""
         self._base = base
         self._said: list[str] = []
         self._depth = 0
         self._nested = 0
         self._caption = ""
         self._joined: dict[str, str | None] = {}
+        self._languages: dict[int, str] = {}
 
     def read(self, root: Any) -> None:
         """The main part where the page names one, else all of it; menus give links only, either way."""
@@ -146,6 +166,8 @@ class _Walker:
         else:
             for child in node.iter(include_text=True):
                 tag = child.tag
+                if self.room <= 0:
+                    break
                 if tag == "-text":
                     self._said.append(child.text_content or "")
                 elif tag in _INLINE:
@@ -224,7 +246,8 @@ class _Walker:
         before = len(self._said)
         is_plain = node.tag == "sub" and not "".join(self._said[-1:])[-1:].isdigit()
         self._children(node)
-        text = tidy("".join(self._said[before:]))
+        said = "".join(self._said[before:])
+        text = tidy(said) if len(said) <= SHIFTED_MAX else ""
         if text and not is_plain and text[0] not in "[(^_":
             mark = "^" if node.tag == "sup" else "_"
             self._said[before:] = [f"{mark}{text}" if text.isalnum() else f"{mark}{{{text}}}"]
@@ -242,7 +265,7 @@ class _Walker:
             text = _LONG_BACKTICKS.sub("`" * (FENCE_MAX - 1), text)
             longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
             fence = "`" * (longest + 1)
-            self._add("code", f"{fence}{_language(node)}\n{text}\n{fence}")
+            self._add("code", f"{fence}{_language(node, self._languages)}\n{text}\n{fence}")
 
     def _math(self, node: Any) -> None:
         written = seen(latex(node))
@@ -283,7 +306,7 @@ class _Walker:
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
-        is_said = False
+        label, is_said = "", False
         for child in _definition_parts(node):
             parts = self._items(child)
             if child.tag == "dt":
@@ -291,8 +314,11 @@ class _Walker:
                     terms, is_said = [], False
                 terms.append(" ".join(" ".join(parts).split()))
             elif parts:
-                said = "\n".join(parts)
-                self._add("text", f"**{', '.join(terms)}**: {said}" if terms else said)
+                if not is_said:
+                    label = f"**{', '.join(terms)}**: " if terms else ""
+                elif len(label) > REPEATED_MAX:
+                    label = ""
+                self._add("text", label + "\n".join(parts))
                 is_said = True
         if terms and not is_said:
             self._add("text", f"**{', '.join(terms)}**")
@@ -345,12 +371,14 @@ class _Walker:
         self._caption = outer
 
     def _image(self, node: Any) -> None:
+        if len(self.images) >= IMAGES_MAX:
+            return
         attributes = node.attributes
         sources = [attributes.get(name) or "" for name in ("src", "data-src")]
         # A picture that is loaded late has a placeholder until then.
         source = next((each for each in sources if each and not each.startswith("data:")), None)
         url = self._resolved(source) if source else None
-        if url and len(self.images) < IMAGES_MAX:
+        if url:
             alt = line(attributes.get("alt") or "", ALT_LENGTH_MAX)
             self.images.append(Image(url, alt, self._caption, len(self.blocks)))
 
@@ -393,7 +421,8 @@ class _Walker:
 
     def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
         if len(self.blocks) < BLOCKS_MAX:
-            self.blocks.append(Block(kind, text, level))
+            self.blocks.append(Block(kind, text[:CHARACTERS_MAX], level))
+            self.room -= len(text)
 
     def note_menu(self, links: Iterable[tuple[str, str]]) -> None:
         for href, text in links:
@@ -415,7 +444,10 @@ class _Walker:
             self.links[url] = Link(url, said, is_navigation)
 
     def _resolved(self, reference: str) -> str | None:
+        reference = reference.partition("#")[0]
         if reference not in self._joined:
+            if len(self._joined) >= REFERENCES_MAX:
+                return None
             if _PLAIN_PATH.fullmatch(reference):  # Most links of most sites; the long way costs twenty times as much.
                 self._joined[reference] = self._base.origin + reference
             else:
@@ -438,20 +470,22 @@ def _preformatted(node: Any) -> str:
     if node.css_first(_LINE_ENDS) is None:
         return str(node.text(deep=True))
     said: list[str] = []
-    waiting: list[Any] = [node]
-    while waiting:
-        each = waiting.pop()
-        if each is None:
-            if said and not said[-1].endswith("\n"):
-                said.append("\n")
-        elif each.tag == "-text":
+    opened = [(node.tag, node.iter(include_text=True))]
+    while opened:
+        each = next(opened[-1][1], None)
+        if each is not None and each.tag == "-text":
             said.append(each.text_content or "")
-        elif each.tag == "br":
+            continue
+        if each is not None and each.tag == "br":
             said.append("\n")
+            continue
+        if each is None:
+            tag, _ = opened.pop()
         else:
-            # None stands for the edge of a block, where a line ends if none has ended yet.
-            edge = [None] if each.tag in _LINES else []
-            waiting += [*edge, *reversed(list(each.iter(include_text=True))), *edge]
+            tag = each.tag
+            opened.append((tag, each.iter(include_text=True)))
+        if tag in _LINES and said and not said[-1].endswith("\n"):  # The edge of a block ends a line.
+            said.append("\n")
     return "".join(said)
 
 
@@ -484,16 +518,18 @@ def _span(value: str | None) -> int:
     return max(1, int(found[0])) if found else 1
 
 
-def _language(node: Any) -> str:
-    """From the class of the listing, of the code in it, or of the boxes around it."""
+def _language(node: Any, known: dict[int, str]) -> str:
+    """From the class of the listing, of the code in it, or of the boxes around it, which many listings may share."""
     inner = node.css_first("code")
     around = [node, node.parent, node.parent.parent if node.parent else None]
     for each in ([inner] if inner is not None else []) + around:
         if each is None or each.tag.startswith("-"):
             continue
-        for word in _LANGUAGE.findall(each.attributes.get("class") or ""):
-            if word.lower() not in _NO_LANGUAGE:
-                return str(word).lower()
+        if each.mem_id not in known:
+            words = map(str.lower, _LANGUAGE.findall(each.attributes.get("class") or ""))
+            known[each.mem_id] = next((word for word in words if word not in _NO_LANGUAGE), "")
+        if known[each.mem_id]:
+            return known[each.mem_id]
     return ""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from cpq.search.wording import terms
 from cpq.web.rules.addresses import read_address
@@ -16,6 +17,8 @@ PROMISING = 0.2
 NAVIGATION_WORTH = 0.6
 OTHER_SITE_WORTH = 0.7
 DEPTH_WORTH = 0.9
+PATH_LENGTH_MAX = 300
+"""Of an address; what stands behind is no longer written for people."""
 
 _NOT_A_PAGE = re.compile(
     r"\.(?:jpe?g|png|gif|webp|svg|ico|css|js|mjs|json|xml|rss|atom|zip|gz|tgz|bz2|xz|7z|exe|dmg|msi|apk|iso|mp[34]|m4a|"
@@ -39,26 +42,28 @@ class Candidate:
     depth: int
     """Of the page it leads to; pages that were asked for have 0."""
 
-
-@dataclass(frozen=True)
-class Choice:
-    candidate: Candidate
-    worth: float
+    @cached_property
+    def words(self) -> tuple[Set[str], Set[str]]:
+        """The terms of its text, and those that only its address names; every choice asks for them again."""
+        path = self.link.url.partition("://")[2].partition("/")[2][:PATH_LENGTH_MAX]
+        said = terms(self.link.text)
+        return said, terms(re.sub(r"[/_.?&=%+-]+", " ", path)) - said
 
 
 def choose(
     candidates: Iterable[Candidate], wanted: Collection[str], visited: Collection[str], depth_max: int
-) -> Choice | None:
+) -> Candidate | None:
     """The most promising link, or None. Of equals the one that was met first."""
-    best: Choice | None = None
+    best: Candidate | None = None
+    most = 0.0
     sites: dict[str, str] = {}
     for candidate in candidates:
         link = candidate.link
         if link.url in visited or candidate.depth > depth_max or not _may_lead_on(link.url):
             continue
         worth = _worth(candidate, wanted, sites)
-        if worth >= PROMISING and (best is None or worth > best.worth):
-            best = Choice(candidate, worth)
+        if worth >= PROMISING and worth > most:
+            best, most = candidate, worth
     return best
 
 
@@ -68,8 +73,8 @@ def _worth(candidate: Candidate, wanted: Collection[str], sites: dict[str, str])
     if not asked:
         return 0.0
     link = candidate.link
-    path = re.sub(r"[/_.?&=%+-]+", " ", link.url.partition("://")[2].partition("/")[2])
-    named = len(asked & terms(link.text)) + 0.5 * len((asked & terms(path)) - terms(link.text))
+    said, addressed = candidate.words
+    named = len(asked & said) + 0.5 * len(asked & addressed)
     worth = named / min(len(asked), 4)
     worth *= NAVIGATION_WORTH if link.is_navigation else 1
     worth *= OTHER_SITE_WORTH if _site(link.url, sites) != _site(candidate.parent_url, sites) else 1

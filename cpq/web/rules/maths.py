@@ -44,7 +44,7 @@ def _written(node: Any, depth: int) -> str:
         return str(node.text(deep=True))
     tag = node.tag
     if tag == "-text":
-        return "".join(_symbol(letter) for letter in node.text_content or "")
+        return "".join(_symbol(letter) for letter in (node.text_content or "")[:LATEX_LENGTH_MAX])
     if tag in ("annotation", "annotation-xml", "mspace", "-comment"):
         return ""
     parts = [_written(child, depth + 1) for child in node.iter(include_text=True)]

@@ -10,8 +10,16 @@ TITLE_LENGTH_MAX = 200
 ALT_LENGTH_MAX = 200
 CAPTION_LENGTH_MAX = 300
 BLOCKS_MAX = 50_000
+CHARACTERS_MAX = 10_000_000
+"""Written for one page, also what is written again around it: lists in lists, padded tables."""
+
 LINKS_MAX = 400
+REFERENCES_MAX = 5_000
+"""Links and pictures whose addresses are looked at, also those that lead nowhere or twice to the same page."""
+
 IMAGES_MAX = 200
+
+TOO_LONG = "The page is longer than what is kept of one."
 
 BlockKind = Literal["heading", "text", "code", "table"]
 

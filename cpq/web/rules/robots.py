@@ -44,7 +44,7 @@ NOTHING = Robots((Rule("/", allows=False),))
 def read_robots(text: str) -> Robots:
     """The rules for us: those of groups that name us, else those of `*`. Lines that mean nothing are skipped."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    names: list[str] = []
+    names: set[str] = set()
     is_naming = False
     for line in text.removeprefix("\ufeff").splitlines():
         found = _LINE.match(line)
@@ -52,13 +52,18 @@ def read_robots(text: str) -> Robots:
             continue
         key, value = found[1].lower(), found[2].strip()
         if key == "user-agent":
-            names = [*names, value.lower()] if is_naming else [value.lower()]
+            name = value.lower()
+            names = names if is_naming else set()
+            if name == "*" or (name and AGENT.startswith(name)):
+                names.add(name)
             is_naming = True
         elif key in ("allow", "disallow", "crawl-delay"):
             is_naming = False
             for name in names:
-                groups.setdefault(name, []).append((key, value))
-    ours = [name for name in groups if name and name != "*" and AGENT.startswith(name)]
+                group = groups.setdefault(name, [])
+                if len(group) < RULES_MAX:
+                    group.append((key, value))
+    ours = [name for name in groups if name != "*"]
     lines = [line for name in ours or ["*"] for line in groups.get(name, ())]
     rules = [Rule(_plain(value), key == "allow") for key, value in lines if key != "crawl-delay" and value]
     delays = [_seconds(value) for key, value in lines if key == "crawl-delay"]

@@ -10,6 +10,9 @@ COLUMNS_MAX = 50
 PADDED_MAX = 40
 """Wider cells are not padded to: one long cell would make every other row as long."""
 
+REPEATED_MAX = 100
+"""Longer cells and terms are not repeated beside what belongs to them: a short page would become a long one."""
+
 
 class Cell(NamedTuple):
     text: str
@@ -38,7 +41,7 @@ def pipe_table(rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def spread(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """Every cell in its place: one that spans columns stands in the first, one that spans rows in each of them."""
+    """Every cell in its place: one that spans columns stands in the first, a short one that spans rows in each."""
     if all(cell.columns == cell.rows == 1 for row in rows for cell in row):  # Most tables.
         return [[cell.text for cell in row[:COLUMNS_MAX]] for row in rows[:ROWS_MAX]]
     grid: list[list[str]] = []
@@ -64,7 +67,8 @@ def spread(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
                 text = cell.text if offset == 0 else ""
                 written.append(text)
                 if cell.rows > 1:
-                    hanging[place + offset] = (min(cell.rows, ROWS_MAX) - 1, text)
+                    repeated = text if len(text) <= REPEATED_MAX else ""
+                    hanging[place + offset] = (min(cell.rows, ROWS_MAX) - 1, repeated)
         grid.append(written)
     return grid
 

@@ -12,8 +12,8 @@ import re
 from cpq.web.rules.pages import names
 
 DEPTH_MAX = 200
-TAGS_MAX = 1_500_000
-"""The tree of a page of so many takes a quarter of a gigabyte."""
+TAGS_MAX = 1_000_000
+"""Tags, their attributes, and whatever else begins like one: a tree of so many takes a quarter of a gigabyte."""
 
 TAGS_UNCHECKED = 2000
 """So few tags cannot make the parser slow, whatever they are."""
@@ -24,6 +24,9 @@ REPEATED_MAX = 200_000
 ATTRIBUTES_MAX = 100
 """Of one element; what people write has a dozen."""
 
+SEARCHED_MAX = 2_000_000
+"""Open elements that are looked through for end tags in the wrong place; people write a few of those."""
+
 NAMES_MAX = 5_000
 NAMES_UNCHECKED_CHARACTERS = 300_000
 """A shorter page has no room for so many names that it matters."""
@@ -33,10 +36,12 @@ UNSHOWN = "x-choice"
 
 _HIDDEN = re.compile(
     r"<(?=[!inostx])(?:!--.*?(?:--!?>|\Z)"
-    r"|(s(?:cript|tyle|vg)|no(?:script|embed|frames)|t(?:emplate|extarea|itle)|iframe|xmp|object)(?=[\s/>])"
+    r"|(s(?:cript|tyle|vg)|no(?:script|embed|frames)|t(?:extarea|itle)|iframe|xmp)(?=[\s/>])"
     r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z))",
     re.DOTALL | re.IGNORECASE,
 )
+"""Not what can stand in itself, as templates do: its end is not the first one, and the parser finds the right one."""
+
 _TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{0,2000})", re.IGNORECASE)
 _RENAMED = re.compile(r"<(?=[/dfops])(/?)(datalist|frameset|optgroup|option|plaintext|select)(?=[\s/>])", re.IGNORECASE)
 _NEW_NAMES = {
@@ -90,8 +95,10 @@ def visible(html: str) -> str:
 
 def is_tame(html: str) -> bool:
     """False when a page has more levels, repetitions, attributes or names than those that people write."""
+    if html.count("<") > TAGS_MAX:
+        return False
     tags = _TAG.findall(html)
-    if len(tags) > TAGS_MAX or max(map(len, tags), default=0) > ATTRIBUTES_MAX or _has_many_names(html, tags):
+    if max(map(len, tags), default=0) > ATTRIBUTES_MAX or _has_many_names(html, tags):
         return False
     if len(tags) <= TAGS_UNCHECKED:
         return sum(tag.lower() in _WHOLE for tag in tags) <= DEPTH_MAX
@@ -101,15 +108,17 @@ def is_tame(html: str) -> bool:
 def _has_many_names(html: str, tags: list[str]) -> bool:
     if len(html) < NAMES_UNCHECKED_CHARACTERS:
         return False
-    found = set(tags)
+    found, count = set(tags), len(tags)
     for attributes in _ATTRIBUTES.findall(html):
-        found.update(_NAME.findall(attributes))
-    return len(found) > NAMES_MAX
+        named = _NAME.findall(attributes)
+        found.update(named)
+        count += len(named)
+    return len(found) > NAMES_MAX or count > TAGS_MAX
 
 
 def _is_shallow(tags: list[str]) -> bool:
     opened: list[str] = []
-    formatting = repeated = 0
+    formatting = repeated = searched = 0
     for tag in tags:
         name = tag if tag.islower() else tag.lower()
         if name in _WITHOUT_DEPTH:
@@ -125,7 +134,10 @@ def _is_shallow(tags: list[str]) -> bool:
         elif opened and opened[-1] == name[1:]:
             formatting -= opened.pop() in _FORMATTING
         else:
+            searched += len(opened)
             formatting -= _close(opened, name[1:])
+            if searched > SEARCHED_MAX:
+                return False
         if repeated > REPEATED_MAX:
             return False
     return True

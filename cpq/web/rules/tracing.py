@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 
@@ -68,8 +69,8 @@ def _node(step: Step, seed_url: str, base: str) -> str:
 def _base(urls: Sequence[str]) -> str:
     """What all addresses of the site begin with, cut at a slash."""
     paths = [url.partition("?")[0].split("/")[:-1] for url in urls]
-    common = [parts[0] for parts in zip(*paths, strict=False) if len(set(parts)) == 1]
-    return "/".join(common) + "/"
+    common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return "".join(f"{parts[0]}/" for parts in common)
 
 
 def _short(url: str, base: str) -> str:
