@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain, compress
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -20,23 +20,23 @@ import numpy as np
 from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
+from cpq.search.postings import NO_ROWS, SPELT, Postings, Rows
 from cpq.search.ranking import nearest_words
 from cpq.search.scoring import CLASH_SHARE, TITLE_SHARE, Scale, as_analogue, as_named, confidence, weight
 from cpq.search.spelling import Spellings
 from cpq.search.vectors import DIMENSIONS, Vector
-from cpq.search.wording import Clash, Reading, Slot, read_passage, read_query, stem, terms
+from cpq.search.wording import Clash, Reading, Slot, read_passage, read_query, terms
 
 SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that no rounding of a last bit decides an order."""
 
 _BLOCK = 1024
 _HASH = np.dtype("V16")
-_TAG, _TITLE, _SPELT = "\0", "\1", "\2"
-"""Stand before terms that are tags, words of the title, or words as they are written; no word begins with them."""
+_TAG, _TITLE = "\0", "\1"
+"""Stand before terms that are tags, or words of the title; no word begins with them."""
 
 
 Number = float | Decimal
-Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
@@ -130,7 +130,7 @@ class Segment:
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
         self.numbers = _columns([chunk.numbers for chunk in chunks])
-        self.postings = _Postings.of(map(_terms_of, chunks))
+        self.postings = Postings.of(map(_terms_of, chunks))
         self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
         self.scales = np.zeros(count, np.float32)
         """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
@@ -152,7 +152,7 @@ class Segment:
             name: np.concatenate([part.numbers.get(name, np.full(len(part.ids), np.nan))[rows] for part, rows in kept])
             for name in names
         }
-        whole.postings = _Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
+        whole.postings = Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
         with_vectors = any(len(part.digits) for part, _ in kept)
         if with_vectors:
             whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
@@ -166,7 +166,7 @@ class Segment:
 
     @cached_property
     def spellings(self) -> Spellings:
-        return Spellings(term.removeprefix(_SPELT) for term in self.postings.terms() if term.startswith(_SPELT))
+        return Spellings(term.removeprefix(SPELT) for term in self.postings.terms() if term.startswith(SPELT))
 
     @cached_property
     def starts(self) -> Rows:
@@ -292,7 +292,7 @@ class Segment:
         return missing
 
     def _having(self, any_of: Collection[str]) -> Mask:
-        return self._mask(np.concatenate([_NO_ROWS, *(self.postings.rows(term) for term in any_of)]))
+        return self._mask(np.concatenate([NO_ROWS, *(self.postings.rows(term) for term in any_of)]))
 
     def _mask(self, rows: Iterable[int] | Rows) -> Mask:
         mask = np.zeros(len(self.ids), bool)
@@ -402,7 +402,7 @@ class Index:
     def _near(self, word: str) -> list[str]:
         """Words that something holds and that a small typing error could have turned into this one."""
         found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
-        return nearest_words(word, (near for near in found if self.count(_SPELT + near)))
+        return nearest_words(word, (near for near in found if self.count(SPELT + near)))
 
 
 class _Ranked:
@@ -471,89 +471,12 @@ def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
     return max(nearest, default=0.0) < scale.nonsense_below
 
 
-_NO_ROWS: Rows = np.empty(0, np.int64)
-
-
-class _Postings:
-    """For each term the rows that hold it, in one array. A word that alone has its stem shares the rows of that."""
-
-    def __init__(self, numbers: dict[str, int], starts: Rows, rows: NDArray[np.int32]) -> None:
-        self._numbers = numbers
-        self._starts = starts
-        self._rows = rows
-
-    @classmethod
-    def of(cls, texts: Iterable[Iterable[str]]) -> _Postings:
-        numbers: dict[str, int] = {}
-        found: list[NDArray[np.int32]] = []
-        lengths: list[int] = []
-        for held in texts:
-            row = np.fromiter((numbers.setdefault(term, len(numbers)) for term in held), np.int32)
-            found.append(row)
-            lengths.append(len(row))
-        terms_ = np.concatenate(found) if found else np.empty(0, np.int32)
-        rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-        return cls._sorted(numbers, terms_, rows)
-
-    @classmethod
-    def merged(cls, parts: Sequence[tuple[_Postings, Rows, int]]) -> _Postings:
-        """Those of several segments: of each the rows that stay, in the order they get, and the terms these hold."""
-        numbers: dict[str, int] = {}
-        found, rows, first = [], [], 0
-        for postings, kept, count in parts:
-            new_row = np.full(count, -1, np.int32)
-            new_row[kept] = np.arange(first, first + len(kept), dtype=np.int32)
-            of_term, held = postings._pairs()
-            moved = new_row[held]
-            of_term = of_term[moved >= 0]
-            stays = np.bincount(of_term, minlength=len(postings._numbers)) > 0
-            left = compress(postings._numbers, stays.tolist())
-            renumbered = np.zeros(len(stays), np.int32)
-            renumbered[stays] = [numbers.setdefault(term, len(numbers)) for term in left]
-            found.append(renumbered[of_term])
-            rows.append(moved[moved >= 0])
-            first += len(kept)
-        return cls._sorted(numbers, np.concatenate(found), np.concatenate(rows))
-
-    @classmethod
-    def _sorted(cls, numbers: dict[str, int], terms_: NDArray[np.int32], rows: NDArray[np.int32]) -> _Postings:
-        """Of pairs of a term's number and a row."""
-        counts = np.bincount(terms_, minlength=len(numbers)).tolist()
-        places = np.arange(len(numbers), dtype=np.int32)
-        for term, number in numbers.items():
-            if term[0] == _SPELT and counts[of_stem := numbers[stem(term[1:])]] == counts[number]:
-                places[number] = of_stem
-        is_own = places == np.arange(len(numbers))
-        places = (np.cumsum(is_own, dtype=np.int32) - 1)[places]
-        kept = is_own[terms_]
-        terms_, rows = places[terms_[kept]], rows[kept]
-        starts = np.zeros(int(is_own.sum()) + 1, np.int64)
-        np.cumsum(np.bincount(terms_, minlength=len(starts) - 1), out=starts[1:])
-        return cls(dict(zip(numbers, places.tolist(), strict=True)), starts, rows[np.argsort(terms_, kind="stable")])
-
-    def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For every term, by its place among the terms, every row that holds it."""
-        places = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
-        starts, lengths = self._starts[places], np.diff(self._starts)[places]
-        of_term = np.repeat(np.arange(len(places), dtype=np.int32), lengths)
-        before = np.cumsum(lengths) - lengths
-        return of_term, self._rows[np.arange(len(of_term)) + np.repeat(starts - before, lengths)]
-
-    def terms(self) -> Iterable[str]:
-        return self._numbers
-
-    def rows(self, term: str) -> NDArray[Any]:
-        number = self._numbers.get(term)
-        return _NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
-
-
-def _terms_of(chunk: Chunk) -> set[str]:
-    """All that a passage can be found by."""
+def _terms_of(chunk: Chunk) -> tuple[set[str], set[str]]:
+    """All that a passage can be found by, and its words as they are written."""
     found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
-    found.update(_SPELT + word for word in words if stem(word) in found)
     found.update(_TAG + tag for tag in chunk.tags)
     found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
-    return found
+    return found, words
 
 
 def _bound(number: Number, inwards: float) -> float:

@@ -165,13 +165,14 @@ def terms(text: str, *, with_denied: bool = False) -> set[str]:
 
 def read_passage(text: str, *, with_denied: bool) -> tuple[set[str], set[str]]:
     """The terms of a passage, with the units in which it says a size, and those of its words, as they are written,
-    that a misspelt one could be meant for."""
+    whose stem is one of them."""
     tokens = _TOKEN.findall(_fold(text))
     found = _terms(tokens, with_denied=with_denied)
     sizes = (_SIZE.fullmatch(term) for term in found if term[0].isdigit())
-    return found.union(_SIZED + size[1] for size in sizes if size), {
-        token for token, _ in tokens if may_be_misspelt(token)
-    }
+    words = {token for token, _ in tokens if token.isalpha()}
+    if not with_denied:
+        words = {word for word in words if stem(word) in found}
+    return found.union(_SIZED + size[1] for size in sizes if size), words
 
 
 def _terms(tokens: Iterable[tuple[str, str]], *, with_denied: bool) -> set[str]:

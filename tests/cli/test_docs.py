@@ -101,6 +101,6 @@ def test_sources_that_are_left_out_are_named(empty_home: Path, tmp_path: Path, r
     for number in range(25):
         (tmp_path / "source" / f"bad{number:02}.py").write_text("def (")
     ran = run("context", "index", tmp_path / "source")
-    assert ran.err.splitlines()[0] == "left out: bad00.py is not Python"
+    assert ran.err.splitlines()[0] == "left out: bad00.py is not Python, or nested too deeply"
     assert ran.err.splitlines()[-1] == "and 5 more"
     assert run("context", "index", "/nowhere").code == 2
