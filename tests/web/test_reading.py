@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cpq.search.passages import PART_CHARACTERS
 from cpq.web.fetching import Fetched, FetchError, Known
 from cpq.web.reading import decoded, kind_of, read_page
-from cpq.web.rules.addresses import joined, read_address
+from cpq.web.rules.addresses import Address, joined, read_address
 from cpq.web.rules.chunking import WHOLE_CHARACTERS_MAX, passages_of
 from cpq.web.rules.converting import convert
 from cpq.web.rules.pages import Block, Page
@@ -124,9 +124,12 @@ def test_markdown_that_is_written_to_take_for_ever_is_read_at_once(source: str):
 
 def test_markdown_links_are_looked_at_until_there_are_enough(monkeypatch: pytest.MonkeyPatch):
     met: list[str] = []
-    monkeypatch.setattr(
-        "cpq.web.reading.joined", lambda base, reference: met.append(reference) or joined(base, reference)
-    )
+
+    def noted(base: Address, reference: str) -> Address | None:
+        met.append(reference)
+        return joined(base, reference)
+
+    monkeypatch.setattr("cpq.web.reading.joined", noted)
     page, _ = read_page(fetched(" ".join(f"[x]({n})" for n in range(3000)).encode(), "text/markdown"))
     assert len(page.links) == len(met) == 400
     page, _ = read_page(fetched(" ".join(f"[x](ftp:{n})" for n in range(9000)).encode(), "text/markdown"))
