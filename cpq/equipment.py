@@ -178,7 +178,13 @@ def _conditions(tx: Tx, bounds: Mapping[str, Bounds], words: Mapping[str, str], 
     declared = _declared(tx)
     if category_id and category_id not in declared:
         near = nearest(category_id, declared) or None
-        raise bad_field("/category", f"There is no category {category_id!r}.", allowed=sorted(declared), nearest=near)
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"There is no category {category_id!r}.",
+            field="/category",
+            allowed=sorted(declared),
+            nearest=near,
+        )
     known = _definitions(declared.values())
     for name, (low, high) in bounds.items():
         _require_spec(known, name, "number")

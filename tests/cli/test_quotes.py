@@ -127,11 +127,11 @@ def test_two_versions_are_compared(home: Path, tools: Tools, run: Run):
     out = run("quote", "diff", quote_id).out
     rows = [line.split("  ") for line in out.splitlines()]
     found = {first: [cell.strip() for cell in rest if cell.strip()] for first, *rest in rows}
-    assert found["total"] == ["15,400.00", "2,890.60"]
+    assert found["total"] == ["10,980.00", "2,890.60"]
     assert found["quote discount"] == ["0 %", "3 %"]
     assert found["notes"] == ["-", "Two docks."]
     assert found["line 1, Pro Plan: quantity"] == ["150", "100"]
-    assert [cells for name, cells in found.items() if name.startswith("line 2")] == [["13,900.00", "removed"]]
+    assert [cells for name, cells in found.items() if name.startswith("line 2")] == [["9,480.00", "removed"]]
     assert [cells for name, cells in found.items() if name.startswith("line 3")] == [["not there", "1,920.60"]]
     assert "9 differences from version 1 to 2." in out
     assert (told["before"], told["after"], len(told["lines"])) == (1, 2, 3)

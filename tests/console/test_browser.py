@@ -173,6 +173,8 @@ def test_with_the_keyboard_alone(live_console: Console, page: Page):
     expect(page).to_have_url(re.compile("q=acme"))
     page.keyboard.press("Escape")
     page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("q=(&|$)"))  # The box is empty, and the list has come anew below the mark.
+    expect(page.get_by_role("link", name="Acme Corp")).to_be_focused()
     page.keyboard.press("Enter")
     expect_page(page, "Acme Corp")
     page.keyboard.press("c")

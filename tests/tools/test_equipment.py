@@ -109,7 +109,6 @@ def test_other_specs_filter_like_the_named_ones(tools: Tools):
         ({"query": "  "}, "/query"),
         ({"query": "x", "hp_min": 10, "hp_max": 5}, "/hp_min"),
         ({"query": "x", "lubrication": "dry"}, "/lubrication"),
-        ({"query": "x", "category": "compresors"}, "/category"),
         ({"query": "x", "specs": [{"spec": "colour", "is": "red"}]}, "/colour"),
         ({"query": "x", "specs": [{"spec": "hp"}]}, "/specs/0"),
         ({"query": "x", "hp_min": 1, "specs": [{"spec": "hp", "max": 3}]}, "/specs/0/spec"),
@@ -119,6 +118,12 @@ def test_other_specs_filter_like_the_named_ones(tools: Tools):
 def test_r06_what_cannot_be_meant_is_refused_by_name(sqlite_tools: Tools, arguments: dict, field: str):
     error = sqlite_tools.error("search_equipment", **arguments)
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", field)
+
+
+def test_r06_a_category_that_is_not_there_is_told_with_the_nearest(sqlite_tools: Tools):
+    error = sqlite_tools.error("search_equipment", query="x", category="compresors")
+    assert (error["code"], error["details"]["field"]) == ("NOT_FOUND", "/category")
+    assert error["details"]["nearest"][0] == "compressors"
 
 
 @pytest.mark.parametrize(("asked", "kept"), [(0, 1), (-5, 1), ("3", 3), (10**6, 50)])

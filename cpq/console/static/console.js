@@ -38,10 +38,10 @@
   // What comes live keeps the place of whoever moves through it by keys.
   let focused = null;
   document.addEventListener("htmx:beforeSwap", () => {
-    const active = document.activeElement;
-    focused = active?.closest("#rows") ? active.getAttribute("href") : null;
+    const active = document.activeElement?.closest("#rows a");
+    if (active) focused = active.getAttribute("href"); // Else another swap may have taken it, and will give it back.
   });
-  document.addEventListener("htmx:afterSettle", () => {
+  document.addEventListener("htmx:afterSwap", () => {
     if (focused) links().find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
     focused = null;
   });
