@@ -173,6 +173,15 @@ def test_work_on_several_lines_is_told_once(sqlite_tools: Tools):
     assert "7 × Turnkey Installation, crew day" in text
 
 
+def test_a_code_is_printed_letter_by_letter(sqlite_tools: Tools):
+    """The typeface would draw a sign of multiplication between digits, and then neither could be copied."""
+    line = {"product_id": "prod_svc_install", "quantity": 7}
+    quote_id = papers.quoted(sqlite_tools, line, notes="Your code Q-24x1-4X2 -> Dayton.")
+    text = Paper.of(sqlite_tools("quote_pdf", quote_id=quote_id)).text
+    assert "Your code Q-24x1-4X2 -> Dayton." in text
+    assert "7 × Turnkey Installation, crew day" in text
+
+
 def test_the_comparison_sets_alternatives_side_by_side(paper: Papers):
     document = paper("sets", "comparison")
     cells = document.cells
