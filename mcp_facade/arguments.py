@@ -30,6 +30,7 @@ LINES_MAX = 10_000
 MONTHS_MAX = 1200
 PERCENT_MAX = 100
 ATTRIBUTE_MAX = 10**12
+ATTRIBUTE_LENGTH_MAX = 1000
 YEARS = (1900, 2200)
 
 
@@ -168,6 +169,8 @@ def _moment(value: object) -> object:
 def _scalar(value: object) -> object:
     """An attribute's value: text, a number or a yes-or-no, exact and storable."""
     if isinstance(value, str):
+        if len(value) > ATTRIBUTE_LENGTH_MAX:
+            raise ValueError(f"has more than {ATTRIBUTE_LENGTH_MAX} characters")
         return clean(value)
     if isinstance(value, float):
         value = Decimal(str(value))
@@ -180,6 +183,15 @@ def _scalar(value: object) -> object:
     if not isinstance(value, bool):
         raise ValueError("is a text, a number, true or false")
     return value
+
+
+def _measure(value: object) -> object:
+    """A number; also one that arrives as text, with up to 20 decimals. Never a boolean: Python would count it as 1."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        return Decimal(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError("is not a number")
+    return _scalar(value)
 
 
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -229,7 +241,7 @@ TopK = Annotated[
     BeforeValidator(_whole),
     WithJsonSchema({"type": "integer"}),
 ]
-Measure = Annotated[Decimal, BeforeValidator(_scalar), WithJsonSchema({"type": "number"})]
+Measure = Annotated[Decimal, BeforeValidator(_measure), WithJsonSchema({"type": "number"})]
 Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Encoded = Annotated[str, Field(min_length=1, max_length=4 * 1024 * 1024), BeforeValidator(_identifier)]
 """A file in base64; a message holds no more."""
@@ -240,7 +252,7 @@ Key = Annotated[
     Field(description="Any text of your own. The same key and request again gives the same answer and does nothing."),
 ]
 Attributes = Annotated[
-    dict[Word, Annotated[Annotated[str, Field(max_length=1000)] | bool | Decimal, BeforeValidator(_scalar)]],
+    dict[Word, Annotated[str | bool | Decimal, BeforeValidator(_scalar)]],
     Field(max_length=100),
     BeforeValidator(_object),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),

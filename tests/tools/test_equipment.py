@@ -113,11 +113,19 @@ def test_other_specs_filter_like_the_named_ones(tools: Tools):
         ({"query": "x", "specs": [{"spec": "hp"}]}, "/specs/0"),
         ({"query": "x", "hp_min": 1, "specs": [{"spec": "hp", "max": 3}]}, "/specs/0/spec"),
         ({"query": "x", "cfm_min": "many"}, "/cfm_min"),
+        ({"query": "x", "cfm_min": True}, "/cfm_min"),
+        ({"query": "x", "cfm_min": "9" * 1_000_000, "cfm_max": 300}, "/cfm_min"),
     ],
 )
 def test_r06_what_cannot_be_meant_is_refused_by_name(sqlite_tools: Tools, arguments: dict, field: str):
     error = sqlite_tools.error("search_equipment", **arguments)
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", field)
+    assert len(error["message"]) < 200
+
+
+def test_c2_02_a_bound_may_arrive_as_text(sqlite_tools: Tools):
+    as_numbers = sqlite_tools("search_equipment", query="rotary screw", hp_min=100, hp_max=100)
+    assert sqlite_tools("search_equipment", query="rotary screw", hp_min=" 100 ", hp_max="1e2") == as_numbers
 
 
 def test_r06_a_category_that_is_not_there_is_told_with_the_nearest(sqlite_tools: Tools):

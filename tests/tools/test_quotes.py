@@ -152,6 +152,9 @@ def test_q18_the_ramps_of_a_quote_have_so_many_stretches_and_no_more(tools: Tool
         (line_with(discount_pct="0.0000001"), "/line_items/0/discount_pct"),
         (line_with(product_id=" "), "/line_items/0/product_id"),
         (line_with(colour="red"), "/line_items/0/colour"),
+        (line_with(attributes={"billing": "9" * 1001}), "/line_items/0/attributes/billing"),
+        (line_with(attributes={"billing": "9" * 1_000_000}), "/line_items/0/attributes/billing"),
+        (line_with(attributes={"billing": [1]}), "/line_items/0/attributes/billing"),
     ],
 )
 def test_q18_what_is_out_of_bounds_is_refused_by_name_and_nothing_is_stored(tools: Tools, arguments: dict, field: str):
