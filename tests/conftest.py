@@ -3,15 +3,16 @@
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, read_settings
+from cpq.effects import Effects
 from tests import loopback, make, postgres
+from tests.make import open_app
 
 # The suite tries the same examples every time, so that it fails for a change and never by chance.
 LUCK = [check for check in HealthCheck if check is not HealthCheck.function_scoped_fixture]
@@ -30,6 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
         cluster = postgres.start()
         os.environ[CLUSTER] = cluster.describe()
         config.add_cleanup(cluster.stop)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what goes by the real clock, so that it can be run on another day."""
+    for item in items:
+        if "real_clock" in getattr(item, "fixturenames", ()):
+            item.add_marker("today")
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +109,13 @@ def sqlite_app(sqlite_template: Path, tmp_path: Path) -> Iterator[App]:
 @pytest.fixture
 def clock() -> make.StillEffects:
     """Time that stands still until the test moves it."""
-    return make.StillEffects(datetime(2026, 11, 16, 9, 0, tzinfo=UTC), step=timedelta(0))
+    return make.StillEffects(make.TODAY)
+
+
+@pytest.fixture(scope="session")
+def real_clock() -> Effects:
+    """The clock of the machine, and the mark of a test that goes by it: `today`."""
+    return Effects()
 
 
 @pytest.fixture

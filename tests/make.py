@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,9 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 import cpq
+from cpq import app as engine
 from cpq import catalog, migrating, past_quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
-from cpq.app import App, Command, open_app
+from cpq.app import App, Command
 from cpq.catalog.preparing import SourceRow
 from cpq.config import Settings, read_settings
 from cpq.db import Tx
@@ -33,7 +35,21 @@ SAMPLE_FILES = (
     ("prices.csv", "prices"),
 )
 
+TODAY = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
+"""When every test begins, whatever the day is on which it runs."""
+
+STARTED = "QUOTEWRIGHT_TESTS_STARTED"
+os.environ.setdefault(STARTED, str(time.time()))
+"""The real moment that stands for `TODAY`; processes that a test starts inherit it."""
+
 _numbers = itertools.count(1)
+
+
+class RunningEffects(Effects):
+    """The clock of the tests: it starts at `TODAY` and runs as fast as the real one, in all processes of a run."""
+
+    def now(self) -> datetime:
+        return TODAY + (super().now() - datetime.fromtimestamp(float(os.environ[STARTED]), UTC))
 
 
 class StillEffects(Effects):
@@ -57,6 +73,14 @@ class StillEffects(Effects):
 
     def advance(self, **duration: float) -> None:
         self._now += timedelta(**duration)
+
+
+def open_app(settings: Settings, effects: Effects | None = None) -> App:
+    """The engine by the clock of the tests, or by the one a test asks for.
+
+    The real clock is for stores that a server or command of ours uses in a process of its own: those have no other.
+    """
+    return engine.open_app(settings, effects or RunningEffects())
 
 
 @contextmanager

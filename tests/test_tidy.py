@@ -299,6 +299,19 @@ def test_nothing_is_left_unfinished(path: Path):
     assert not [word for word in words if word in text]
 
 
+def test_a_test_opens_the_engine_by_the_clock_of_the_tests_unless_it_asks_for_another():
+    """`make.open_app` does; a store made at one time must not be looked at by a clock that stands at another."""
+    own = {"make.py", "bench", "conformance"}
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path.relative_to(ROOT / "tests").parts[0] in own:
+            continue
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ImportFrom) and node.module == "cpq.app":
+                assert "open_app" not in [alias.name for alias in node.names], f"{path.name}, line {node.lineno}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "App":
+                assert len(node.args) == 2, f"{path.name}, line {node.lineno}: without a clock"
+
+
 def test_the_top_level_is_what_was_agreed():
     agreed = {"cpq", "mcp_facade", "policies", "pdf_templates", "migrations", "tests", "pyproject.toml", "README.md"}
     agreed |= {"Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "requirements.lock"}

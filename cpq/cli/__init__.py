@@ -11,6 +11,7 @@ import click
 from cpq import __version__
 from cpq.cli.lazy import LazyGroup
 from cpq.cli.options import Options, pass_options
+from cpq.effects import Effects
 from cpq.errors import CpqError
 from cpq.text import to_wire
 
@@ -37,9 +38,9 @@ COMMANDS = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, effects: Effects | None = None) -> int:
     """Run one command. 0: done, 1: failed, 2: not understood."""
-    options = Options()
+    options = Options(effects=effects or Effects())
     try:
         result = root.main(args=arguments, prog_name="cpq", standalone_mode=False, obj=options)
         return result if isinstance(result, int) else 0

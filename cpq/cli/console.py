@@ -72,7 +72,7 @@ def sample(options: Options) -> None:
     """
     settings = engine.settings_of(options)
     _require_address(settings)
-    made = sampling.fill(settings)
+    made = sampling.fill(settings, options.effects.now())
     with engine.opened(options) as app:
         address = _link(app, sampling.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)

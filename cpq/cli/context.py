@@ -10,7 +10,6 @@ from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table, visible
 from cpq.context import making
-from cpq.effects import Effects
 
 SKIPPED_SHOWN_MAX = 20
 
@@ -42,7 +41,7 @@ def index(options: Options, folder: Path, target: Path | None) -> None:
     Example:
       cpq context index . --to .cortex/chunks
     """
-    settings, effects = engine.settings_of(options), Effects()
+    settings, effects = engine.settings_of(options), options.effects
     into = target or settings.chunks_dir or Path(".cortex/chunks")
     with Meter("Cutting", effects) as meter:
         made = making.make(folder, into, effects.now(), meter)

@@ -36,7 +36,7 @@ def settings_of(options: Options) -> Settings:
 @contextmanager
 def opened(options: Options) -> Iterator[App]:
     """The engine on a ready database; CpqError with the next step when it is not."""
-    app = open_app(settings_of(options))
+    app = open_app(settings_of(options), options.effects)
     try:
         yield app
     finally:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from cpq.effects import Effects
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,6 +22,7 @@ class Options:
     database_url: str | None = None
     debug: bool = False
     as_json: bool = False
+    effects: Effects = field(default_factory=Effects)
 
 
 pass_options = click.make_pass_decorator(Options)

@@ -36,9 +36,9 @@ PERCENT = 1_000_000
 class SetBack(Effects):
     """A clock that shows an earlier moment, until it is moved."""
 
-    def __init__(self) -> None:
-        self.start = super().now()
-        self.at = self.start
+    def __init__(self, start: datetime) -> None:
+        self.start = start
+        self.at = start
 
     def now(self) -> datetime:
         return self.at
@@ -174,9 +174,9 @@ HISTORY = 66
 HISTORY_DAYS = 88
 
 
-def fill(settings: Settings) -> str:
-    """Make what is missing, and say what there is."""
-    clock = SetBack()
+def fill(settings: Settings, now: datetime) -> str:
+    """Make what is missing, up to now, and say what there is."""
+    clock = SetBack(now)
     with closing(open_app(settings, clock)) as app:
         shop = _Shop(app, clock)
         is_new, is_quiet = not shop.knows_everybody(), shop.waiting() < len(WAITING) // 2

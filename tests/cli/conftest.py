@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from cpq.cli import main
+from cpq.effects import Effects
+from tests.make import RunningEffects
 
 try:
     import pysqlite3 as sqlite_driver
@@ -44,7 +46,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("sample")
-    assert main(["--home", str(home), "init", "--sample"]) == 0
+    assert main(["--home", str(home), "init", "--sample"], RunningEffects()) == 0
     return home
 
 
@@ -56,13 +58,20 @@ def home(empty_home: Path, sample_home: Path) -> Path:
 
 
 @pytest.fixture
+def todays_home(empty_home: Path, real_clock: Effects) -> Path:
+    """A home with the sample data for commands in processes of their own."""
+    assert main(["init", "--sample"], real_clock) == 0
+    return empty_home
+
+
+@pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """Runs `cpq` with these arguments in this process; logging is afterwards as it was before."""
     handlers, level = logging.root.handlers[:], logging.root.level
 
     def run_once(*arguments: object) -> Ran:
         capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
+        code = main([str(argument) for argument in arguments], RunningEffects())
         return Ran(code, *capfd.readouterr())
 
     yield run_once

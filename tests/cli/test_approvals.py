@@ -9,11 +9,10 @@ from typing import Any
 import click
 import pytest
 
-from cpq.app import open_app
 from cpq.config import read_settings
 from tests.approving import ask, priced_quote
 from tests.cli.conftest import Run, query
-from tests.make import Tools
+from tests.make import Tools, open_app
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cpq.app import open_app
 from cpq.config import read_settings
 from mcp_facade import demo
 from tests.cli.conftest import Run, query
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import new_quote
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cpq.app import open_app
 from cpq.config import read_settings
 from tests.cli.conftest import Run, query
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import sent_quote
 from tests.receiver import SECRET, Receiver
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cpq.app import open_app
 from cpq.config import Settings, read_settings
 from tests.cli.conftest import Run, query
-from tests.make import Tools, row_counts
+from tests.make import Tools, open_app, row_counts
 
 HEADER = [
     "id",

@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from cpq.access import Principal, Role
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, read_settings, shipped
 from cpq.policy.loading import load
 from cpq.quotes import simulating
 from tests.cli.conftest import Run, query
 from tests.cli.test_policy import edit
 from tests.cli.test_quotes import MACHINE, SEATS, with_options, worked_example
-from tests.make import Tools, import_dicts, row_counts
+from tests.make import Tools, import_dicts, open_app, row_counts
 
 
 @pytest.fixture

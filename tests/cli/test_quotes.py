@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from cpq.app import open_app
 from cpq.config import Settings, read_settings, shipped
 from tests.cli.conftest import Run, query
-from tests.make import Tools, import_dicts
+from tests.make import Tools, import_dicts, open_app
 
 SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
 MACHINE = {"product_id": "prod_qmb15", "quantity": 1}

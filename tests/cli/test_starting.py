@@ -12,8 +12,9 @@ import click
 import pytest
 
 from cpq import __version__
-from cpq.cli import COMMANDS, root
+from cpq.cli import COMMANDS, main, root
 from cpq.config import shipped
+from cpq.effects import Effects
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
 from mcp_facade import demo
@@ -241,11 +242,16 @@ def test_a_variable_that_is_no_setting_is_told_with_the_one_that_was_meant(
     report = json.loads(run("doctor", "--json").out)
     found = {one["found"]: (one["state"], one["to_do"]) for one in report["findings"] if one["subject"] == "settings"}
     assert found[meant] == ("warning", "correct its name, or unset it")
+
+
+def test_a_server_warns_of_a_variable_that_is_no_setting(todays_home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CPQ_TOOLSET", "all")
     served = subprocess.run([*CPQ, "serve"], input="", capture_output=True, text=True, check=True)
-    assert (served.stdout, meant in served.stderr) == ("", True)
+    assert served.stdout == ""
+    assert "CPQ_TOOLSET is not a setting and has no effect; did you mean CPQ_TOOLSETS?" in served.stderr
 
 
-def test_serve_answers_over_stdio_and_ends_with_its_input(home: Path):
+def test_serve_answers_over_stdio_and_ends_with_its_input(todays_home: Path):
     hello = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -257,18 +263,22 @@ def test_serve_answers_over_stdio_and_ends_with_its_input(home: Path):
         },
     }
     ran = subprocess.run(
-        [*CPQ, "--home", str(home), "serve"], input=json.dumps(hello) + "\n", capture_output=True, text=True, check=True
+        [*CPQ, "--home", str(todays_home), "serve"],
+        input=json.dumps(hello) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert json.loads(ran.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "quotewright"
 
 
-def test_serve_passes_its_options_on(home: Path):
+def test_serve_passes_its_options_on(todays_home: Path):
     ran = subprocess.run([*CPQ, "serve", "--toolsets", "nonsense"], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
     assert "'nonsense' is not a toolset" in ran.stderr
 
 
-def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path):
+def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path, real_clock: Effects):
     ran = subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "Sample data: loaded." in ran.stdout
@@ -278,7 +288,9 @@ def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path):
     assert "\x1b" not in ran.stdout
 
 
-def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quote(empty_home: Path):
+def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quote(
+    empty_home: Path, real_clock: Effects
+):
     ran = [subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False) for _ in range(2)]
     lines = [[line.split() for line in one.stdout.splitlines()] for one in ran]
     for shown, stored in zip(lines, ("yes", "no"), strict=True):  # The second one finds it approved.
@@ -293,16 +305,16 @@ def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quot
     assert Path(paths.pop()).read_bytes().startswith(b"%PDF-1.7")
 
 
-def test_a_demo_that_fails_leaves_no_manager_behind(home: Path):
+def test_a_demo_that_fails_leaves_no_manager_behind(todays_home: Path):
     with pytest.raises(OSError, match="no room"), demo._manager():
         raise OSError("no room")
-    assert query(home, "SELECT count(*), count(revoked_at) FROM token") == [(1, 1)]
+    assert query(todays_home, "SELECT count(*), count(revoked_at) FROM token") == [(1, 1)]
 
 
-def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, run: Run):
+def test_the_demo_adds_nothing_to_a_catalogue_of_ones_own(empty_home: Path, tmp_path: Path, real_clock: Effects):
     (tmp_path / "own.csv").write_text("id,sku,name,category\nchair,CH-1,Chair,seats\n")
-    run("init")
-    run("import", "catalog", tmp_path / "own.csv")
+    assert main(["init"], real_clock) == 0
+    assert main(["import", "catalog", str(tmp_path / "own.csv")], real_clock) == 0
     ran = subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "Chair (CH-1), simple" in ran.stdout

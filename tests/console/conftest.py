@@ -30,7 +30,7 @@ def sqlite_console(sqlite_template: Path, tmp_path: Path, clock: make.StillEffec
 
 @pytest.fixture
 def live_console(sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
-    """The server with the real clock, for a real browser."""
+    """The server with a clock that runs, for a real browser."""
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     with serving(read_settings({}, home=tmp_path)) as running:
         yield running

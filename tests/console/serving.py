@@ -11,7 +11,7 @@ import httpx2
 import uvicorn
 
 from cpq import access, sessions
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.background import Loop
 from cpq.config import Settings
 from cpq.console import pages
@@ -22,6 +22,7 @@ from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS
 from tests import loopback, make
+from tests.make import open_app
 
 WAIT_SECONDS = 60
 """For an answer of a server on a busy machine; only what never comes is wrong."""

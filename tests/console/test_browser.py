@@ -267,7 +267,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
     """axe, on every page, in light and dark and at a phone's width; and every page fits its window."""
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     settings = read_settings({}, home=tmp_path)
-    sampling.fill(settings)
+    sampling.fill(settings, make.TODAY)
     with serving(settings) as console:
         quote_id = changed_quote(console)
         paths = ["queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq import quotes
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.background import Loop
 from cpq.config import Settings, read_settings, shipped
 from cpq.figures import figures
@@ -20,7 +20,7 @@ from cpq.schema import audit_entry, quote
 from tests import make
 from tests.approving import ask, decide, person, priced_quote
 from tests.console.serving import Console, form_token, serving
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import SEATS, exact, new_quote, sent_quote
 
 

@@ -10,14 +10,14 @@ import pytest
 import sqlalchemy as sa
 
 from cpq import approvals
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from cpq.db import Tx
 from cpq.schema import account
 from tests import make
 from tests.approving import ask, decide, person, priced_quote, with_roles
 from tests.console.serving import Console
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME
 
 BIG = {"product_id": "prod_qmb15", "quantity": 20}

@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from cpq import access, sessions
-from cpq.app import open_app
 from cpq.config import Settings
 from cpq.console.door import HEADERS, Door
 from cpq.console.entering import TRIES_PER_MINUTE, own_path
@@ -19,6 +18,7 @@ from cpq.schema import audit_entry, console_session, metadata, sign_in_link
 from tests import make
 from tests.approving import ask, priced_quote, revoke_all
 from tests.console.serving import Console, form_token, serving
+from tests.make import open_app
 
 PAGES = ("queue", "quotes", "accounts", "policies", "figures", "health")
 

@@ -3,16 +3,15 @@
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cpq.app import open_app
 from cpq.config import read_settings
 from tests import papers
-from tests.make import StillEffects, Tools
+from tests.make import TODAY, StillEffects, Tools, open_app
 from tests.papers import Paper
 from tests.quoting import put_into
 from tests.tools.conftest import sqlite_tools, tools  # noqa: F401 - fixtures, here too
@@ -24,7 +23,7 @@ class SameEffects(StillEffects):
     """The same dates in every run, and ids of two letters that are equally wide: lines break at the same places."""
 
     def __init__(self) -> None:
-        super().__init__(datetime(2026, 11, 16, 9, 0, tzinfo=UTC), step=timedelta(milliseconds=1))
+        super().__init__(TODAY, step=timedelta(milliseconds=1))
         self._numbers = itertools.count(1)
 
     def new_id(self, prefix: str) -> str:

@@ -13,14 +13,14 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.access import LOCAL_AGENT
-from cpq.app import App, Call, open_app
+from cpq.app import App, Call
 from cpq.config import read_settings, shipped
 from cpq.documents import workers
 from cpq.documents.design import TEMPLATES
 from cpq.schema import account
 from tests import make, papers
 from tests.approving import ask, decide, person, priced_quote
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.papers import Paper
 from tests.quoting import new_quote, put_into, sent_quote
 
@@ -266,7 +266,7 @@ def test_a_call_that_is_given_up_stops_the_work_and_leaves_nothing(desk: Tools, 
 
 
 def limited(desk: Tools, **limits: Any) -> Iterator[Tools]:
-    app = open_app(desk.app.settings.model_copy(update=limits))
+    app = open_app(desk.app.settings.model_copy(update=limits), desk.app.effects)
     yield Tools(app)
     app.close()
 

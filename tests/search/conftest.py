@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from cpq.access import ENGINE
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import read_settings
 from cpq.corpora import sources_of
 from cpq.search import storing
 from cpq.search.vectors import Vector, from_bytes
+from tests.make import open_app
 
 ALL = ("equipment", "past_quotes")
 Vectors = dict[str, dict[bytes, Vector]]

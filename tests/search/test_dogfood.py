@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from cpq import docs
-from cpq.app import open_app
 from cpq.config import Settings
-from tests.make import SAMPLE, Tools
+from tests.make import SAMPLE, Tools, open_app
 
 ROOT = Path(__file__).parent.parent.parent
 SEEDS = next((found for found in (ROOT.parent / "shared" / "seeds", ROOT / "shared" / "seeds") if found.is_dir()), None)

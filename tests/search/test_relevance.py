@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cpq.app import App, open_app
+from cpq.app import App
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 
 FILE = yaml.safe_load(Path(__file__).with_name("relevance.yaml").read_text(encoding="utf-8"))
 QUESTIONS: list[dict[str, Any]] = FILE["queries"]

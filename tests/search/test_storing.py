@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.access import ENGINE
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.db import Tx, mine_among
 from cpq.schema import product, search_vector
 from cpq.search import changes, storing
@@ -17,6 +17,7 @@ from cpq.search.index import Chunk
 from cpq.search.scoring import ITEMS
 from cpq.search.storing import Source
 from tests import make
+from tests.make import open_app
 
 T = TypeVar("T")
 NAMES = ["prod_qmb30", "prod_pro_v2"]

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from tests.approving import ask, decision, person, priced_quote, race_as, race_calls
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import assert_sound, status_of
 from tests.storage.test_quote_races import the_winner
 

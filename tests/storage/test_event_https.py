@@ -11,10 +11,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from cpq.app import open_app
 from cpq.config import Settings
 from cpq.events import delivering
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import sent_quote
 from tests.receiver import SECRET, Receiver
 

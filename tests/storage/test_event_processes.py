@@ -7,21 +7,20 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from cpq import quotes
-from cpq.app import open_app
 from cpq.config import Settings
 from cpq.effects import Effects
 from cpq.events import EventName, delivering
 from cpq.events.claiming import CLAIM_SECONDS, Status
 from cpq.schema import event
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import sent_quote
 from tests.receiver import PATIENCE_SECONDS, SECRET, Receiver
 
@@ -40,14 +39,14 @@ def hooked(store: Settings, receiver: Receiver) -> Settings:
     return store.model_copy(update={"webhooks": f"crm={receiver.url}", "webhook_secret": SECRET})
 
 
-class Later(Effects):
-    """The real clock, some time ahead."""
+class Later(make.RunningEffects):
+    """Some time ahead of the clock of the tests."""
 
     def __init__(self, ahead: timedelta) -> None:
         self._ahead = ahead
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self._ahead
+        return super().now() + self._ahead
 
 
 def deliver(settings: Settings) -> None:
@@ -105,7 +104,7 @@ def test_what_a_killed_deliverer_had_claimed_is_taken_over(hooked: Settings, rec
     receiver.plan = lambda _: "200"
     assert delivering.deliver_due(app) == [], "the claim still holds"
     app.close()
-    app = open_app(hooked, make.StillEffects(datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)))
+    app = open_app(hooked, Later(timedelta(seconds=CLAIM_SECONDS + 1)))
     made = delivering.deliver_due(app)
     assert [(one.number, one.status) for one in made] == [(2, Status.DELIVERED), (1, Status.DELIVERED)]
     assert [one.event["type"] for one in receiver.received] == ["quote.sent", "quote.sent", "quote.accepted"]
@@ -124,8 +123,8 @@ def test_many_sweeps_at_once_tell_each_quote_once(hooked: Settings):
     app.close()
 
 
-def test_a_server_delivers_while_it_serves_and_ends_cleanly(hooked: Settings, receiver: Receiver, tmp_path: Path):
-    app = open_app(hooked)
+def test_a_server_delivers_while_it_serves_and_ends_cleanly(hooked: Settings, receiver: Receiver, real_clock: Effects):
+    app = open_app(hooked, real_clock)
     quote_id = sent_quote(Tools(app))
     app.close()
     environment = {

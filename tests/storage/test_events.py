@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from cpq import background, events, quotes
 from cpq.access import ENGINE, OPERATOR, Permission
-from cpq.app import App, Command, open_app
+from cpq.app import App, Command
 from cpq.config import Settings
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
@@ -18,7 +18,7 @@ from cpq.events import EventName, claiming, delivering, sending, signing
 from cpq.events.claiming import CLAIM_SECONDS, Status
 from cpq.schema import event, event_delivery, quote
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME, assert_sound, new_quote, sent_quote, status_of
 from tests.receiver import KEY, SECRET, Delivery, Receiver
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.catalog.importing import BATCH
 from cpq.catalog.preparing import PRODUCT_COLUMNS, SourceRow
 from cpq.errors import CpqError
 from cpq.schema import catalog_revision, product
 from cpq.schema import price as price_table
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 
 
 def refused(app: App, section: str, *rows: dict) -> list[dict]:

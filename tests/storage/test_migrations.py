@@ -12,12 +12,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from cpq import migrating
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, read_settings
 from cpq.db import Tx, migration_engine
 from cpq.errors import CpqError
 from cpq.schema import SCHEMA_VERSION, metadata
 from tests import make
+from tests.make import open_app
 
 
 def test_the_code_knows_the_newest_migration():
@@ -97,8 +98,8 @@ def test_down_to_nothing_and_up_again_gives_an_empty_store_that_works(store: Set
     app.close()
 
 
-def test_a_server_without_tables_says_what_to_run(empty_store: Settings):
-    app = App(empty_store)
+def test_a_server_without_tables_says_what_to_run(empty_store: Settings, clock: make.StillEffects):
+    app = App(empty_store, clock)
     assert app.schema_version() is None
     app.close()
     with pytest.raises(CpqError) as refused:

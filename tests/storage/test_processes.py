@@ -11,12 +11,13 @@ import sqlalchemy as sa
 
 from cpq import audit
 from cpq.access import OPERATOR
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
 from cpq.errors import CpqError
 from cpq.schema import price_book
 from tests import make
+from tests.make import open_app
 from tests.storage.test_writing import book, command
 
 PROCESSES = 8

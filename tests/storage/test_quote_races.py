@@ -13,11 +13,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from cpq import audit
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from tests import make
 from tests.approving import race_calls
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_sound, new_quote, sent_quote, status_of, stored, watched_statements
 
 TWINS = 16

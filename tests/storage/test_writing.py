@@ -9,12 +9,13 @@ import sqlalchemy as sa
 
 from cpq import access, audit
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
-from cpq.app import App, Call, Command, open_app
+from cpq.app import App, Call, Command
 from cpq.config import Settings, read_settings
 from cpq.db import Tx
 from cpq.errors import Code, CpqError
 from cpq.schema import idempotency, price_book
 from tests import make
+from tests.make import open_app
 
 
 def book(tx: Tx, name: str = "made") -> dict:

@@ -8,7 +8,7 @@ import pytest
 
 from cpq import events
 from cpq.access import OPERATOR, Permission
-from cpq.app import App, Command, open_app
+from cpq.app import App, Command
 from cpq.approvals import sweep
 from cpq.approvals.storing import overdue, tenants_overdue
 from cpq.approvals.sweeping import sweep_if_due
@@ -25,7 +25,7 @@ from tests.approving import (
     revoke_all,
     with_roles,
 )
-from tests.make import StillEffects, Tools
+from tests.make import StillEffects, Tools, open_app
 from tests.quoting import status_of
 
 HUGE = {"product_id": "prod_pro_v2", "quantity": 60_000}

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from mcp_facade.tools import quotes as quote_tools
 from tests.approving import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
-from tests.make import StillEffects, Tools
+from tests.make import StillEffects, Tools, open_app
 from tests.quoting import new_quote, put_into, status_of
 from tests.storage.test_quote_races import race, the_winner
 

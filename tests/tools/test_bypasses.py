@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cpq import audit, events
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.approvals import sweep_if_due
 from cpq.config import Settings
 from cpq.quotes.life import TRANSITIONS
@@ -24,7 +24,7 @@ from tests.approving import (
     revoke_all,
     with_roles,
 )
-from tests.make import StillEffects, Tools, import_dicts, product_row
+from tests.make import StillEffects, Tools, import_dicts, open_app, product_row
 from tests.quoting import SEATS, status_of
 from tests.storage.test_quote_races import the_winner
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import read_settings
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 
 
 def found(tools: Tools, **arguments) -> list[str]:

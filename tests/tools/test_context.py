@@ -14,15 +14,16 @@ import pytest
 from mcp import Client
 
 from cpq import context
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, read_settings
 from cpq.context import keeping, making
 from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
+from cpq.effects import Effects
 from cpq.errors import CpqError
 from cpq.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
-from tests.make import StillEffects, Tools
+from tests.make import StillEffects, Tools, open_app
 from tests.tools.remote import environment, served
 
 FILES = dict(zip(CHUNK_TYPES, ("doc-chunks", "code-symbols", "code-definitions", "code-data"), strict=True))
@@ -81,7 +82,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module", params=["registry", "stdio"])
 def asked(
-    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, real_clock: Effects
 ) -> Iterator[Tools]:
     """For tests that only ask."""
     home = tmp_path_factory.mktemp("asked")
@@ -91,7 +92,7 @@ def asked(
         with served(environment(home, CPQ_CHUNKS_DIR=str(root), CPQ_TOOLSETS="context")) as remote:
             yield remote
         return
-    app = open_app(Settings(home=home, chunks_dir=root))
+    app = open_app(Settings(home=home, chunks_dir=root), real_clock)
     yield Tools(app)
     app.close()
 

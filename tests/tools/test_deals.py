@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from cpq.quotes.life import TRANSITIONS, Move
 from cpq.schema import QUOTE_STATUSES
@@ -16,7 +16,7 @@ from mcp_facade.tools import ALL_TOOLS
 from mcp_facade.tools import quotes as quote_tools
 from tests import make
 from tests.approving import person
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_sound, new_quote, put_into, sent_quote, status_of, stored
 
 MOVES: dict[Move, Callable[[str], tuple[str, dict[str, Any]]]] = {

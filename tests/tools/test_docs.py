@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from cpq import __version__, docs
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings
 from cpq.docs import keeping
 from cpq.docs.git import GitFacts
 from cpq.docs.pages import page_of
+from cpq.effects import Effects
 from cpq.errors import CpqError
 from cpq.search import folders
 from cpq.search.following import Follower
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.tools.remote import RemoteTools, environment, served
 
 FIXTURES = Path(__file__).parent.parent / "search" / "docs"
@@ -36,7 +37,9 @@ def door(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def stdio(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RemoteTools, Path]]:
+def stdio(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, real_clock: Effects
+) -> Iterator[tuple[RemoteTools, Path]]:
     """One server for many tests, and its folder."""
     home = tmp_path_factory.mktemp("served")
     shutil.copy(sqlite_template, home / "quotewright.db")
@@ -68,24 +71,24 @@ def tools(door: str, root: Path, request: pytest.FixtureRequest) -> Iterator[Too
 
 
 @pytest.fixture(scope="module")
-def indexed_home(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def indexed_home(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, real_clock: Effects) -> Path:
     home = tmp_path_factory.mktemp("indexed")
     shutil.copy(sqlite_template, home / "quotewright.db")
-    app = open_app(Settings(home=home, docs_dir=shutil.copytree(FIXTURES, home / "docs")))
+    app = open_app(Settings(home=home, docs_dir=shutil.copytree(FIXTURES, home / "docs")), real_clock)
     docs.index(app)
     app.close()
     return home
 
 
 @pytest.fixture(scope="module", params=DOORS)
-def indexed(request: pytest.FixtureRequest, indexed_home: Path) -> Iterator[Tools]:
+def indexed(request: pytest.FixtureRequest, indexed_home: Path, real_clock: Effects) -> Iterator[Tools]:
     """With vectors; for tests that change nothing."""
     root = indexed_home / "docs"
     if request.param == "stdio":
         with served(environment(indexed_home, CPQ_DOCS_DIR=str(root), CPQ_TOOLSETS="docs")) as remote:
             yield remote
         return
-    app = open_app(Settings(home=indexed_home, docs_dir=root))
+    app = open_app(Settings(home=indexed_home, docs_dir=root), real_clock)
     yield Tools(app)
     app.close()
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.docs import keeping
 from cpq.docs.pages import Page, page_of
 from cpq.search import folders, markdown
-from tests.make import Tools
+from tests.make import Tools, open_app
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cpq.access import Principal, Role
-from cpq.app import open_app
 from cpq.config import Settings, read_settings
 from cpq.context import making
 from cpq.errors import Code
@@ -28,7 +27,7 @@ from mcp_facade.envelope import Reply
 from mcp_facade.registry import Tool
 from mcp_facade.tools import ALL_TOOLS
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.tools.hostile import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
 
 SEED = 20261116

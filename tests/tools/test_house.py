@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from mcp import Client, MCPError
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import read_settings
 from mcp_facade import house
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS, tools_of
+from tests.make import open_app
 
 pytestmark = pytest.mark.anyio
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.access import LOCAL_AGENT, Principal, Role
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.catalog import read_rows
 from cpq.past_quotes import LINES, reading, variants
 from cpq.past_quotes.naming import HIDDEN, NOBODY_ELSE, Names
 from cpq.schema import past_line, past_quote
 from cpq.search import storing
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import new_quote, sent_quote
 
 GROEB = "Groeb Honey Packing"

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 import yaml
 
 from cpq.access import Principal, Role
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.catalog import facts
 from cpq.config import Settings, shipped
 from cpq.db import Tx
 from tests import make
 from tests.approving import ask, decide, person, priced_quote
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, new_quote, sent_quote, status_of
 
 TERMS = """

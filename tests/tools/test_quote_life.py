@@ -11,11 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from cpq.app import open_app
 from cpq.config import read_settings
 from cpq.schema import quote_version
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import assert_sound, new_quote, put_into
 
 VALID_DAYS = 30

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, read_settings, shipped
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import (
     ACME,
     SEATS,

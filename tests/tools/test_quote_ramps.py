@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, shipped
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_adds_up, assert_sound, new_quote, stored
 
 MACHINE = {"product_id": "prod_qmb15", "quantity": 1}

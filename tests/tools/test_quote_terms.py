@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.access import Principal, Role
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, shipped
 from cpq.quotes.life import end_of_day, local_day
 from tests import make
-from tests.make import Tools
+from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_adds_up, assert_sound, new_quote, put_into, sent_quote, status_of, stored
 
 OIL = {"product_id": "prod_oil_screw", "quantity": 5}

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from mcp import Client
 
+from cpq.effects import Effects
 from tests.make import SAMPLE
 from tests.tools.remote import environment, served, server
 from tests.tools.test_context import AUTH, HANDLER, chunk, write
@@ -24,7 +25,7 @@ WAIT_SECONDS = 60
 
 
 @pytest.fixture
-def home(sqlite_template: Path, tmp_path: Path) -> dict[str, str]:
+def home(sqlite_template: Path, tmp_path: Path, real_clock: Effects) -> dict[str, str]:
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     (tmp_path / "chunks").mkdir()
     write(tmp_path / "chunks", "doc-chunks", AUTH)

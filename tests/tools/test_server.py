@@ -22,8 +22,9 @@ from typing_extensions import TypedDict
 
 from cpq import access
 from cpq.access import OPERATOR, Permission
-from cpq.app import App, Command, open_app
+from cpq.app import App, Command
 from cpq.config import Settings, read_settings, shipped
+from cpq.effects import Effects
 from cpq.health import readiness
 from mcp_facade import http, prompts, server
 from mcp_facade.registry import Job, tool
@@ -31,7 +32,7 @@ from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS, tools_of
 from tests import loopback
 from tests.console.serving import WAIT_SECONDS, running
-from tests.make import Tools
+from tests.make import StillEffects, Tools, open_app
 
 pytestmark = pytest.mark.anyio
 
@@ -233,7 +234,7 @@ def test_a_toolset_that_is_off_does_not_exist(sqlite_app: App):
 
 
 @pytest.fixture
-def home(store: Settings, tmp_path: Path) -> dict[str, str]:
+def home(store: Settings, tmp_path: Path, real_clock: Effects) -> dict[str, str]:
     """The environment of a server process on this test's store."""
     return {
         "PATH": os.environ["PATH"],
@@ -402,8 +403,8 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
     assert "cpq_build_info" in metrics
 
 
-async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path):
-    app = App(read_settings({}, home=tmp_path))
+async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path, clock: StillEffects):
+    app = App(read_settings({}, home=tmp_path), clock)
     assert readiness(app)["migrations"] != "ok"
     app.close()
 

@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import weasyprint
 from mcp import Client
 
-from cpq.app import App, open_app
+from cpq.app import App
 from cpq.config import Settings, read_settings
 from cpq.errors import Code
 from cpq.search.index import Where
@@ -20,7 +19,7 @@ from cpq.web import answering, storing
 from cpq.web.rules import robots
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
-from tests.make import StillEffects, Tools, row_counts
+from tests.make import TODAY, StillEffects, Tools, open_app, row_counts
 from tests.website import Website, moved, page, vendor
 
 HTML = {"Content-Type": "text/html"}
@@ -30,7 +29,7 @@ class PatientEffects(StillEffects):
     """Real enough for a server on this machine: the clock stands still, and waiting takes no time."""
 
     def __init__(self) -> None:
-        super().__init__(datetime(2026, 11, 16, 9, 0, tzinfo=UTC))
+        super().__init__(TODAY)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from cpq.config import Settings, read_settings
+from cpq.effects import Effects
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
 from tests import loopback
@@ -42,7 +43,7 @@ def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def environment(settings: Settings) -> dict[str, str]:
+def environment(settings: Settings, real_clock: Effects) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "CPQ_HOME": str(settings.home),
