@@ -14,11 +14,11 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from cpq.base.errors import Code, CpqError, bad_field, nearest
+from cpq.base.text import clean_identifier
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, bad_field, nearest
 from cpq.schema import principal as principal_table
 from cpq.schema import token as token_table
-from cpq.text import clean_identifier
 
 PrincipalKind = Literal["agent", "human"]
 

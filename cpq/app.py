@@ -17,8 +17,12 @@ from sqlalchemy.engine import Connection
 
 from cpq import audit
 from cpq.access import DECIDERS, LOCAL_AGENT, Permission, Principal
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.metrics import RETRIES
+from cpq.base.settings import Settings, shipped
+from cpq.base.text import canonical_json, digest, plain_json, to_wire
 from cpq.columns import JsonText
-from cpq.config import Settings, shipped
 from cpq.db import (
     WRITE_DEADLINE_SECONDS,
     AnyRow,
@@ -31,12 +35,8 @@ from cpq.db import (
     is_too_slow,
     is_transient,
 )
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
-from cpq.metrics import RETRIES
 from cpq.policy.keeping import PolicyKeeper
 from cpq.schema import SCHEMA_VERSION, idempotency
-from cpq.text import canonical_json, digest, plain_json, to_wire
 
 log = logging.getLogger("cpq.app")
 

@@ -16,10 +16,10 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine import Connection
 
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import canonical_json
 from cpq.db import Statement
-from cpq.errors import Code, CpqError
 from cpq.schema import audit_entry, audit_head
-from cpq.text import canonical_json
 
 log = logging.getLogger("cpq.audit")
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from cpq.money import from_micro, to_micro
-from cpq.text import canonical_json, read_json
+from cpq.base.money import from_micro, to_micro
+from cpq.base.text import canonical_json, read_json
 
 
 def _if_any(write: Callable[[Any], Any]) -> Callable[[Any], Any]:

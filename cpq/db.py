@@ -19,10 +19,10 @@ from sqlalchemy import event
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Dialect, Engine
 
-from cpq.config import Settings
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
-from cpq.metrics import WRITE_WAIT_SECONDS
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.metrics import WRITE_WAIT_SECONDS
+from cpq.base.settings import Settings
 from cpq.policy.model import PolicySet
 
 try:

@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.db import AnyRow, Tx, mine_among
-from cpq.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.schema import category, product, product_spec
 from cpq.search import storing
 from cpq.search.changes import EQUIPMENT

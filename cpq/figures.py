@@ -11,8 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.base.money import from_micro, to_micro
 from cpq.db import Tx
-from cpq.money import from_micro, to_micro
 from cpq.policy.model import Ladder
 from cpq.reviews import DiscountFigure, Figures, OutcomeFigure, StatusFigure, TurnaroundFigure
 from cpq.schema import QUOTE_STATUSES, approval, quote, quote_version

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpq.app import App
-from cpq.background import Loop
-from cpq.errors import CpqError
+from cpq.base.background import Loop
+from cpq.base.errors import CpqError
 from cpq.schema import SCHEMA_VERSION
 
 

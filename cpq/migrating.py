@@ -8,9 +8,9 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine import Connection
 
-from cpq.config import Settings, shipped
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings, shipped
 from cpq.db import migrating_alone, migration_engine
-from cpq.effects import Effects
 
 
 def upgrade(settings: Settings, target: str = "head") -> None:

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from cpq import access
 from cpq.access import Permission, Principal
+from cpq.base.errors import Code, CpqError
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.schema import console_session, sign_in_link
 
 LINK_MINUTES = 15

@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from cpq.money import from_micro
+from cpq.base.money import from_micro
 
 
 class Pagination(TypedDict):

@@ -12,17 +12,18 @@ from typing import Any
 import anyio
 import uvicorn
 
-from cpq import access, approvals, background, context, docs, documents, logs, past_quotes, quotes
+from cpq import access, approvals, context, docs, documents, past_quotes, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Call, Command, open_app
-from cpq.background import Loop
-from cpq.config import Settings, read_settings, strange_variables
+from cpq.base import background, logs
+from cpq.base.background import Loop
+from cpq.base.errors import CpqError
+from cpq.base.memory import spare_the_collector
+from cpq.base.settings import Settings, read_settings, strange_variables
 from cpq.console import pages
 from cpq.corpora import sources_of
 from cpq.documents import Wish
-from cpq.errors import CpqError
 from cpq.events import delivering
-from cpq.memory import spare_the_collector
 from cpq.search import storing
 from mcp_facade import http
 from mcp_facade.server import Facade

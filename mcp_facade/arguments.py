@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from cpq.base.errors import CpqError, bad_field
+from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
+from cpq.base.text import clean, clean_identifier, read_json
 from cpq.catalog.rows import QUANTITY_MAX
-from cpq.errors import CpqError, bad_field
-from cpq.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.pricing.request import Segment
 from cpq.quotes import DraftLine
 from cpq.search.ranking import QUERY_LENGTH_MAX
-from cpq.text import clean, clean_identifier, read_json
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 100

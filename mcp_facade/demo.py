@@ -27,10 +27,10 @@ import cpq
 from cpq import access
 from cpq.access import OPERATOR, Permission
 from cpq.app import Command, open_app
-from cpq.config import read_settings
+from cpq.base.errors import Code, CpqError
+from cpq.base.money import readable
+from cpq.base.settings import read_settings
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
-from cpq.money import readable
 from mcp_facade.prompts import PROMPT_NAME
 
 PIPE_WIDTH = 10_000

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cpq.errors import Code, CpqError, nearest
-from cpq.text import to_wire
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.text import to_wire
 
 PROBLEMS_MAX = 20
 """How many refused arguments are named; a million unknown fields are not answered with a million reasons."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cpq.config import Settings, shipped
-from cpq.errors import Code, CpqError, nearest
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.settings import Settings, shipped
 
 PROMPT_NAME = "draft_quote"
 PROMPT_TITLE = "Draft a quote from proven text"

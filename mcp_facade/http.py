@@ -22,15 +22,16 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cpq import __version__, access, background
+from cpq import __version__, access
 from cpq.access import LOCAL_AGENT, Permission, Principal
 from cpq.app import App, Call, Command
-from cpq.background import Loop
-from cpq.config import LOOPBACK, Settings
-from cpq.errors import Code, CpqError, bad_field
+from cpq.base import background
+from cpq.base.background import Loop
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.metrics import HTTP_REJECTED, exposition
+from cpq.base.rate_limit import RateLimiter
+from cpq.base.settings import LOOPBACK, Settings
 from cpq.health import readiness
-from cpq.limiting import RateLimiter
-from cpq.metrics import HTTP_REJECTED, exposition
 from mcp_facade.envelope import failure
 from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 

@@ -14,12 +14,12 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cpq.access import Permission
 from cpq.app import OUTCOME_OK, Answer, App, Call, Command, Outcome
-from cpq.config import TOOLSETS
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
+from cpq.base.rate_limit import RateLimiter
+from cpq.base.settings import TOOLSETS
+from cpq.base.text import to_wire
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, nearest
-from cpq.limiting import RateLimiter
-from cpq.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
-from cpq.text import to_wire
 from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
 

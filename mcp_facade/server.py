@@ -39,8 +39,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cpq import __version__
 from cpq.access import LOCAL_AGENT, Principal
 from cpq.app import App, Call
+from cpq.base.errors import Code, CpqError
 from cpq.documents import read_document
-from cpq.errors import Code, CpqError
 from mcp_facade import house, prompts
 from mcp_facade.envelope import Reply, failure
 from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal

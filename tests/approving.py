@@ -10,7 +10,7 @@ from typing import Any
 from cpq import access
 from cpq.access import OPERATOR, Permission, Principal
 from cpq.app import App, Command
-from cpq.config import Settings, shipped
+from cpq.base.settings import Settings, shipped
 from cpq.db import Tx
 from tests.make import Tools, patient
 from tests.quoting import new_quote, stored

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cpq.app import App
-from cpq.config import Settings, read_settings
-from cpq.effects import Effects
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings, read_settings
 from tests import loopback, make, postgres
 from tests.make import open_app
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from cpq.access import PERMISSIONS, Permission
+from cpq.base.errors import Code
+from cpq.base.settings import Settings
 from cpq.cli import root
-from cpq.config import Settings
-from cpq.errors import Code
 from cpq.policy.describing import facts_table, json_schema
 from mcp_facade.registry import Tool
 from mcp_facade.tools import ALL_TOOLS

@@ -17,10 +17,10 @@ from cpq import app as engine
 from cpq import catalog, migrating, past_quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings, read_settings
 from cpq.catalog.preparing import SourceRow
-from cpq.config import Settings, read_settings
 from cpq.db import Tx
-from cpq.effects import Effects
 from cpq.schema import idempotency, metadata
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Registry, Tool

@@ -16,11 +16,11 @@ from babel.numbers import parse_decimal
 from PIL import Image
 
 from cpq.app import App
-from cpq.config import shipped
+from cpq.base.settings import shipped
+from cpq.base.text import canonical_json
 from cpq.documents import ordering
 from cpq.documents.design import Design, load_design
 from cpq.quotes import storing
-from cpq.text import canonical_json
 from tests import make
 from tests.make import Tools
 

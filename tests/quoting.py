@@ -11,10 +11,10 @@ from sqlalchemy.engine import Engine
 
 from cpq import db, pricing
 from cpq.app import App
+from cpq.base.text import canonical_json
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
 from cpq.schema import approval, approval_vote, delegation, idempotency, quote, quote_line, quote_pricing, quote_version
-from cpq.text import canonical_json
 from tests.make import Tools
 
 ACME = "acct_acme_001"

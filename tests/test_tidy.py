@@ -13,15 +13,15 @@ NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuff
 LAYERS = {
     1: (
         "cpq",
-        "cpq.errors",
-        "cpq.money",
-        "cpq.text",
-        "cpq.effects",
-        "cpq.config",
-        "cpq.metrics",
-        "cpq.logs",
-        "cpq.memory",
-        "cpq.limiting",
+        "cpq.base.errors",
+        "cpq.base.money",
+        "cpq.base.text",
+        "cpq.base.clock",
+        "cpq.base.settings",
+        "cpq.base.metrics",
+        "cpq.base.logs",
+        "cpq.base.memory",
+        "cpq.base.rate_limit",
     ),
     2: (
         "cpq.configuring",
@@ -56,7 +56,7 @@ LAYERS = {
         "cpq.migrating",
         "cpq.policy.loading",
         "cpq.policy.keeping",
-        "cpq.background",
+        "cpq.base.background",
     ),
     4: (
         "cpq.app",
@@ -91,9 +91,9 @@ LAYERS = {
 """A row imports lower rows; sideways only as `SIDEWAYS` says. The longest matching prefix decides."""
 
 SIDEWAYS = {
-    ("cpq.config", "cpq.errors"),
-    ("cpq.limiting", "cpq.effects"),
-    ("cpq.limiting", "cpq.errors"),
+    ("cpq.base.settings", "cpq.base.errors"),
+    ("cpq.base.rate_limit", "cpq.base.clock"),
+    ("cpq.base.rate_limit", "cpq.base.errors"),
     ("cpq.sessions", "cpq.access"),
     ("cpq.reviews", "cpq.views"),
     ("cpq.catalog.preparing", "cpq.catalog.rows"),
@@ -146,16 +146,16 @@ SIDEWAYS = {
     ("cpq.quotes", "cpq.events"),
 }
 
-PURE = ("cpq.money", "cpq.text", "cpq.errors", *LAYERS[2])
+PURE = ("cpq.base.money", "cpq.base.text", "cpq.base.errors", *LAYERS[2])
 IMPURE_MODULES = {"sqlalchemy", "logging", "os", "time", "random", "pathlib", "socket", "subprocess", "threading"}
 
 OWNERS = {
     "mcp": {"mcp_facade.server", "mcp_facade.demo"},
     "mcp_types": {"mcp_facade.server"},
     "weasyprint": {"cpq.documents.rendering"},
-    "uuid": {"cpq.effects"},
-    "random": {"cpq.effects"},
-    "secrets": {"cpq.effects"},
+    "uuid": {"cpq.base.clock"},
+    "random": {"cpq.base.clock"},
+    "secrets": {"cpq.base.clock"},
     "alembic": {"cpq.migrating"},
     "http": {"cpq.events.sending", "cpq.web.fetching"},
     "httpx2": {"cpq.console.oidc"},
@@ -166,14 +166,14 @@ OWNERS = {
 """Packages that one file may import, so that they can be replaced there."""
 
 CALLS = {
-    ("datetime", "now"): {"cpq.effects"},
-    ("time", "sleep"): {"cpq.effects"},
+    ("datetime", "now"): {"cpq.base.clock"},
+    ("time", "sleep"): {"cpq.base.clock"},
     ("time", "time"): set(),
 }
 
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
-BLANKET_EXCEPTS = {"mcp_facade.registry", "cpq.cli", "cpq.console", "cpq.background", "cpq.policy.keeping"}
+BLANKET_EXCEPTS = {"mcp_facade.registry", "cpq.cli", "cpq.console", "cpq.base.background", "cpq.policy.keeping"}
 """One for each edge, and two that nobody would start again: background work, and the reading of changed policies."""
 
 
@@ -261,7 +261,7 @@ def test_only_the_app_and_the_database_end_transactions(path: Path):
 
 def test_money_never_passes_through_a_float(path: Path):
     """`float` is for seconds, for search scores, and for the one function that writes numbers on the wire."""
-    allowed = NAMES[path].startswith("cpq.search") or NAMES[path] == "cpq.text"
+    allowed = NAMES[path].startswith("cpq.search") or NAMES[path] == "cpq.base.text"
     calls = [
         node.lineno
         for node in ast.walk(tree(path))

@@ -11,8 +11,8 @@ from cpq import quotes
 from cpq.approvals import announcing, keeping, people, storing
 from cpq.approvals.keeping import Earlier, Grounds
 from cpq.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, roles_to_ask, votes_needed
+from cpq.base.errors import Code, CpqError, next_call
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, next_call
 from cpq.quotes import storing as quote_rows
 from cpq.quotes.deciding import Verdict, described
 from cpq.quotes.life import Move, after

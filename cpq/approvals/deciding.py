@@ -12,8 +12,8 @@ from cpq import quotes
 from cpq.access import Role
 from cpq.approvals import announcing, people, storing
 from cpq.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
+from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, bad_field, next_call
 from cpq.quotes import storing as quote_rows
 from cpq.quotes.life import Move, after
 from cpq.quotes.storing import Quote

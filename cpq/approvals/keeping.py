@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from cpq.money import plain
+from cpq.base.money import plain
 from cpq.policy.deciding import Each, FactRead, FactValue, LinesPast, Safe, Violation, is_each, is_no_worse, worse_lines
 from cpq.policy.model import Roles
 

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from cpq import access
 from cpq.access import Permission
+from cpq.base.errors import Code, CpqError, bad_field, nearest
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, bad_field, nearest
 from cpq.quotes.storing import Quote
 from cpq.schema import account, delegation, quote
 from cpq.views import DelegationView

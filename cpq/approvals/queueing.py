@@ -15,14 +15,14 @@ import sqlalchemy as sa
 
 from cpq.approvals import deciding, storing, viewing
 from cpq.approvals.standing import VOTES_OF_REQUESTS, Bench, Request, is_pending
+from cpq.base.errors import CpqError
+from cpq.base.text import digest
 from cpq.catalog.accounts import has_words
 from cpq.db import AnyRow, Tx, mine_among
-from cpq.errors import CpqError
 from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.quotes import storing as quote_rows
 from cpq.reviews import Opening, Queue, QueueCounts, QueueItem
 from cpq.schema import account, approval, delegation, quote, quote_line, quote_version
-from cpq.text import digest
 from cpq.views import amount, pagination
 
 Scope = Literal["mine", "lent", "all"]

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from cpq import access
 from cpq.approvals.people import HUMAN
+from cpq.base.text import read_json
 from cpq.db import Tx
 from cpq.schema import approval, approval_vote, delegation
-from cpq.text import read_json
 
 
 class Request(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.approvals.rounds import Round, Step, StepStatus
+from cpq.base.errors import Code, CpqError, next_call
 from cpq.db import AnyRow, Tx, mine_among
-from cpq.errors import Code, CpqError, next_call
 from cpq.quotes.storing import Quote
 from cpq.schema import account, approval, approval_vote, quote
 

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from cpq import quotes
 from cpq.approvals import asking, people, storing
 from cpq.approvals.rounds import Round, Step
+from cpq.base.errors import Code, CpqError, next_call
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, next_call
 from cpq.quotes import storing as quote_rows
 from cpq.quotes.storing import Quote
 from cpq.schema import approval

@@ -7,12 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.catalog import finding
 from cpq.catalog.accounts import get_account, search_accounts
 from cpq.catalog.files import columns_of, read_rows
 from cpq.catalog.importing import ImportReport, import_rows
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.schema import category, price, product, product_relation
 from cpq.search.ranking import QUERY_LENGTH_MAX
 from cpq.views import CatalogPage, ListPrice, ProductDetail, ProductSummary, RelatedProduct, Spec, pagination

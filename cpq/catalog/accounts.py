@@ -7,8 +7,8 @@ import re
 import sqlalchemy as sa
 
 from cpq.access import Permission, may
+from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, nearest, next_call
 from cpq.schema import account
 from cpq.views import AccountDetail, AccountPage, pagination
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from cpq.base.money import to_micro
+from cpq.base.text import read_json
 from cpq.db import Statement, Tx, among, listed
-from cpq.money import to_micro
 from cpq.pricing.request import Component, PriceRow, Product, Tier
 from cpq.schema import account, catalog_revision, price, price_book, product, product_relation
-from cpq.text import read_json
 
 KNOWN_MAX = 50_000
 """How many accounts, and products for each of them, are kept at hand."""

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import yaml
 
+from cpq.base.errors import CpqError, bad_field
 from cpq.catalog.preparing import SourceRow
-from cpq.errors import CpqError, bad_field
 
 WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
 """JSON and YAML are read whole; larger data comes as CSV or JSON Lines, which are streamed."""

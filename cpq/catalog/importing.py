@@ -17,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq import configuring
+from cpq.base.errors import nearest
 from cpq.catalog import finding
 from cpq.catalog.preparing import (
     PAYLOADS,
@@ -36,7 +37,6 @@ from cpq.catalog.preparing import (
 from cpq.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
 from cpq.columns import JsonText
 from cpq.db import AnyRow, Tx, insert_many, insert_written, mine_among
-from cpq.errors import nearest
 from cpq.schema import account, catalog_revision, category, price, price_book, product, product_relation, product_spec
 from cpq.search import changes
 

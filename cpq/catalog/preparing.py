@@ -13,6 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 # The package, not its function: it reads our rows itself, and either of the two may be imported first.
 from cpq import configuring
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.text import canonical_json, read_json
 from cpq.catalog.rows import (
     AccountRow,
     AttributeDefinition,
@@ -24,9 +26,7 @@ from cpq.catalog.rows import (
     Row,
     SpecDefinition,
 )
-from cpq.errors import Code, CpqError, nearest
 from cpq.search.ranking import Indexed, may_be_misspelt, scope_code
-from cpq.text import canonical_json, read_json
 
 
 class SourceRow(NamedTuple):

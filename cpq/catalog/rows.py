@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from cpq.money import MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
-from cpq.text import clean, clean_identifier, clean_line
+from cpq.base.money import MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
+from cpq.base.text import clean, clean_identifier, clean_line
 
 AMOUNT_MAX = Decimal(10) ** 12
 QUANTITY_MAX = 1_000_000

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from cpq import __version__
+from cpq.base.clock import Effects
+from cpq.base.errors import CpqError
+from cpq.base.text import to_wire
 from cpq.cli.lazy import LazyGroup
 from cpq.cli.options import Options, pass_options
-from cpq.effects import Effects
-from cpq.errors import CpqError
-from cpq.text import to_wire
 
 log = logging.getLogger("cpq.cli")
 

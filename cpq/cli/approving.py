@@ -11,12 +11,12 @@ import click
 from cpq import access, approvals, quotes
 from cpq.access import OPERATOR, Permission, Principal
 from cpq.app import Answer, App, Command
+from cpq.base.money import readable
+from cpq.base.text import to_wire
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.db import Tx
-from cpq.money import readable
-from cpq.text import to_wire
 
 LIMIT_MAX = 1_000
 

@@ -10,11 +10,11 @@ import click
 from cpq import audit
 from cpq.access import Permission
 from cpq.app import Answer, App
+from cpq.base.errors import Code, CpqError
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 
 SHOWN = ("seq", "at", "caller", "operation", "outcome", "subject", "trace_id")
 

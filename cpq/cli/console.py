@@ -12,12 +12,12 @@ import click
 
 from cpq import sessions
 from cpq.app import Answer, App
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
 from cpq.cli import engine, sampling
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json
-from cpq.config import Settings
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 
 

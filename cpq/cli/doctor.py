@@ -19,14 +19,14 @@ import sqlalchemy as sa
 from cpq import __version__, documents
 from cpq.access import DECIDERS
 from cpq.app import App
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings, shipped, strange_variables
 from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
-from cpq.config import Settings, shipped, strange_variables
 from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
 from cpq.documents import APT_LINE
-from cpq.errors import CpqError
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
 from cpq.search.embedding import MODEL, is_installed

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from cpq import logs, migrating
+from cpq import migrating
 from cpq.access import OPERATOR, Permission
 from cpq.app import Answer, App, Command, open_app, unusable
+from cpq.base import logs
+from cpq.base.settings import Settings, read_settings, strange_variables
 from cpq.cli.options import Options
-from cpq.config import Settings, read_settings, strange_variables
 from cpq.db import Tx
 
 log = logging.getLogger("cpq.cli")

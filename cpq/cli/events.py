@@ -13,14 +13,14 @@ import click
 from cpq import events, quotes
 from cpq.access import Permission
 from cpq.app import Answer
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import canonical_json
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_pairs, show_table
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.events import delivering
 from cpq.events.claiming import Status
-from cpq.text import canonical_json
 
 SHOWN = ("id", "created_at", "name", "subject", "number", "deliveries")
 DELIVERY = ("webhook", "status", "attempts", "attempted_at", "due_at", "answer")

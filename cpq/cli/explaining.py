@@ -9,12 +9,12 @@ import click
 
 from cpq import quotes
 from cpq.app import Answer
+from cpq.base.errors import Code, CpqError
+from cpq.base.money import readable
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
-from cpq.money import readable
 from cpq.reviews import FieldChange, LineChange, WaterfallStage
 from cpq.views import Amount, PricedSet, WaterfallStep
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from cpq.access import DECIDERS
+from cpq.base.errors import CpqError
+from cpq.base.settings import shipped
 from cpq.cli import engine
 from cpq.cli.options import Options
-from cpq.config import shipped
-from cpq.errors import CpqError
 from cpq.policy.loading import load
 from cpq.policy.model import PolicySet
 

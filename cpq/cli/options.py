@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cpq.effects import Effects
+from cpq.base.clock import Effects
 
 F = TypeVar("F", bound=Callable[..., Any])
 

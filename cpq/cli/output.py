@@ -19,8 +19,8 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from rich.table import Table
 from rich.text import Text
 
-from cpq.effects import Effects
-from cpq.text import to_wire
+from cpq.base.clock import Effects
+from cpq.base.text import to_wire
 
 PIPE_WIDTH = 10_000
 """Columns of an output that is not a terminal: a pipe has no width, so nothing is folded or cut."""

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from cpq.access import DECIDERS
+from cpq.base.errors import CpqError
 from cpq.cli.folders import FOLDER, chosen, loaded, naming
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.cli.simulating import simulate
-from cpq.errors import CpqError
 from cpq.policy.cases import CaseResult
 from cpq.policy.comparing import differences
 from cpq.policy.loading import load_with_cases, run_tests

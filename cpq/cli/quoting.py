@@ -12,14 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from cpq import catalog, documents, quotes
 from cpq.app import Answer, App
+from cpq.base.money import from_micro, readable, to_micro
+from cpq.base.text import to_wire
 from cpq.cli import engine
 from cpq.cli.explaining import diff, explain, show_trace
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, counted, show_json, show_pairs, show_table
 from cpq.db import Tx
-from cpq.money import from_micro, readable, to_micro
 from cpq.quotes.rows import Percent
-from cpq.text import to_wire
 from cpq.views import PricedQuoteView, PricedSet, QuoteRecord
 
 LIMIT_MAX = 1_000

@@ -11,10 +11,10 @@ from typing import Any
 from cpq import access, approvals, catalog, quotes
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app import Answer, App, Command, open_app
-from cpq.config import Settings
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
 from cpq.db import Tx
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
 from cpq.quotes import Draft, DraftLine
 
 MANAGER = "dana"

@@ -9,10 +9,10 @@ import click
 from cpq import context, equipment, past_quotes
 from cpq.access import OPERATOR
 from cpq.app import Answer, App
+from cpq.base.settings import TOOLSETS
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
-from cpq.config import TOOLSETS
 from cpq.corpora import sources_of
 from cpq.db import Tx
 from cpq.search import storing

@@ -14,18 +14,18 @@ import click
 from cpq import quotes
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command
+from cpq.base.memory import spare_the_collector
+from cpq.base.money import from_micro, readable
+from cpq.base.text import to_wire
 from cpq.cli import engine
 from cpq.cli.folders import FOLDER, chosen, loaded
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_table, visible
 from cpq.db import Tx
-from cpq.memory import spare_the_collector
-from cpq.money import from_micro, readable
 from cpq.policy.comparing import Turn
 from cpq.policy.deciding import Decision, Violation
 from cpq.policy.model import PolicySet
 from cpq.quotes.simulating import Changed, Page
-from cpq.text import to_wire
 
 
 @click.command()

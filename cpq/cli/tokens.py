@@ -9,11 +9,11 @@ import click
 from cpq import access
 from cpq.access import PERMISSIONS, Permission, PrincipalKind, TokenSummary
 from cpq.app import Answer
+from cpq.base.text import to_wire
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
 from cpq.db import Tx
-from cpq.text import to_wire
 
 
 @click.group()

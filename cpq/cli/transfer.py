@@ -15,13 +15,13 @@ import click
 from cpq import catalog, documents, past_quotes, quotes
 from cpq.access import OPERATOR, Permission
 from cpq.app import Answer, App, Command, Outcome
+from cpq.base.errors import CpqError
 from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.db import Tx
 from cpq.documents import exporting as quote_files
-from cpq.errors import CpqError
 
 FORMATS = ("json", "csv", "yaml")
 WARNINGS_SHOWN_MAX = 20

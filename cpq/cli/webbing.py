@@ -6,12 +6,12 @@ import click
 
 from cpq.access import OPERATOR, Permission
 from cpq.app import Answer, Command
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import to_wire
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
-from cpq.text import to_wire
 from cpq.web import getting, storing, telling
 from cpq.web.rules.addresses import read_address
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from cpq.base.errors import Code, CpqError
 from cpq.catalog.rows import Option as OptionRow
 from cpq.catalog.rows import Rule as RuleRow
 from cpq.configuring.model import Model
 from cpq.configuring.options import Option
 from cpq.configuring.rules import Condition, Rule, compile_conditions, compile_rule
-from cpq.errors import Code, CpqError
 
 FAULTS_MAX = 20
 

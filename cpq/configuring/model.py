@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from cpq.base.errors import nearest
+from cpq.base.text import clean_line
 from cpq.configuring.options import NAME_LENGTH_MAX, ChoiceError, Option, Problem, Scalar, scalar, shown
 from cpq.configuring.rules import Condition, Facts, Rule
-from cpq.errors import nearest
-from cpq.text import clean_line
 
 PROBLEMS_MAX = 20
 NOTES_MAX = 100

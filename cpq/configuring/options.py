@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from typing import Literal
 
+from cpq.base.errors import nearest
+from cpq.base.money import SIGNIFICANT_DIGITS_MAX, UNIT_PRICE_DIGITS, plain, significant_digits
+from cpq.base.text import clean
 from cpq.catalog.rows import AMOUNT_MAX
 from cpq.catalog.rows import Option as OptionRow
-from cpq.errors import nearest
-from cpq.money import SIGNIFICANT_DIGITS_MAX, UNIT_PRICE_DIGITS, plain, significant_digits
-from cpq.text import clean
 
 Scalar = bool | Decimal | str
 Key = tuple[type, Scalar]

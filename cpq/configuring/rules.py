@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
+from cpq.base.errors import nearest
 from cpq.catalog.rows import Rule as RuleRow
 from cpq.configuring.options import EXACT, ChoiceError, Key, Option, Problem, Scalar, keys, number, one_of, shown
-from cpq.errors import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from starlette.responses import Response
 from cpq import __version__, approvals, audit, catalog, quotes
 from cpq.access import Permission
 from cpq.app import Answer
+from cpq.base.errors import CpqError
 from cpq.console import drawing
 from cpq.console.door import Visit
 from cpq.console.wording import measured, money, number, percent, span_of_minutes, words
 from cpq.db import Tx
-from cpq.errors import CpqError
 from cpq.figures import PERIODS, figures
 from cpq.health import readiness
 from cpq.policy import loading

@@ -18,12 +18,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from cpq import sessions
 from cpq.access import ENGINE, Permission, Principal
 from cpq.app import Answer, App, Call, Command
-from cpq.config import LOOPBACK
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.settings import LOOPBACK
+from cpq.base.text import clean, clean_identifier
 from cpq.console.showing import Showing, link
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, bad_field
 from cpq.sessions import Session
-from cpq.text import clean, clean_identifier
 
 log = logging.getLogger("cpq.console")
 

@@ -10,10 +10,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from cpq import sessions
 from cpq.access import Permission, Principal
 from cpq.app import Answer, Command
+from cpq.base.errors import CpqError
+from cpq.base.rate_limit import RateLimiter
 from cpq.console.door import Door, Visit, require_own_form
 from cpq.db import Tx
-from cpq.errors import CpqError
-from cpq.limiting import RateLimiter
 from cpq.sessions import SESSION_HOURS, Session
 
 TRIES_PER_MINUTE = 20

@@ -18,13 +18,13 @@ from starlette.responses import RedirectResponse, Response
 from cpq import sessions
 from cpq.access import ENGINE, Principal
 from cpq.app import Answer
-from cpq.config import LOOPBACK, Settings
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import LOOPBACK, Settings
+from cpq.base.text import clean_identifier
 from cpq.console.door import Door
 from cpq.console.entering import Entrance, own_path
 from cpq.db import Tx
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
-from cpq.text import clean_identifier
 
 BACK = "/console/oidc/back"
 COOKIE = "cpq_oidc"

@@ -13,14 +13,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from cpq.app import App
-from cpq.background import Loop
+from cpq.base.background import Loop
+from cpq.base.errors import Code, CpqError
 from cpq.console import browsing, queue, quote
 from cpq.console.door import Door, open_to_all, protected, visited
 from cpq.console.entering import Entrance, sign_out
 from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
 from cpq.console.showing import Showing
-from cpq.errors import Code, CpqError
 
 
 def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> ASGIApp:

@@ -12,11 +12,11 @@ from starlette.responses import RedirectResponse, Response
 from cpq import access, approvals, quotes
 from cpq.access import Permission
 from cpq.app import Answer, Call, Command
+from cpq.base.errors import Code, CpqError, bad_field
 from cpq.console import drawing, telling
 from cpq.console.door import Visit, identifier, whole
 from cpq.console.showing import link
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, bad_field
 from cpq.policy.telling import units
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]

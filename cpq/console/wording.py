@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from markupsafe import Markup, escape
 
-from cpq.money import readable
+from cpq.base.money import readable
 from cpq.policy.facts import Unit
 
 _ABBREVIATED = {"vp_sales": "VP Sales", "smb": "SMB", "emea": "EMEA", "apac": "APAC", "saas": "SaaS"}

@@ -9,12 +9,12 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from cpq.app import App
-from cpq.background import Loop
-from cpq.config import Settings
+from cpq.base.background import Loop
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
 from cpq.context.chunks import normal_tag, own_tag, type_tag
 from cpq.context.keeping import LOOK_SECONDS, ContextKeeper
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.search.embedding import installed_embedder
 from cpq.search.following import Follower, Progress
 from cpq.search.index import Where

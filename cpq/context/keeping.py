@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.memory import give_back
 from cpq.context.chunks import DimensionError, MalformedError, Packed, packed, read_file, searchable
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
-from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Listing, Stamp, UnreadableError

@@ -13,15 +13,15 @@ from pathlib import Path
 from posixpath import splitext
 from typing import Any
 
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import to_wire
 from cpq.context.chunks import LANGUAGES, ContextChunk, MalformedError, read_file, tags_of
 from cpq.context.keeping import FILE_BYTES_MAX
 from cpq.context.python import outline
-from cpq.errors import Code, CpqError
 from cpq.search import folders, markdown
 from cpq.search.folders import UnreadableError
 from cpq.search.markdown import listed
 from cpq.search.passages import PART_CHARACTERS, split
-from cpq.text import to_wire
 
 FILES = {
     "documentation": "doc-chunks.json",

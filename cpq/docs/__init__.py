@@ -11,14 +11,14 @@ from typing_extensions import TypedDict
 
 from cpq import __version__
 from cpq.app import App
-from cpq.background import Loop
-from cpq.config import Settings
+from cpq.base.background import Loop
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.base.settings import Settings
 from cpq.db import Tx
 from cpq.docs import git
 from cpq.docs.git import GitFacts
 from cpq.docs.keeping import DocsKeeper, State
 from cpq.docs.pages import Page, Part
-from cpq.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.search.embedding import is_installed
 from cpq.search.following import Follower, Progress
 from cpq.search.globs import matcher, relative

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cpq.base.clock import Effects
+from cpq.base.memory import give_back
 from cpq.docs.pages import Page, chunks_of, page_of
-from cpq.effects import Effects
-from cpq.memory import give_back
 from cpq.search import folders
 from cpq.search.corpus import Corpus, new_corpus
 from cpq.search.folders import Stamp, UnreadableError

@@ -15,9 +15,9 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyn
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
+from cpq.base.errors import Code, CpqError
 from cpq.documents.design import Design
 from cpq.documents.presenting import DocumentView, present
-from cpq.errors import Code, CpqError
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from cpq.base.errors import Code, CpqError
 from cpq.documents.localising import LANGUAGE_DEFAULT, Tongue, parse_locale
-from cpq.errors import Code, CpqError
 
 TEMPLATES = ("standard", "compact", "detailed", "comparison", "executive_summary")
 FILES_MAX = 500

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from cpq.base.text import to_wire
 from cpq.catalog import get_account
 from cpq.db import Tx
 from cpq.documents import ordering
@@ -18,7 +19,6 @@ from cpq.documents.localising import choose_locale
 from cpq.documents.ordering import Wish
 from cpq.documents.ubl import quotation_xml
 from cpq.quotes import storing
-from cpq.text import to_wire
 
 FORMATS = ("pdf", "json", "ubl", "csv", "html")
 

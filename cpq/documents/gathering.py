@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.base.text import canonical_json, to_wire
 from cpq.catalog.sheets import Sheet, sheets
 from cpq.db import AnyRow, Tx
 from cpq.pricing import result as pricing_result
@@ -19,7 +20,6 @@ from cpq.quotes.life import local_day
 from cpq.quotes.recording import tax_groups
 from cpq.quotes.storing import Quote
 from cpq.schema import account
-from cpq.text import canonical_json, to_wire
 from cpq.views import amount
 
 FORMAT = "quotewright-quote/1"

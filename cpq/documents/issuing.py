@@ -7,14 +7,14 @@ from typing import Any
 
 from cpq.access import Permission
 from cpq.app import Answer, App, Call, Command, Outcome
-from cpq.config import Settings, shipped
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.settings import Settings, shipped
+from cpq.base.text import canonical_json
 from cpq.documents import ordering
 from cpq.documents.design import Design, load_design
 from cpq.documents.ordering import Order, Wish
 from cpq.documents.store import Store, checksum_of
 from cpq.documents.workers import Made, workers_for
-from cpq.errors import Code, CpqError, bad_field
-from cpq.text import canonical_json
 
 BYTES_MAX = 64 * 1024**2
 STAGES = {"waiting": 0, "starting": 0, "composing": 1, "laying out": 2, "writing": 3}

@@ -16,8 +16,8 @@ from babel import Locale, UnknownLocaleError, localedata
 from babel.dates import format_date
 from babel.numbers import NumberPattern
 
-from cpq.errors import bad_field, nearest
-from cpq.money import minor_digits
+from cpq.base.errors import bad_field, nearest
+from cpq.base.money import minor_digits
 
 UNIT_PRICE_DIGITS_MAX = 6
 LANGUAGE_DEFAULT = "en"

@@ -10,12 +10,12 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq import quotes
+from cpq.base.errors import bad_field, nearest
 from cpq.catalog import facts, get_account
 from cpq.db import AnyRow, Tx
 from cpq.documents.design import TEMPLATES, Design
 from cpq.documents.gathering import gather, says_the_same
 from cpq.documents.localising import choose_locale
-from cpq.errors import bad_field, nearest
 from cpq.quotes import storing
 from cpq.quotes.storing import Quote
 from cpq.schema import document

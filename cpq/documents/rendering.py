@@ -22,10 +22,10 @@ from weasyprint.pdf import fonts as pdf_fonts
 from weasyprint.text.fonts import FontConfiguration
 from weasyprint.urls import URLFetcher, URLFetcherResponse
 
+from cpq.base.text import canonical_json
 from cpq.documents.composing import Composed, compose
 from cpq.documents.design import Design, load_design
 from cpq.documents.ubl import quotation_xml
-from cpq.text import canonical_json
 
 PAGES_MAX = 2_000
 MISSING_SHOWN_MAX = 20

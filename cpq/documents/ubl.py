@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from cpq.base.money import minor_digits
 from cpq.documents.design import Brand, Company
-from cpq.money import minor_digits
 
 QUOTATION = "urn:oasis:names:specification:ubl:schema:xsd:Quotation-2"
 CAC = "urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"

@@ -15,10 +15,10 @@ import traceback
 from pathlib import Path
 from typing import IO
 
+from cpq.base.errors import CpqError
+from cpq.base.text import read_json
 from cpq.documents import wire
 from cpq.documents.rendering import Renderer, TooLargeError
-from cpq.errors import CpqError
-from cpq.text import read_json
 
 MEMORY_BYTES_MAX = 2 * 1024**3
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
 from cpq.documents import wire
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
 
 log = logging.getLogger("cpq.documents")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.config import Webhook
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Webhook
+from cpq.base.text import canonical_json, to_wire
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError
 from cpq.schema import event, event_delivery
-from cpq.text import canonical_json, to_wire
 
 BODY_BYTES_MAX = 64 * 1024
 

@@ -9,12 +9,12 @@ from functools import partial
 
 from cpq.access import ENGINE, Principal
 from cpq.app import App
-from cpq.background import Loop
-from cpq.config import Webhook
+from cpq.base.background import Loop
+from cpq.base.metrics import DELIVERIES
+from cpq.base.settings import Webhook
 from cpq.db import Tx
 from cpq.events import claiming, sending, signing
 from cpq.events.claiming import Claimed, Status
-from cpq.metrics import DELIVERIES
 
 log = logging.getLogger("cpq.events")
 

@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from cpq.text import canonical_json, to_wire
+from cpq.base.text import canonical_json, to_wire
 
 ATTEMPTS_MAX = 12
 """With the pauses between them, about 22 hours; then the delivery has failed and waits for a replay."""

@@ -11,8 +11,8 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from cpq.access import Permission, may
+from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, nearest, next_call
 from cpq.past_quotes import reading
 from cpq.past_quotes.naming import NOBODY_ELSE, Names
 from cpq.past_quotes.reading import HISTORY, PastLine, PastQuote

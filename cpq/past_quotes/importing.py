@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
+from cpq.base.errors import nearest
+from cpq.base.text import fingerprint
 from cpq.catalog import ImportReport
 from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx, insert_many, mine_among
-from cpq.errors import nearest
 from cpq.past_quotes.rows import KNOWN, OF_QUOTE, PastQuoteRow
 from cpq.quotes.rows import quotes_of, validate_as
 from cpq.schema import past_line, past_quote, quote
 from cpq.search import changes
-from cpq.text import fingerprint
 
 SECTION, KIND = "quotes", "past_quotes"
 """What the file calls its rows, and what the report calls them."""

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from cpq.base.text import clean, clean_line
 from cpq.catalog.rows import Currency, Identifier, Number, Row
 from cpq.quotes.rows import QUOTE_NOTES, Notes, Quantity, Reference, UsualDay
-from cpq.text import clean, clean_line
 
 DESCRIPTION_LENGTH_MAX = 100_000
 """Some installation blocks are dense; they are kept and returned whole, typing errors and all."""

@@ -10,8 +10,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from cpq.errors import Code, CpqError, nearest
-from cpq.money import plain
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.money import plain
+from cpq.base.text import fingerprint
 from cpq.policy import checking
 from cpq.policy.checking import Placed
 from cpq.policy.compiling import Column, column, compiled
@@ -70,7 +71,6 @@ from cpq.policy.shapes import (
     TermsShape,
 )
 from cpq.policy.trends import trends
-from cpq.text import fingerprint
 
 GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
 """The files with rules over the priced quote; their order is the order of their stages."""

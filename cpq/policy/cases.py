@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from cpq.errors import CpqError, nearest
+from cpq.base.errors import CpqError, nearest
 from cpq.policy.building import File, invalid, read_shape
 from cpq.policy.deciding import Violation, evaluate
 from cpq.policy.document import Path, Problem, UnreadableError, read_document

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
 
-from cpq.errors import nearest
+from cpq.base.errors import nearest
 from cpq.policy.document import Document, Path, Problem
 from cpq.policy.model import Ladder, Outcome, PricingRule, Roles, Rule
 from cpq.policy.nodes import Node, facts_in

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from typing_extensions import TypeIs
 
-from cpq.money import plain
+from cpq.base.money import plain
 from cpq.policy.facts import SECRET, WORKING, FactsEnvironment, LineFacts, QuoteFacts, piece_ids
 from cpq.policy.model import Ladder, Order, Outcome, PolicySet, Rule, Step
 from cpq.policy.nodes import Value

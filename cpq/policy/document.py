@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from cpq.text import clean
+from cpq.base.text import clean
 
 BYTES_MAX = 4 * 1024 * 1024
 DEPTH_MAX = 12

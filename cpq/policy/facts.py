@@ -11,7 +11,7 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from cpq.money import MINOR_DIGITS
+from cpq.base.money import MINOR_DIGITS
 from cpq.policy.nodes import Declared, Kind, Value
 
 EXACT = Context(prec=60)

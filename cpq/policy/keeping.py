@@ -7,8 +7,8 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
 from cpq.policy.loading import Stamp, load, stamp
 from cpq.policy.model import PolicySet
 

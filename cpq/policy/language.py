@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from cpq.errors import nearest
+from cpq.base.errors import nearest
 from cpq.policy.nodes import (
     Arithmetic,
     Choice,

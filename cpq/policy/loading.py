@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.policy.building import build, invalid
 from cpq.policy.cases import CaseResult, run_cases
 from cpq.policy.document import BYTES_MAX, Problem, too_large

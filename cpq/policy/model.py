@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
-from cpq.errors import Code, CpqError, nearest
-from cpq.money import Rounding
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.money import Rounding
 from cpq.policy.compiling import Column, Run, compiled
 from cpq.policy.facts import SECRET, FactsEnvironment, LineInputs, QuoteInputs
 from cpq.policy.nodes import Declared, Junction, Node, facts_in

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
-from cpq.money import plain
+from cpq.base.money import plain
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS
 from cpq.policy.nodes import (
     MIRRORED,

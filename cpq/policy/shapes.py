@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from cpq.money import MINOR_DIGITS, Rounding
-from cpq.text import clean_line
+from cpq.base.money import MINOR_DIGITS, Rounding
+from cpq.base.text import clean_line
 
 RULES_MAX = 5000
 STEPS_MAX = 50

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from cpq.errors import CpqError, bad_field
-from cpq.money import split_units
+from cpq.base.errors import CpqError, bad_field
+from cpq.base.money import split_units
 from cpq.pricing.adjusting import adjust
 from cpq.pricing.composing import compose
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, Request, mean_quantity

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
-from cpq.errors import Code, CpqError, bad_field
+from cpq.base.errors import Code, CpqError, bad_field
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, largest_quantity
 from cpq.pricing.result import Step
 from cpq.pricing.waterfall import WHOLE_TERM, Part, Plan, Prices, nearest

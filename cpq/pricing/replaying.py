@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from cpq.money import from_micro
+from cpq.base.money import from_micro
+from cpq.base.text import canonical_json, read_json
 from cpq.pricing import price
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
-from cpq.text import canonical_json, read_json
 
 ABSENT = "nothing"
 """What stands in a difference for something that is not there."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 
-from cpq.money import MINOR_DIGITS, UNIT_PRICE_DIGITS, split_units
+from cpq.base.money import MINOR_DIGITS, UNIT_PRICE_DIGITS, split_units
 from cpq.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.pricing.result import TaxGroup
 

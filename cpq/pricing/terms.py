@@ -6,7 +6,7 @@ from calendar import monthrange
 from datetime import date, timedelta
 from fractions import Fraction
 
-from cpq.errors import bad_field
+from cpq.base.errors import bad_field
 
 
 def add_months(day: date, months: int) -> date:

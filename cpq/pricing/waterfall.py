@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
-from cpq.errors import Code, CpqError, bad_field
+from cpq.base.errors import Code, CpqError, bad_field
 from cpq.pricing.counting import Counts
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Component, PriceRow, Request, Segment
 from cpq.pricing.result import Step

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cpq import pricing
+from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.catalog import facts
 from cpq.db import AnyRow, Tx
-from cpq.errors import Code, CpqError, bad_field, next_call
 from cpq.events import EventName
 from cpq.pricing import request as pricing_request
 from cpq.quotes import storing, telling, viewing

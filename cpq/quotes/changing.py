@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cpq.errors import CpqError, bad_field, next_call
+from cpq.base.errors import CpqError, bad_field, next_call
 from cpq.quotes.drafts import Draft, DraftLine
 
 STRETCHES_MAX = 5_000

@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from cpq import configuring, pricing
+from cpq.base.errors import CpqError
+from cpq.base.money import to_micro
+from cpq.base.text import digest, plain_json
 from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.catalog.rows import Relation
 from cpq.columns import JsonText
 from cpq.db import AnyRow, Tx
-from cpq.errors import CpqError
-from cpq.money import to_micro
 from cpq.policy.facts import LineInputs, Part, QuoteInputs
 from cpq.pricing import request as pricing_request
 from cpq.pricing import result as pricing_result
@@ -35,7 +36,6 @@ from cpq.quotes.refusing import (
     refuse,
     unpriceable,
 )
-from cpq.text import digest, plain_json
 
 
 @dataclass(frozen=True)

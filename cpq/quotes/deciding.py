@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from cpq.base.money import from_micro
 from cpq.catalog import facts
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.db import Tx
-from cpq.money import from_micro
 from cpq.policy.deciding import Violation, evaluate_alternatives
 from cpq.policy.facts import LineFacts, QuoteFacts, QuoteInputs
 from cpq.pricing.result import PricedLine, PricedQuote

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
+from cpq.base.text import canonical_json
 from cpq.pricing.request import Segment
-from cpq.text import canonical_json
 
 
 class DraftLine(NamedTuple):

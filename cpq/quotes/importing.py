@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
+from cpq.base.errors import Code, CpqError, nearest
 from cpq.catalog import ImportReport
 from cpq.catalog.preparing import Problem, SourceRow, require_none
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, nearest
 from cpq.quotes import storing
 from cpq.quotes.composing import Composition, compose
 from cpq.quotes.drafts import Draft

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from cpq.errors import Code, CpqError, next_call
+from cpq.base.errors import Code, CpqError, next_call
 
 
 class Move(StrEnum):

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from cpq import configuring, pricing
+from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.catalog import facts
 from cpq.catalog.accounts import missing_account
 from cpq.catalog.facts import AccountFacts, ProductFacts
 from cpq.db import Tx
-from cpq.errors import Code, CpqError, nearest, next_call
 from cpq.pricing import request as pricing_request
 from cpq.pricing import terms
 from cpq.pricing.request import PriceRow, Request

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from cpq.base.errors import Code, CpqError
+from cpq.base.money import from_micro
+from cpq.base.text import digest, read_json
 from cpq.db import AnyRow, Tx, mine_among
-from cpq.errors import Code, CpqError
-from cpq.money import from_micro
 from cpq.pricing import result as pricing_result
 from cpq.pricing.replaying import Difference, first_difference, reprice
 from cpq.pricing.result import PricedLine, PricedQuote
 from cpq.quotes import storing
 from cpq.quotes.composing import fingerprint_of
 from cpq.schema import account, product, quote, quote_pricing, quote_version
-from cpq.text import digest, read_json
 
 PAGE = 200
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from cpq.base.money import to_micro
+from cpq.base.text import clean, clean_identifier
 from cpq.catalog.preparing import Problem, SourceRow, faults
 from cpq.catalog.rows import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
-from cpq.money import to_micro
 from cpq.pricing.request import Segment
 from cpq.quotes.drafts import Draft, DraftLine
-from cpq.text import clean, clean_identifier
 
 LINES_MAX = 10_000
 MONTHS_MAX = 1200

@@ -9,9 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.base.errors import Code, CpqError, next_call
+from cpq.base.text import canonical_json, plain_json
 from cpq.columns import JsonText
 from cpq.db import AnyRow, Statement, Tx
-from cpq.errors import Code, CpqError, next_call
 from cpq.pricing import result as pricing_result
 from cpq.pricing.request import Segment
 from cpq.pricing.result import PricedQuote
@@ -19,7 +20,6 @@ from cpq.quotes.composing import Composition
 from cpq.quotes.drafts import Draft, DraftLine
 from cpq.quotes.life import status_at
 from cpq.schema import account, quote, quote_line, quote_pricing, quote_version
-from cpq.text import canonical_json, plain_json
 
 
 @dataclass(frozen=True)

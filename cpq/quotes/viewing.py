@@ -7,9 +7,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from cpq.base.errors import bad_field, nearest
 from cpq.catalog.accounts import account_has
 from cpq.db import AnyRow, Tx
-from cpq.errors import bad_field, nearest
 from cpq.pricing.request import Segment, mean_quantity
 from cpq.pricing.result import PricedLine, PricedQuote, unit_price
 from cpq.quotes import storing

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.search.vectors import DIMENSIONS, Vector, quantised
 
 MODEL = "all-MiniLM-L6-v2-int8"

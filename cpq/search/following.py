@@ -8,10 +8,10 @@ from typing import Protocol
 
 from cpq.access import OPERATOR
 from cpq.app import App
-from cpq.background import Loop
+from cpq.base.background import Loop
+from cpq.base.clock import Effects
+from cpq.base.memory import give_back
 from cpq.db import Tx
-from cpq.effects import Effects
-from cpq.memory import give_back
 from cpq.search import storing
 from cpq.search.corpus import Corpus
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cpq import __version__
-from cpq.effects import Effects
+from cpq.base.clock import Effects
 from cpq.web.rules.addresses import Address, is_allowed, is_port_usual, is_public, joined
 
 REDIRECTS_MAX = 5

@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Literal
 
 from cpq.app import App, Call
+from cpq.base.errors import Code, CpqError
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.search import storing as search_storing
 from cpq.search.corpus import Corpus
 from cpq.web import storing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cpq.base.errors import Code
 from cpq.db import Tx
-from cpq.errors import Code
 from cpq.web import storing
 from cpq.web.answering import Answered
 from cpq.web.getting import Got

@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from cpq import equipment
 from cpq.access import Permission
+from cpq.base.errors import bad_field
 from cpq.db import Tx
 from cpq.equipment import EquipmentDetail, EquipmentFound, EquipmentRows
-from cpq.errors import bad_field
 from mcp_facade.arguments import Identifier, Listed, Measure, Part, Question, TopK, Word, clamped
 from mcp_facade.registry import tool
 

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from cpq import documents
 from cpq.access import Permission
+from cpq.base.errors import bad_field
 from cpq.db import Tx
-from cpq.errors import bad_field
 from cpq.views import VerifiedPdf
 from mcp_facade.arguments import Encoded
 from mcp_facade.registry import tool

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from tests import make
 from tests.bench import (
     catalog,

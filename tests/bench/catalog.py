@@ -17,7 +17,7 @@ import pysqlite3
 from cpq import catalog, migrating
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 
 QUERIES = 600
 EVERYDAY = """rotary screw compressor industrial oilless variable speed filter element valve pump dryer tank vertical

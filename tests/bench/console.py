@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from cpq import access, approvals, sessions
 from cpq.access import Principal, Role
 from cpq.app import App, open_app
-from cpq.config import Settings
+from cpq.base.memory import spare_the_collector
+from cpq.base.settings import Settings
 from cpq.console import pages
 from cpq.db import Tx
-from cpq.memory import spare_the_collector
 from cpq.schema import approval, delegation, quote, quote_line, quote_pricing, quote_version
 from tests import make
 from tests.bench import quotes

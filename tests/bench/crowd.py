@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app import App, open_app
-from cpq.config import Settings
-from cpq.errors import Code
-from cpq.memory import spare_the_collector
-from cpq.money import from_micro
+from cpq.base.errors import Code
+from cpq.base.memory import spare_the_collector
+from cpq.base.money import from_micro
+from cpq.base.settings import Settings
 from cpq.schema import quote, quote_line, quote_version
 from tests import make
 from tests.bench.quotes import Floor, creator, plain_products, stores

@@ -15,10 +15,10 @@ from typing import Any
 import bm25s
 import numpy as np
 
+from cpq.base.clock import Effects
+from cpq.base.memory import give_back
 from cpq.context.keeping import ContextKeeper
 from cpq.docs.keeping import DocsKeeper
-from cpq.effects import Effects
-from cpq.memory import give_back
 from cpq.search.corpus import Corpus
 from cpq.search.embedding import installed_embedder
 from cpq.search.index import Where

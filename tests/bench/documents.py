@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from cpq.app import App, open_app
-from cpq.config import read_settings
+from cpq.base.clock import Effects
+from cpq.base.settings import read_settings
 from cpq.documents import workers
-from cpq.effects import Effects
 from tests import make, papers
 from tests.make import Tools
 from tests.quoting import put_into

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from cpq.config import shipped
+from cpq.base.settings import shipped
 from cpq.policy.building import build
 from cpq.policy.deciding import evaluate
 from cpq.policy.facts import LineFacts, QuoteFacts

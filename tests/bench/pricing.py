@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cpq.memory import spare_the_collector
+from cpq.base.memory import spare_the_collector
 from cpq.pricing import price
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Tier
 

@@ -11,7 +11,7 @@ import yaml
 
 from cpq import past_quotes
 from cpq.access import ENGINE
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from cpq.search.corpus import Corpus
 from cpq.search.embedding import installed_embedder
 from cpq.search.index import Chunk

@@ -16,8 +16,8 @@ import pysqlite3
 from cpq import migrating, past_quotes
 from cpq.access import ENGINE
 from cpq.app import open_app
+from cpq.base.settings import read_settings
 from cpq.catalog.preparing import SourceRow
-from cpq.config import read_settings
 from cpq.search import storing
 from cpq.search.corpus import Corpus
 from cpq.search.vectors import DIMENSIONS, Vector

@@ -3,10 +3,10 @@
 import anyio
 from typing_extensions import TypedDict
 
-from cpq import logs
 from cpq.access import Permission
 from cpq.app import open_app
-from cpq.config import read_settings
+from cpq.base import logs
+from cpq.base.settings import read_settings
 from cpq.db import Tx
 from mcp_facade.registry import tool
 from mcp_facade.server import Facade

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from cpq.config import read_settings, shipped
+from cpq.base.settings import read_settings, shipped
 from tests import make
 from tests.bench import quotes
 

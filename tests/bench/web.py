@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cpq import migrating
 from cpq.app import open_app
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from cpq.web import getting, storing
 from cpq.web.fetching import Known
 from cpq.web.rules.addresses import read_address

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cpq.access import OPERATOR
 from cpq.app import open_app
-from cpq.config import Settings, read_settings
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings, read_settings
 from tests.storage.test_writing import book, command
 
 PROCESSES = 8

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from cpq.base.clock import Effects
 from cpq.cli import main
-from cpq.effects import Effects
 from tests.make import RunningEffects
 
 try:

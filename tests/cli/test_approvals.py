@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from tests.approving import ask, priced_quote
 from tests.cli.conftest import Run, query
 from tests.make import Tools, open_app

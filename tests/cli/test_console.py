@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from mcp_facade import demo
 from tests.cli.conftest import Run, query
 from tests.make import Tools, open_app

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cpq.config import Settings, read_settings
+from cpq.base.settings import Settings, read_settings
 from tests.cli.conftest import Run, query
 from tests.make import Tools, open_app, row_counts
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cpq.config import shipped
+from cpq.base.settings import shipped
 from cpq.policy.loading import load
 from tests.cli.conftest import Run
 

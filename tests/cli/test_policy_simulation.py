@@ -15,7 +15,7 @@ from sqlalchemy import event
 
 from cpq.access import Principal, Role
 from cpq.app import App
-from cpq.config import Settings, read_settings, shipped
+from cpq.base.settings import Settings, read_settings, shipped
 from cpq.policy.loading import load
 from cpq.quotes import simulating
 from tests.cli.conftest import Run, query

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cpq.config import Settings, read_settings, shipped
+from cpq.base.settings import Settings, read_settings, shipped
 from tests.cli.conftest import Run, query
 from tests.make import Tools, import_dicts, open_app
 

@@ -12,9 +12,9 @@ import click
 import pytest
 
 from cpq import __version__
+from cpq.base.clock import Effects
+from cpq.base.settings import shipped
 from cpq.cli import COMMANDS, main, root
-from cpq.config import shipped
-from cpq.effects import Effects
 from cpq.policy.loading import load
 from cpq.schema import SCHEMA_VERSION
 from mcp_facade import demo

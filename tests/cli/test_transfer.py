@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings
 from cpq.catalog.rows import (
     AccountRow,
     BillingPeriod,
@@ -21,8 +23,6 @@ from cpq.catalog.rows import (
     TierMode,
 )
 from cpq.cli.output import Meter
-from cpq.config import Settings
-from cpq.effects import Effects
 from tests.cli.conftest import Run, query
 
 GOOD = "id,sku,name,category,spec.hp,attribute.model\nnew_one,NEW-1,New one,compressors,15,N1\n"

@@ -16,9 +16,9 @@ from mcp.server.mcpserver.prompts.base import UserMessage
 from mcp.shared.exceptions import MCPError
 from pydantic import Field
 
-from cpq import logs
 from cpq.app import App, open_app
-from cpq.config import read_settings
+from cpq.base import logs
+from cpq.base.settings import read_settings
 from mcp_facade import __main__ as entry
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of

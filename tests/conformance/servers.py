@@ -17,7 +17,7 @@ from typing import Any
 from cpq import catalog, migrating
 from cpq.access import OPERATOR, Permission
 from cpq.app import Command, open_app
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from cpq.db import Tx
 
 ROOT = Path(__file__).parents[2]

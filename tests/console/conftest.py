@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from cpq.config import Settings, read_settings
+from cpq.base.settings import Settings, read_settings
 from tests import make
 from tests.console import chromium
 from tests.console.serving import WAIT_SECONDS, Console, serving

@@ -12,12 +12,12 @@ import uvicorn
 
 from cpq import access, sessions
 from cpq.app import App
-from cpq.background import Loop
-from cpq.config import Settings
+from cpq.base.background import Loop
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings
 from cpq.console import pages
 from cpq.console.quote import DocumentBytes
 from cpq.db import Tx
-from cpq.effects import Effects
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS

@@ -13,8 +13,8 @@ import pytest
 from mcp import Client
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
+from cpq.base.settings import read_settings
 from cpq.cli import sampling
-from cpq.config import read_settings
 from tests import make
 from tests.approving import ask, priced_quote
 from tests.console.serving import WAIT_SECONDS, Console, serving

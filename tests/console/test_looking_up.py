@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from cpq import quotes
 from cpq.app import App
-from cpq.background import Loop
-from cpq.config import Settings, read_settings, shipped
+from cpq.base.background import Loop
+from cpq.base.settings import Settings, read_settings, shipped
 from cpq.figures import figures
 from cpq.schema import audit_entry, quote
 from tests import make

@@ -13,10 +13,10 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from cpq.config import read_settings
+from cpq.base.errors import CpqError
+from cpq.base.settings import read_settings
 from cpq.console import oidc
 from cpq.console.door import AT_ONCE_MAX
-from cpq.errors import CpqError
 from tests import make
 from tests.console import provider
 from tests.console.provider import CLIENT, SECRET, Provider

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from cpq import approvals
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from cpq.db import Tx
 from cpq.schema import account
 from tests import make

@@ -8,12 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from cpq import access, sessions
-from cpq.config import Settings
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings
 from cpq.console.door import HEADERS, Door
 from cpq.console.entering import TRIES_PER_MINUTE, own_path
 from cpq.console.showing import Showing
 from cpq.db import Tx
-from cpq.errors import CpqError
 from cpq.schema import audit_entry, console_session, metadata, sign_in_link
 from tests import make
 from tests.approving import ask, priced_quote, revoke_all

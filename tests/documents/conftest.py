@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from tests import papers
 from tests.make import TODAY, StillEffects, Tools, open_app
 from tests.papers import Paper

@@ -17,11 +17,11 @@ import pytest
 from lxml import etree
 from PIL import Image, ImageChops, ImageStat
 
+from cpq.base.clock import Effects
+from cpq.base.text import canonical_json
 from cpq.documents import workers
 from cpq.documents.design import TEMPLATES
 from cpq.documents.ubl import CAC, CBC
-from cpq.effects import Effects
-from cpq.text import canonical_json
 from tests import papers, verapdf
 from tests.make import Tools
 from tests.papers import Paper

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from cpq.access import LOCAL_AGENT
 from cpq.app import App, Call
-from cpq.config import read_settings, shipped
+from cpq.base.settings import read_settings, shipped
 from cpq.documents import workers
 from cpq.documents.design import TEMPLATES
 from cpq.schema import account

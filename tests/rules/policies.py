@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from cpq.config import shipped
+from cpq.base.settings import shipped
 from cpq.policy.building import build
 from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
 from cpq.policy.language import Scope

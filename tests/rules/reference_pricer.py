@@ -4,7 +4,7 @@ from datetime import date, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
-from cpq.money import MINOR_DIGITS
+from cpq.base.money import MINOR_DIGITS
 from cpq.pricing.request import Adjustment, Line, PriceRow, Request, Segment
 from cpq.pricing.terms import add_months, factor
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from cpq import approvals, quotes
 from cpq.access import Role
 from cpq.app import App
+from cpq.base.errors import CpqError
 from cpq.db import AnyRow, Tx
-from cpq.errors import CpqError
 from cpq.schema import approval, quote, quote_version
 from tests.approving import person
 from tests.quoting import ACME

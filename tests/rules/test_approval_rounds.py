@@ -21,9 +21,9 @@ from cpq.approvals.rounds import (
     votes_given,
     votes_needed,
 )
+from cpq.base.text import canonical_json, read_json
 from cpq.policy.deciding import FactRead, LinesPast, Safe
 from cpq.policy.model import Roles
-from cpq.text import canonical_json, read_json
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=4)

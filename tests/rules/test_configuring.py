@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import canonical_json, read_json
 from cpq.catalog.files import read_rows
 from cpq.catalog.preparing import prepare_products
 from cpq.configuring import Checked, Model, Problem, check, compile_model
-from cpq.errors import Code, CpqError
-from cpq.text import canonical_json, read_json
 
 Option = dict[str, Any]
 

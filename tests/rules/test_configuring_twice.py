@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.base.text import canonical_json
 from cpq.configuring import Checked, compile_model
-from cpq.text import canonical_json
 
 NAMES = ("p", "q", "r")
 DOMAINS: dict[str, list[Any]] = {

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cpq.base.errors import Code, CpqError
 from cpq.catalog import files
 from cpq.catalog.files import DEPTH_MAX, read_rows
 from cpq.catalog.preparing import SourceRow
-from cpq.errors import Code, CpqError
 
 SAME = {
     "rows.csv": 'id,unit_price,tiers,name\np1,1.10,"[{""up_to"": 5}]","Two\nlines"\np2,20,,Plain\n',

@@ -10,9 +10,9 @@ from babel.numbers import parse_decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.base.errors import CpqError
+from cpq.base.money import MINOR_DIGITS
 from cpq.documents.localising import Tongue, choose_locale
-from cpq.errors import CpqError
-from cpq.money import MINOR_DIGITS
 from tests.papers import design, plain
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "ja")

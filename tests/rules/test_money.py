@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.money import (
+from cpq.base.money import (
     MINOR_DIGITS,
     Money,
     Percent,

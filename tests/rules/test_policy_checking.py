@@ -3,7 +3,7 @@
 import pytest
 
 from cpq.access import DECIDERS
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
 from cpq.policy.building import build
 from tests.rules.policies import MINIMAL, policies, rules
 from tests.rules.test_policy_loading import APPROVE, details, problems, two

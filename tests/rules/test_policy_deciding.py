@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.policy.building import build
 from cpq.policy.compiling import KEPT_LINES_MAX
 from cpq.policy.deciding import Decision, FactRead, LinesPast, Safe, evaluate, evaluate_alternatives, is_no_worse

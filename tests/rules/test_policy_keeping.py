@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
 from cpq.policy.keeping import LOOK_SECONDS, REST_SECONDS, PolicyKeeper
 from tests.make import StillEffects
 from tests.rules.policies import MINIMAL

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.policy.building import build
 from cpq.policy.document import BYTES_MAX, UnreadableError, read_document
 from cpq.policy.loading import load, run_tests, stamp

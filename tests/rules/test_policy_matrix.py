@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 import yaml
 
+from cpq.base.errors import Code, CpqError
+from cpq.base.money import Rounding
 from cpq.catalog.files import read_rows
-from cpq.errors import Code, CpqError
-from cpq.money import Rounding
 from cpq.policy.cases import run_cases
 from cpq.policy.deciding import FactRead, LinesPast, Safe, Violation, evaluate
 from cpq.policy.describing import json_schema

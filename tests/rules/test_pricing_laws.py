@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.money import MINOR_DIGITS
+from cpq.base.money import MINOR_DIGITS
 from cpq.pricing import WATERFALL, PricedQuote, price, result, waterfall
 from cpq.pricing import request as requests_
 from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment

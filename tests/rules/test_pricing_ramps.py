@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
 from cpq.pricing import price
 from cpq.pricing.counting import Stretch, least_together
 from cpq.pricing.request import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.pricing import price, refusals
 from cpq.pricing.request import Component, Line, PriceRow, Product, Request, Segment
 

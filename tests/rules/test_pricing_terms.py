@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.pricing import price
 from cpq.pricing.request import PART_PERIODS, Line, PriceRow, Product, Request, Segment
 from cpq.pricing.terms import add_months, factor, last_day, part, periods, whole_months

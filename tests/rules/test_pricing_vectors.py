@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cpq.money import allocate, from_micro, to_micro
+from cpq.base.money import allocate, from_micro, to_micro
 from cpq.pricing import PricedQuote, price, terms
 from cpq.pricing.request import PART_PERIODS, Adjustment, Line, PriceRow, Product, Request, Tier
 from cpq.pricing.tax import MinorUnit, TaxTable

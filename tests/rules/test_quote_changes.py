@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, line_id
 from cpq.quotes.drafts import Draft, DraftLine
 from cpq.quotes.life import TRANSITIONS, Move, after

@@ -12,8 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.errors import Code
-from cpq.text import canonical_json, clean, clean_identifier, clean_line, fingerprint, plain_json, read_json, to_wire
+from cpq.base.errors import Code
+from cpq.base.text import (
+    canonical_json,
+    clean,
+    clean_identifier,
+    clean_line,
+    fingerprint,
+    plain_json,
+    read_json,
+    to_wire,
+)
 
 SAME_LETTER = "é", "e\N{COMBINING ACUTE ACCENT}"
 

@@ -11,7 +11,7 @@ import pytest
 
 from cpq.access import ENGINE
 from cpq.app import App
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from cpq.corpora import sources_of
 from cpq.search import storing
 from cpq.search.vectors import Vector, from_bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cpq import docs
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from tests.make import SAMPLE, Tools, open_app
 
 ROOT = Path(__file__).parent.parent.parent

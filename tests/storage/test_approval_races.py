@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from tests.approving import ask, decision, person, priced_quote, race_as, race_calls
 from tests.make import Tools, open_app
 from tests.quoting import assert_sound, status_of

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from cpq import audit
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission
 from cpq.app import App, Command
-from cpq.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.schema import audit_entry, audit_head
 from tests.make import Tools
 from tests.quoting import new_quote

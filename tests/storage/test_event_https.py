@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from cpq.events import delivering
 from tests.make import Tools, open_app
 from tests.quoting import sent_quote

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from cpq import quotes
-from cpq.config import Settings
-from cpq.effects import Effects
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings
 from cpq.events import EventName, delivering
 from cpq.events.claiming import CLAIM_SECONDS, Status
 from cpq.schema import event

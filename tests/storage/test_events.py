@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq import background, events, quotes
+from cpq import events, quotes
 from cpq.access import ENGINE, OPERATOR, Permission
 from cpq.app import App, Command
-from cpq.config import Settings
+from cpq.base import background
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.events import EventName, claiming, delivering, sending, signing
 from cpq.events.claiming import CLAIM_SECONDS, Status
 from cpq.schema import event, event_delivery, quote

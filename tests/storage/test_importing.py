@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.app import App
+from cpq.base.errors import CpqError
 from cpq.catalog.importing import BATCH
 from cpq.catalog.preparing import PRODUCT_COLUMNS, SourceRow
-from cpq.errors import CpqError
 from cpq.schema import catalog_revision, product
 from cpq.schema import price as price_table
 from tests import make

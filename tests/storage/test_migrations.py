@@ -13,9 +13,9 @@ from alembic.script import ScriptDirectory
 
 from cpq import migrating
 from cpq.app import App
-from cpq.config import Settings, read_settings
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings, read_settings
 from cpq.db import Tx, migration_engine
-from cpq.errors import CpqError
 from cpq.schema import SCHEMA_VERSION, metadata
 from tests import make
 from tests.make import open_app

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from cpq import audit
 from cpq.access import OPERATOR
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings
 from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
-from cpq.errors import CpqError
 from cpq.schema import price_book
 from tests import make
 from tests.make import open_app
@@ -114,10 +114,10 @@ def test_a_forked_child_makes_ids_of_its_own_and_takes_its_own_turn(tmp_path: Pa
 FORKED = """
 import os, sys, threading
 from pathlib import Path
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from cpq.db import Database
-from cpq.effects import Effects
-from cpq.errors import CpqError
+from cpq.base.clock import Effects
+from cpq.base.errors import CpqError
 
 effects = Effects()
 effects.new_id("")

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from cpq import audit
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from tests import make
 from tests.approving import race_calls
 from tests.make import Tools, open_app

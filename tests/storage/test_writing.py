@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from cpq import access, audit
 from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app import App, Call, Command
-from cpq.config import Settings, read_settings
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings, read_settings
 from cpq.db import Tx
-from cpq.errors import Code, CpqError
 from cpq.schema import idempotency, price_book
 from tests import make
 from tests.make import open_app

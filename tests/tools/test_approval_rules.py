@@ -12,8 +12,8 @@ from cpq.app import App, Command
 from cpq.approvals import sweep
 from cpq.approvals.storing import overdue, tenants_overdue
 from cpq.approvals.sweeping import sweep_if_due
-from cpq.background import Loop, stop
-from cpq.config import Settings
+from cpq.base.background import Loop, stop
+from cpq.base.settings import Settings
 from tests.approving import (
     ask,
     decide,

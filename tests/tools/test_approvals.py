@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from mcp_facade.tools import quotes as quote_tools
 from tests.approving import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
 from tests.make import StillEffects, Tools, open_app

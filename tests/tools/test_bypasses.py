@@ -8,7 +8,7 @@ import pytest
 from cpq import audit, events
 from cpq.app import App
 from cpq.approvals import sweep_if_due
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from cpq.quotes.life import TRANSITIONS
 from tests.approving import (
     ask,

@@ -3,7 +3,7 @@
 import pytest
 
 from cpq.app import App
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from tests import make
 from tests.make import Tools, open_app
 

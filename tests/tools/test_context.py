@@ -15,11 +15,11 @@ from mcp import Client
 
 from cpq import context
 from cpq.app import App
-from cpq.config import Settings, read_settings
+from cpq.base.clock import Effects
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings, read_settings
 from cpq.context import keeping, making
 from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
-from cpq.effects import Effects
-from cpq.errors import CpqError
 from cpq.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of

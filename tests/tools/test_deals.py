@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.settings import Settings
 from cpq.quotes.life import TRANSITIONS, Move
 from cpq.schema import QUOTE_STATUSES
 from mcp_facade.server import Facade

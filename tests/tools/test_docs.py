@@ -11,12 +11,12 @@ import pytest
 
 from cpq import __version__, docs
 from cpq.app import App
-from cpq.config import Settings
+from cpq.base.clock import Effects
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings
 from cpq.docs import keeping
 from cpq.docs.git import GitFacts
 from cpq.docs.pages import page_of
-from cpq.effects import Effects
-from cpq.errors import CpqError
 from cpq.search import folders
 from cpq.search.following import Follower
 from tests.make import Tools, open_app

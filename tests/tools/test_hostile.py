@@ -20,9 +20,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cpq.access import Principal, Role
-from cpq.config import Settings, read_settings
+from cpq.base.errors import Code
+from cpq.base.settings import Settings, read_settings
 from cpq.context import making
-from cpq.errors import Code
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Tool
 from mcp_facade.tools import ALL_TOOLS

@@ -6,7 +6,7 @@ import pytest
 from mcp import Client, MCPError
 
 from cpq.app import App
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from mcp_facade import house
 from mcp_facade.server import Facade
 from mcp_facade.tools import ALL_TOOLS, tools_of

@@ -7,8 +7,8 @@ import pytest
 from cpq import access
 from cpq.access import OPERATOR, Permission
 from cpq.app import Command
-from cpq.config import Settings
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
+from cpq.base.settings import Settings
 from mcp_facade import http
 from tests.make import open_app
 from tests.tools.test_server import browser, http_server, new_token

@@ -10,8 +10,8 @@ import yaml
 
 from cpq.access import Principal, Role
 from cpq.app import App
+from cpq.base.settings import Settings, shipped
 from cpq.catalog import facts
-from cpq.config import Settings, shipped
 from cpq.db import Tx
 from tests import make
 from tests.approving import ask, decide, person, priced_quote

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from cpq.config import read_settings
+from cpq.base.settings import read_settings
 from cpq.schema import quote_version
 from tests import make
 from tests.make import Tools, open_app

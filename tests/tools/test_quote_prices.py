@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.app import App
-from cpq.config import Settings, read_settings, shipped
+from cpq.base.settings import Settings, read_settings, shipped
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cpq.app import App
-from cpq.config import Settings, shipped
+from cpq.base.settings import Settings, shipped
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_adds_up, assert_sound, new_quote, stored

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpq.access import Principal, Role
 from cpq.app import App
-from cpq.config import Settings, shipped
+from cpq.base.settings import Settings, shipped
 from cpq.quotes.life import end_of_day, local_day
 from tests import make
 from tests.make import Tools, open_app

@@ -9,7 +9,7 @@ from mcp import Client
 
 from cpq.access import Principal, Role
 from cpq.app import App
-from cpq.config import Settings, read_settings
+from cpq.base.settings import Settings, read_settings
 from cpq.quotes.changing import STRETCHES_MAX
 from cpq.schema import audit_entry, quote
 from mcp_facade.server import Facade

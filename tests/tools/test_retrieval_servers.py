@@ -13,7 +13,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from cpq.effects import Effects
+from cpq.base.clock import Effects
 from tests.make import SAMPLE
 from tests.tools.remote import environment, served, server
 from tests.tools.test_context import AUTH, HANDLER, chunk, write

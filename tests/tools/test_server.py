@@ -23,8 +23,8 @@ from typing_extensions import TypedDict
 from cpq import access
 from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command
-from cpq.config import Settings, read_settings, shipped
-from cpq.effects import Effects
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings, read_settings, shipped
 from cpq.health import readiness
 from mcp_facade import http, prompts, server
 from mcp_facade.registry import Job, tool

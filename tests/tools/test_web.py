@@ -12,8 +12,8 @@ import weasyprint
 from mcp import Client
 
 from cpq.app import App
-from cpq.config import Settings, read_settings
-from cpq.errors import Code
+from cpq.base.errors import Code
+from cpq.base.settings import Settings, read_settings
 from cpq.search.index import Where
 from cpq.web import answering, storing
 from cpq.web.rules import robots

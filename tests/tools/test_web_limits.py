@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from mcp import Client
 
 from cpq.app import App
-from cpq.errors import Code
+from cpq.base.errors import Code
 from cpq.schema import web_page
 from cpq.web import answering, fetching, getting, storing
 from mcp_facade.server import RUNNING_MAX, Facade

@@ -16,8 +16,8 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 
-from cpq.config import Settings, read_settings
-from cpq.effects import Effects
+from cpq.base.clock import Effects
+from cpq.base.settings import Settings, read_settings
 from mcp_facade.server import Facade
 from mcp_facade.tools import tools_of
 from tests import loopback

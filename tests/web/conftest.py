@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cpq.effects import Effects
+from cpq.base.clock import Effects
 from cpq.web.fetching import Fetcher
 from tests.website import Website
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
 from cpq.web.rules.addresses import is_allowed, is_port_usual, is_public, joined, read_address, read_allowed
 
 PRIVATE = [

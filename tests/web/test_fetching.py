@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from cpq.effects import Effects
+from cpq.base.clock import Effects
 from cpq.web import fetching
 from cpq.web.fetching import Fetcher, FetchError, Known
 from cpq.web.rules.addresses import read_address

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, urljoin, urlsplit
 
-from cpq.errors import CpqError, bad_field
+from cpq.base.errors import CpqError, bad_field
 
 URL_LENGTH_MAX = 2000
 HOST_LENGTH_MAX = 253

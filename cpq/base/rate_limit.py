@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 
-from cpq.effects import Effects
-from cpq.errors import Code, CpqError
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
 
 CALLERS_MAX = 10_000
 """Buckets that are kept before those that have filled up again are forgotten."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import sqlalchemy as sa
 
-from cpq.errors import CpqError
+from cpq.base.errors import CpqError
 
 log = logging.getLogger("cpq.background")
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from cpq.errors import Code, CpqError, nearest
+from cpq.base.errors import Code, CpqError, nearest
 
 TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
 """Every toolset the product knows, in the order they are listed to a client."""
@@ -333,7 +333,8 @@ def strange_variables(environ: Mapping[str, str] | None = None, env_file: Path =
 
 def shipped(folder: str) -> Path:
     """A folder that comes with the product: beside the packages in a checkout, inside them in a wheel."""
-    beside, inside = Path(__file__).parent.parent / folder, Path(__file__).parent / "_shipped" / folder
+    package = Path(__file__).parent.parent
+    beside, inside = package.parent / folder, package / "_shipped" / folder
     return inside if inside.is_dir() else beside
 
 
