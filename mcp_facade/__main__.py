@@ -12,22 +12,23 @@ from typing import Any
 import anyio
 import uvicorn
 
-from cpq import access, approvals, context, docs, documents, past_quotes, quotes
-from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
-from cpq.app import App, Call, Command, open_app
+from cpq.app import App, Call, Command, access, open_app
+from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.base.memory import spare_the_collector
 from cpq.base.settings import Settings, read_settings, strange_variables
-from cpq.console import pages
-from cpq.corpora import sources_of
-from cpq.documents import Wish
-from cpq.events import delivering
-from cpq.search import storing
+from cpq.console import routes
+from cpq.retrieval import context, docs, past_quotes
+from cpq.retrieval.corpora import sources_of
+from cpq.retrieval.search import table_corpus
+from cpq.services import approvals, documents, quotes
+from cpq.services.documents import Wish
+from cpq.services.events import delivery
 from mcp_facade import http
 from mcp_facade.server import Facade
-from mcp_facade.tools import tools_of
+from mcp_facade.toolsets import tools_of
 
 log = logging.getLogger("cpq.server")
 
@@ -78,7 +79,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
-        http.build(app, endpoint, loops, pages.build(app, partial(_document, app), loops)),
+        http.build(app, endpoint, loops, routes.build(app, partial(_document, app), loops)),
         **http.listening(app.settings),
     )
 
@@ -92,11 +93,11 @@ def _loops(app: App) -> list[Loop]:
             quotes.sweep(app)
         return SWEEP_SECONDS
 
-    loops = [Loop("sweep", sweep), *(delivering.loops(app) if app.settings.webhook_list else [])]
+    loops = [Loop("sweep", sweep), *(delivery.loops(app) if app.settings.webhook_list else [])]
     if sources := sources_of(app.settings.enabled_toolsets):
         # Over stdio there is one caller, and few of those see no names.
         variants = None if app.settings.transport == "stdio" else past_quotes.variants
-        loops.append(Loop("vectors", lambda: storing.embed_round(app, sources, variants)))
+        loops.append(Loop("vectors", lambda: table_corpus.embed_round(app, sources, variants)))
     own = {"docs": docs.loops, "context": context.loops}
     return loops + [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
 

@@ -14,10 +14,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, read_json
-from cpq.catalog.rows import QUANTITY_MAX
-from cpq.pricing.request import Segment
-from cpq.quotes import DraftLine
-from cpq.search.ranking import QUERY_LENGTH_MAX
+from cpq.domain.catalog.rows import QUANTITY_MAX
+from cpq.domain.catalog.words import QUERY_LENGTH_MAX
+from cpq.domain.pricing.request import Segment
+from cpq.services.quotes import DraftLine
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 100

@@ -24,13 +24,12 @@ from rich.table import Table
 from rich.text import Text
 
 import cpq
-from cpq import access
-from cpq.access import OPERATOR, Permission
-from cpq.app import Command, open_app
+from cpq.app import Command, access, open_app
+from cpq.app.access import OPERATOR, Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import readable
 from cpq.base.settings import read_settings
-from cpq.db import Tx
 from mcp_facade.prompts import PROMPT_NAME
 
 PIPE_WIDTH = 10_000

@@ -22,18 +22,18 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cpq import __version__, access
-from cpq.access import LOCAL_AGENT, Permission, Principal
-from cpq.app import App, Call, Command
+from cpq import __version__
+from cpq.app import App, Call, Command, access
+from cpq.app.access import LOCAL_AGENT, Permission, Principal
+from cpq.app.health import readiness
 from cpq.base import background
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.metrics import HTTP_REJECTED, exposition
 from cpq.base.rate_limit import RateLimiter
 from cpq.base.settings import LOOPBACK, Settings
-from cpq.health import readiness
 from mcp_facade.envelope import failure
-from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
+from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 
 if TYPE_CHECKING:
     from mcp_facade.server import HttpEndpoint

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from cpq.access import Permission
 from cpq.app import OUTCOME_OK, Answer, App, Call, Command, Outcome
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
 from cpq.base.rate_limit import RateLimiter
 from cpq.base.settings import TOOLSETS
 from cpq.base.text import to_wire
-from cpq.db import Tx
 from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
 

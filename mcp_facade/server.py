@@ -37,13 +37,14 @@ from pydantic import ConfigDict, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cpq import __version__
-from cpq.access import LOCAL_AGENT, Principal
 from cpq.app import App, Call
+from cpq.app.access import LOCAL_AGENT, Principal
 from cpq.base.errors import Code, CpqError
-from cpq.documents import read_document
-from mcp_facade import house, prompts
+from cpq.services.documents import read_document
+from mcp_facade import house_template as mcp_facade_house_template
+from mcp_facade import prompts
 from mcp_facade.envelope import Reply, failure
-from mcp_facade.intake import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
+from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 from mcp_facade.registry import Registry, Tool
 
 log = logging.getLogger("cpq.server")
@@ -180,21 +181,25 @@ class Facade(MCPServer[None]):
     def _add_house_template(self) -> None:
         settings = self.app.settings
 
-        @self.prompt(house.PROMPT_NAME, title=house.PROMPT_TITLE, description=house.PROMPT_DESCRIPTION)
+        @self.prompt(
+            mcp_facade_house_template.PROMPT_NAME,
+            title=mcp_facade_house_template.PROMPT_TITLE,
+            description=mcp_facade_house_template.PROMPT_DESCRIPTION,
+        )
         def draft_quote(wish: str = "") -> str:
-            return house.draft_prompt(settings, wish)
+            return mcp_facade_house_template.draft_prompt(settings, wish)
 
         @self.resource("template://house/quote", name="house_template", title="House template", mime_type=_MARKDOWN)
         def house_template() -> str:
             """The skeleton of a quote, part by part."""
-            return house.read(settings, house.QUOTE)
+            return mcp_facade_house_template.read(settings, mcp_facade_house_template.QUOTE)
 
         @self.resource(
             "template://house/conventions", name="draft_conventions", title="Draft conventions", mime_type=_MARKDOWN
         )
         def draft_conventions() -> str:
             """How a draft is written: attribution, review blocks, verbatim text, no invented prices."""
-            return house.read(settings, house.CONVENTIONS)
+            return mcp_facade_house_template.read(settings, mcp_facade_house_template.CONVENTIONS)
 
         @self.resource(
             "template://house/characteristics/{category}",
@@ -205,7 +210,7 @@ class Facade(MCPServer[None]):
         def characteristics(category: str) -> str:
             """The block of characteristics that a line of this category gets in a quote."""
             try:
-                return house.read_characteristics(settings, category)
+                return mcp_facade_house_template.read_characteristics(settings, category)
             except CpqError as error:
                 raise ResourceNotFoundError(error.message) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from cpq.schema import metadata
+from cpq.storage.schema import metadata
 
 OWN_TABLES = ("catalog_index", "search_key")
 """Made per database by hand; SQLAlchemy does not know them."""

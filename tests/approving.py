@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cpq import access
-from cpq.access import OPERATOR, Permission, Principal
-from cpq.app import App, Command
+from cpq.app import App, Command, access
+from cpq.app.access import OPERATOR, Permission, Principal
+from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
-from cpq.db import Tx
 from tests.make import Tools, patient
 from tests.quoting import new_quote, stored
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from cpq.access import PERMISSIONS, Permission
+from cpq.app.access import PERMISSIONS, Permission
 from cpq.base.errors import Code
 from cpq.base.settings import Settings
 from cpq.cli import root
-from cpq.policy.describing import facts_table, json_schema
+from cpq.domain.policy.files.reference import facts_table, json_schema
 from mcp_facade.registry import Tool
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import contract
 
 ROOT = Path(__file__).parent.parent

@@ -14,17 +14,19 @@ import sqlalchemy as sa
 
 import cpq
 from cpq import app as engine
-from cpq import catalog, migrating, past_quotes
-from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app import App, Command
+from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
+from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
+from cpq.base.row_files import SourceRow
 from cpq.base.settings import Settings, read_settings
-from cpq.catalog.preparing import SourceRow
-from cpq.db import Tx
-from cpq.schema import idempotency, metadata
+from cpq.retrieval import past_quotes
+from cpq.services import catalog
+from cpq.storage import migrations
+from cpq.storage.schema import idempotency, metadata
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Registry, Tool
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import postgres
 
 SAMPLE = Path(cpq.__file__).parent / "sample"
@@ -87,7 +89,7 @@ def open_app(settings: Settings, effects: Effects | None = None) -> App:
 def patient() -> Iterator[None]:
     """Rivals wait for their turn however slow the machine is; how long they would be let wait is not their subject."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cpq.app.WRITE_DEADLINE_SECONDS", 120.0)
+        patch.setattr("cpq.app.app.WRITE_DEADLINE_SECONDS", 120.0)
         yield
 
 
@@ -105,7 +107,7 @@ def copy_of(cluster: postgres.Cluster, template: str) -> str:
 
 def fill_with_sample(settings: Settings) -> None:
     """Written before the day on which the tests' clock stands, whatever the day is on which they run."""
-    migrating.upgrade(settings)
+    migrations.upgrade(settings)
     app = open_app(settings, StillEffects(datetime(2026, 1, 1, tzinfo=UTC), step=timedelta(milliseconds=1)))
     for file, section in SAMPLE_FILES:
         import_file(app, SAMPLE / file, section)

@@ -18,9 +18,9 @@ from PIL import Image
 from cpq.app import App
 from cpq.base.settings import shipped
 from cpq.base.text import canonical_json
-from cpq.documents import ordering
-from cpq.documents.design import Design, load_design
-from cpq.quotes import storing
+from cpq.services.documents import ordering
+from cpq.services.documents.design import Design, load_design
+from cpq.services.quotes import repository
 from tests import make
 from tests.make import Tools
 
@@ -258,6 +258,6 @@ def sums(paper: Paper, start: str) -> list[Decimal]:
 def job(app: App, quote_id: str, template: str = "standard", locale: str = "en_US") -> bytes:
     """What a worker is told to make of a quote."""
     content = app.look(
-        app.new_call(), lambda tx: ordering.contents(tx, storing.load(tx, quote_id), template, design(), None)
+        app.new_call(), lambda tx: ordering.contents(tx, repository.load(tx, quote_id), template, design(), None)
     )
     return canonical_json({"content": content, "template": template, "locale": locale, "stamp": None}).encode()

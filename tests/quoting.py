@@ -9,12 +9,22 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from cpq import db, pricing
 from cpq.app import App
 from cpq.base.text import canonical_json
-from cpq.pricing import request as pricing_request
-from cpq.pricing import result as pricing_result
-from cpq.schema import approval, approval_vote, delegation, idempotency, quote, quote_line, quote_pricing, quote_version
+from cpq.domain import pricing
+from cpq.domain.pricing import request as pricing_request
+from cpq.domain.pricing import result as pricing_result
+from cpq.storage import statements
+from cpq.storage.schema import (
+    approval,
+    approval_vote,
+    delegation,
+    idempotency,
+    quote,
+    quote_line,
+    quote_pricing,
+    quote_version,
+)
 from tests.make import Tools
 
 ACME = "acct_acme_001"
@@ -64,18 +74,18 @@ def watched_statements(see: Callable[[str], None]) -> Iterator[None]:
     def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         see(statement)
 
-    enter = db._driver.__enter__
+    enter = statements.driver_cursor.__enter__
 
     def enter_seen(driver: Any) -> Any:
         see(driver._text)
         return enter(driver)
 
     sa.event.listen(Engine, "before_cursor_execute", note)
-    db._driver.__enter__ = enter_seen  # type: ignore[method-assign]
+    statements.driver_cursor.__enter__ = enter_seen  # type: ignore[method-assign]
     try:
         yield
     finally:
-        db._driver.__enter__ = enter  # type: ignore[method-assign]
+        statements.driver_cursor.__enter__ = enter  # type: ignore[method-assign]
         sa.event.remove(Engine, "before_cursor_execute", note)
 
 

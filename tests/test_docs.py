@@ -6,7 +6,7 @@ import re
 import pytest
 
 from mcp_facade.registry import Tool
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import contract, docs
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]

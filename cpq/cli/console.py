@@ -10,15 +10,14 @@ from pathlib import Path
 
 import click
 
-from cpq import sessions
-from cpq.app import Answer, App
+from cpq.app import Answer, App, sessions
+from cpq.app.sessions import LINK_MINUTES, LINK_MINUTES_MAX
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
-from cpq.cli import engine, sampling
+from cpq.cli import engine, sample_quotes
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json
-from cpq.db import Tx
-from cpq.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 
 
 @click.group()
@@ -72,13 +71,15 @@ def sample(options: Options) -> None:
     """
     settings = engine.settings_of(options)
     _require_address(settings)
-    made = sampling.fill(settings, options.effects.now())
+    made = sample_quotes.fill(settings, options.effects.now())
     with engine.opened(options) as app:
-        address = _link(app, sampling.MANAGER, LINK_MINUTES_MAX)
+        address = _link(app, sample_quotes.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)
-    click.echo(f"Console: sign in as {sampling.MANAGER}, a sales manager, by this link, which opens once:")
+    click.echo(f"Console: sign in as {sample_quotes.MANAGER}, a sales manager, by this link, which opens once:")
     click.echo(f"\n  {address}\n")
-    others = ", ".join(f"{name} ({role})" for name, role in sampling.PEOPLE.items() if name != sampling.MANAGER)
+    others = ", ".join(
+        f"{name} ({role})" for name, role in sample_quotes.PEOPLE.items() if name != sample_quotes.MANAGER
+    )
     click.echo(f"Others: {_said()}{_program()} console link --user NAME, for {others}.")
 
 

@@ -9,7 +9,7 @@ import click
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table, visible
-from cpq.context import making
+from cpq.retrieval.context import indexer
 
 SKIPPED_SHOWN_MAX = 20
 
@@ -44,7 +44,7 @@ def index(options: Options, folder: Path, target: Path | None) -> None:
     settings, effects = engine.settings_of(options), options.effects
     into = target or settings.chunks_dir or Path(".cortex/chunks")
     with Meter("Cutting", effects) as meter:
-        made = making.make(folder, into, effects.now(), meter)
+        made = indexer.make(folder, into, effects.now(), meter)
     if options.as_json:
         show_json({"folder": str(into), "sources": made.sources, "chunks": made.chunks, "skipped": made.skipped})
         return

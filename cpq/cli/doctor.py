@@ -16,20 +16,21 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from cpq import __version__, documents
-from cpq.access import DECIDERS
+from cpq import __version__
 from cpq.app import App
+from cpq.app.access import DECIDERS
+from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, shipped, strange_variables
-from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
-from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
-from cpq.documents import APT_LINE
-from cpq.policy.loading import load
-from cpq.schema import SCHEMA_VERSION
-from cpq.search.embedding import MODEL, is_installed
+from cpq.retrieval.search.embedding import MODEL, is_installed
+from cpq.services import documents
+from cpq.services.catalog import exporter
+from cpq.services.documents import APT_LINE
+from cpq.storage.engine import SQLITE_SAFE_VERSION, sqlite_version
+from cpq.storage.schema import SCHEMA_VERSION
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
 
@@ -122,7 +123,7 @@ def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator
     if not can_count:  # Nothing is read or written without policies.
         yield Finding("catalogue", State.WARNING, "not looked at while the policies are broken")
         return
-    counts = engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))
+    counts = engine.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):
         yield Finding("catalogue", State.OK, said)

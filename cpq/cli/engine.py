@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from cpq import migrating
-from cpq.access import OPERATOR, Permission
 from cpq.app import Answer, App, Command, open_app, unusable
+from cpq.app.access import OPERATOR, Permission
+from cpq.app.transaction import Tx
 from cpq.base import logs
 from cpq.base.settings import Settings, read_settings, strange_variables
 from cpq.cli.options import Options
-from cpq.db import Tx
+from cpq.storage import migrations
 
 log = logging.getLogger("cpq.cli")
 
@@ -62,7 +62,7 @@ def migrate(settings: Settings) -> str | None:
     finally:
         app.close()
     try:
-        migrating.upgrade(settings)
+        migrations.upgrade(settings)
     except (sa.exc.OperationalError, OSError) as error:
         raise unusable(settings, error) from error
     return before

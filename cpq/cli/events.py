@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
-from cpq import events, quotes
-from cpq.access import Permission
 from cpq.app import Answer
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import canonical_json
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_pairs, show_table
-from cpq.db import Tx
-from cpq.events import delivering
-from cpq.events.claiming import Status
+from cpq.services import events, quotes
+from cpq.services.events import delivery as event_delivery
+from cpq.services.events.claims import Status
 
 SHOWN = ("id", "created_at", "name", "subject", "number", "deliveries")
 DELIVERY = ("webhook", "status", "attempts", "attempted_at", "due_at", "answer")
@@ -138,7 +138,7 @@ def deliver(options: Options) -> int:
             hint = "Set CPQ_WEBHOOKS and CPQ_WEBHOOK_SECRET."
             raise CpqError(Code.CONFLICT, "No webhook is configured.", hint=hint)
         expired = quotes.sweep(app)
-        attempts = delivering.deliver_due(app)
+        attempts = event_delivery.deliver_due(app)
     if options.as_json:
         show_json({"expired": expired, "attempts": [asdict(attempt) for attempt in attempts]})
     elif attempts:

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from cpq.app import Answer, App
-from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, pass_options
 from cpq.cli.transfer import load_file, show_report
-from cpq.schema import SCHEMA_VERSION
+from cpq.services.catalog import exporter
+from cpq.storage.schema import SCHEMA_VERSION
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_FILES = (
@@ -96,7 +96,7 @@ def _load_sample(app: App) -> list[Answer]:
 
 
 def _is_empty(app: App) -> bool:
-    return not engine.read(app, "catalog_count", lambda tx: dict(exporting.counts(tx)))["products"]
+    return not engine.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))["products"]
 
 
 def _prepare_demo(options: Options) -> None:

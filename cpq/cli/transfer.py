@@ -12,16 +12,17 @@ from typing import IO, Any, cast
 
 import click
 
-from cpq import catalog, documents, past_quotes, quotes
-from cpq.access import OPERATOR, Permission
 from cpq.app import Answer, App, Command, Outcome
+from cpq.app.access import OPERATOR, Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
-from cpq.catalog import exporting
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
-from cpq.db import Tx
-from cpq.documents import exporting as quote_files
+from cpq.retrieval import past_quotes
+from cpq.services import catalog, documents, quotes
+from cpq.services.catalog import exporter
+from cpq.services.documents import exporter as quote_files
 
 FORMATS = ("json", "csv", "yaml")
 WARNINGS_SHOWN_MAX = 20
@@ -343,6 +344,6 @@ def _write_catalog(app: App, form: str, draft: IO[str]) -> Answer:
         def work(tx: Tx) -> Answer:
             draft.seek(0)
             draft.truncate()
-            return dict(exporting.write_catalog(tx, form, draft, meter))
+            return dict(exporter.write_catalog(tx, form, draft, meter))
 
         return engine.read(app, "export_catalog", work, format=form)

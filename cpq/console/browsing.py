@@ -12,22 +12,22 @@ from typing import Any
 
 from starlette.responses import Response
 
-from cpq import __version__, approvals, audit, catalog, quotes
-from cpq.access import Permission
-from cpq.app import Answer
+from cpq import __version__
+from cpq.app import Answer, audit, policy_files
+from cpq.app.access import Permission
+from cpq.app.health import readiness
+from cpq.app.policy_files import Stamp
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
-from cpq.console import drawing
-from cpq.console.door import Visit
-from cpq.console.wording import measured, money, number, percent, span_of_minutes, words
-from cpq.db import Tx
-from cpq.figures import PERIODS, figures
-from cpq.health import readiness
-from cpq.policy import loading
-from cpq.policy.cases import CaseResult
-from cpq.policy.loading import Stamp
-from cpq.policy.model import Ladder, PolicySet
-from cpq.policy.telling import tables, unit_of
-from cpq.schema import QUOTE_STATUSES, SCHEMA_VERSION
+from cpq.console import charts
+from cpq.console.formats import measured, money, number, percent, span_of_minutes, words
+from cpq.console.visit import Visit
+from cpq.domain.policy.files.cases import CaseResult
+from cpq.domain.policy.overview import tables, unit_of
+from cpq.domain.policy.policy_set import Ladder, PolicySet
+from cpq.services import approvals, catalog, quotes
+from cpq.services.reports.figures import PERIODS, figures
+from cpq.storage.schema import QUOTE_STATUSES, SCHEMA_VERSION
 
 PAGE = 50
 AUDIT_MAX = 200
@@ -88,7 +88,7 @@ def show_policies(visit: Visit) -> Response:
 
     visit.read("policies", work)
     policies = in_use[-1]
-    results = _cases(keeper.directory, loading.stamp(keeper.directory))
+    results = _cases(keeper.directory, policy_files.stamp(keeper.directory))
     files = [
         {"file": file, "passed": sum(case.is_passed for case in cases), "failed": [c for c in cases if not c.is_passed]}
         for file, cases in ((file, list(group)) for file, group in groupby(results, key=lambda case: case.file))
@@ -153,10 +153,10 @@ def show_figures(visit: Visit) -> Response:
         "figures.html",
         **answer,
         periods=PERIODS,
-        pipeline_bars=[drawing.bars(pipeline, frame) for frame in drawing.FRAMES],
-        turnaround_bars=[drawing.bars(turnaround, frame) for frame in drawing.FRAMES],
-        discount_bars=[drawing.bars(discounts, frame) for frame in drawing.FRAMES],
-        outcome_columns=[drawing.columns(outcomes, frame) for frame in drawing.FRAMES],
+        pipeline_bars=[charts.bars(pipeline, frame) for frame in charts.FRAMES],
+        turnaround_bars=[charts.bars(turnaround, frame) for frame in charts.FRAMES],
+        discount_bars=[charts.bars(discounts, frame) for frame in charts.FRAMES],
+        outcome_columns=[charts.columns(outcomes, frame) for frame in charts.FRAMES],
         tiles=_tiles(answer),
     )
 
@@ -192,7 +192,7 @@ def show_health(visit: Visit) -> Response:
 def _cases(directory: Path, _stamp: Stamp) -> list[CaseResult]:
     """What came of the cases beside the policies; run again when a file changed."""
     try:
-        return loading.run_tests(directory)
+        return policy_files.run_tests(directory)
     except CpqError:
         return []  # The files cannot be read; the page shows that problem itself.
 

@@ -15,16 +15,15 @@ import jwt
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from cpq import sessions
-from cpq.access import ENGINE, Principal
-from cpq.app import Answer
+from cpq.app import Answer, sessions
+from cpq.app.access import ENGINE, Principal
+from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import LOOPBACK, Settings
 from cpq.base.text import clean_identifier
-from cpq.console.door import Door
-from cpq.console.entering import Entrance, own_path
-from cpq.db import Tx
+from cpq.console.sign_in import Entrance, own_path
+from cpq.console.visit import Door
 
 BACK = "/console/oidc/back"
 COOKIE = "cpq_oidc"

@@ -6,12 +6,12 @@ from typing import get_args
 
 from starlette.responses import RedirectResponse, Response
 
-from cpq import approvals
-from cpq.access import Permission
 from cpq.app import Answer, Command
-from cpq.approvals.queueing import Scope, Sort
-from cpq.console.door import Visit, identifier
-from cpq.db import Tx
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.console.visit import Visit, identifier
+from cpq.services import approvals
+from cpq.services.approvals.queue import Scope, Sort
 
 PAGE = 50
 
@@ -23,7 +23,7 @@ def show(visit: Visit) -> Response:
         return Response(status_code=204)
 
     def work(tx: Tx) -> Answer:
-        found = approvals.queue(tx, **asked, limit=PAGE, page=visit.page_number())
+        found = approvals.queue_page(tx, **asked, limit=PAGE, page=visit.page_number())
         return {**found, "roles": list(tx.policies.roles.known), "loans": approvals.lent_by(tx)}
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())

@@ -9,15 +9,15 @@ from urllib.parse import quote as urlquote
 
 from starlette.responses import RedirectResponse, Response
 
-from cpq import access, approvals, quotes
-from cpq.access import Permission
-from cpq.app import Answer, Call, Command
+from cpq.app import Answer, Call, Command, access
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
-from cpq.console import drawing, telling
-from cpq.console.door import Visit, identifier, whole
-from cpq.console.showing import link
-from cpq.db import Tx
-from cpq.policy.telling import units
+from cpq.console import charts, quote_summary
+from cpq.console.template_files import link
+from cpq.console.visit import Visit, identifier, whole
+from cpq.domain.policy.overview import units
+from cpq.services import approvals, quotes
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
 """The customer's PDF of a version as this caller may see it, or None when there is none."""
@@ -145,7 +145,7 @@ def _page(
     version = whole(visit.query("version"))
 
     def work(tx: Tx) -> Answer:
-        review = quotes.review(tx, quote_id, version=version)
+        review = quotes.review_version(tx, quote_id, version=version)
         is_current = review["quote"]["version"] == review["latest_version"]
         openings = approvals.openings(tx, quote_id) if is_current else []
         history = approvals.history(tx, quote_id)
@@ -162,7 +162,7 @@ def _page(
             "has_lent": done == "lent" and bool(approvals.lent_by(tx)),
             "units": units(tx.policies),
             "policy_currency": tx.policies.terms.currency,
-            "summary": [telling.offer(review), telling.state(review, openings, history["items"], tx.now)],
+            "summary": [quote_summary.offer(review), quote_summary.state(review, openings, history["items"], tx.now)],
         }
 
     answer = visit.read("quote", work, subject=quote_id, quote_id=quote_id, version=version)
@@ -180,7 +180,7 @@ def _page(
         comment=visit.form.get("comment", ""),
         sees_margin=visit.principal.may(Permission.SEE_MARGIN),
         has_document=visit.request.app.state.document is not None,
-        waterfalls=[drawing.waterfall(review["waterfall"], frame) for frame in drawing.FRAMES],
+        waterfalls=[charts.waterfall(review["waterfall"], frame) for frame in charts.FRAMES],
         reasons=_reasons(answer),
     )
 

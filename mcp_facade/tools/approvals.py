@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cpq import approvals
-from cpq.access import Permission
-from cpq.db import Tx
-from cpq.views import ApprovalDecided, ApprovalHistory, ApprovalPreview, ApprovalWithdrawn, DelegationView
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.services import approvals
+from cpq.services.views import ApprovalDecided, ApprovalHistory, ApprovalPreview, ApprovalWithdrawn, DelegationView
 from mcp_facade.arguments import Identifier, Justification, Moment, Word
 from mcp_facade.registry import tool
 

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cpq import context
-from cpq.access import Permission
-from cpq.context import ContextFound
-from cpq.db import Tx
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.retrieval import context
+from cpq.retrieval.context import ContextFound
 from mcp_facade.arguments import Listed, TopK, Word
 from mcp_facade.registry import tool
 from mcp_facade.tools.docs import Query

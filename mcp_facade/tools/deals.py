@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from cpq import catalog, quotes
-from cpq.access import Permission
-from cpq.db import Tx
-from cpq.quotes.changing import CLEARABLE
-from cpq.views import AccountDetail, AccountPage, CreatedQuote, QuoteMoved
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.domain.quotes.draft_changes import CLEARABLE
+from cpq.services import catalog, quotes
+from cpq.services.views import AccountDetail, AccountPage, CreatedQuote, QuoteMoved
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from cpq import docs
-from cpq.access import Permission
-from cpq.db import Tx
-from cpq.docs import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.retrieval import docs
+from cpq.retrieval.docs import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
 from mcp_facade.arguments import TopK, raw_text, said
 from mcp_facade.registry import tool
 

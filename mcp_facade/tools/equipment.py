@@ -7,11 +7,11 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from cpq import equipment
-from cpq.access import Permission
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field
-from cpq.db import Tx
-from cpq.equipment import EquipmentDetail, EquipmentFound, EquipmentRows
+from cpq.retrieval import equipment
+from cpq.retrieval.equipment import EquipmentDetail, EquipmentFound, EquipmentRows
 from mcp_facade.arguments import Identifier, Listed, Measure, Part, Question, TopK, Word, clamped
 from mcp_facade.registry import tool
 

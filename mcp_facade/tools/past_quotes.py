@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cpq import past_quotes
-from cpq.access import Permission
-from cpq.db import Tx
-from cpq.past_quotes.finding import LinesFound, PastQuoteDetail, QuotesFound
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.retrieval import past_quotes
+from cpq.retrieval.past_quotes.search import LinesFound, PastQuoteDetail, QuotesFound
 from mcp_facade.arguments import Identifier, Question, TopK, clamped
 from mcp_facade.registry import tool
 

@@ -6,13 +6,12 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from cpq import approvals, catalog, documents, quotes
-from cpq.access import Permission
 from cpq.app import Outcome
-from cpq.db import Tx
-from cpq.documents import TEMPLATES, Wish
-from cpq.schema import QUOTE_STATUSES
-from cpq.views import (
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.services import approvals, catalog, documents, quotes
+from cpq.services.documents import TEMPLATES, Wish
+from cpq.services.views import (
     ApprovalRequested,
     ApprovalStatus,
     CatalogPage,
@@ -24,6 +23,7 @@ from cpq.views import (
     QuotePage,
     QuotePdf,
 )
+from cpq.storage.schema import QUOTE_STATUSES
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,

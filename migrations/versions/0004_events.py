@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from cpq import columns
+from cpq.storage import columns
 
 revision = "0004"
 down_revision = "0003"

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pysqlite3
 
-from cpq import catalog, migrating
-from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command, open_app
+from cpq.app.access import OPERATOR, Permission
 from cpq.base.settings import read_settings
+from cpq.services import catalog
+from cpq.storage import migrations
 
 QUERIES = 600
 EVERYDAY = """rotary screw compressor industrial oilless variable speed filter element valve pump dryer tank vertical
@@ -64,7 +65,7 @@ def write_csv(path: Path, count: int) -> None:
 def import_catalogue(home: Path, file: Path) -> None:
     """Runs in a process of its own, so that its memory is its own."""
     settings = read_settings(home=home)
-    migrating.upgrade(settings)
+    migrations.upgrade(settings)
     app = open_app(settings)
     start, cpu = time.perf_counter(), time.process_time()
     command = Command("import_catalog", Permission.ADMINISTER, {"file": file.name})

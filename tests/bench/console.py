@@ -10,14 +10,14 @@ from typing import Any
 import anyio
 import sqlalchemy as sa
 
-from cpq import access, approvals, sessions
-from cpq.access import Principal, Role
-from cpq.app import App, open_app
+from cpq.app import App, access, open_app, sessions
+from cpq.app.access import Principal, Role
+from cpq.app.transaction import Tx
 from cpq.base.memory import spare_the_collector
 from cpq.base.settings import Settings
-from cpq.console import pages
-from cpq.db import Tx
-from cpq.schema import approval, delegation, quote, quote_line, quote_pricing, quote_version
+from cpq.console import routes
+from cpq.services import approvals
+from cpq.storage.schema import approval, delegation, quote, quote_line, quote_pricing, quote_version
 from tests import make
 from tests.bench import quotes
 
@@ -42,7 +42,7 @@ def _pages(settings: Settings, pending: int) -> dict[str, float]:
     _copy(app, _asked(app, 4), pending)
     secret = _signed_in(app)
     _lend(app)
-    get = _getter(pages.build(app), secret)
+    get = _getter(routes.build(app), secret)
     spare_the_collector()
     asked = {
         f"queue of {pending:,} ms CPU": "/console/queue",

@@ -17,12 +17,12 @@ import numpy as np
 
 from cpq.base.clock import Effects
 from cpq.base.memory import give_back
-from cpq.context.keeping import ContextKeeper
-from cpq.docs.keeping import DocsKeeper
-from cpq.search.corpus import Corpus
-from cpq.search.embedding import installed_embedder
-from cpq.search.index import Where
-from cpq.search.vectors import DIMENSIONS, quantised
+from cpq.retrieval.context.folder import ContextKeeper
+from cpq.retrieval.docs.folder import DocsKeeper
+from cpq.retrieval.search.corpus import Corpus
+from cpq.retrieval.search.embedding import installed_embedder
+from cpq.retrieval.search.index import Where
+from cpq.retrieval.search.vectors import DIMENSIONS, quantised
 from tests.bench.catalog import Words
 
 SIZES = (1_000, 10_000, 100_000)

@@ -9,7 +9,7 @@ from pathlib import Path
 from cpq.app import App, open_app
 from cpq.base.clock import Effects
 from cpq.base.settings import read_settings
-from cpq.documents import workers
+from cpq.services.documents import worker_pool
 from tests import make, papers
 from tests.make import Tools
 from tests.quoting import put_into
@@ -25,7 +25,7 @@ def measure(home: Path) -> dict[str, float]:
     make.fill_with_sample(read_settings({}, home=home))
     app = open_app(read_settings({}, home=home, rate_limit_per_minute=0))
     ids = {size: _import(app, home, size) for size in SIZES}
-    pool = workers.Workers(papers.TEMPLATES_FOLDER.absolute())
+    pool = worker_pool.Workers(papers.TEMPLATES_FOLDER.absolute())
     first = _cpu(pool, papers.job(app, ids[SIZES[0]]))
     figures = {"first document of a process, start included ms": first * 1000}
     seconds: dict[int, float] = {}
@@ -57,7 +57,7 @@ def _import(app: App, home: Path, size: int) -> str:
     return f"D-{size}"
 
 
-def _cpu(pool: workers.Workers, job: bytes) -> float:
+def _cpu(pool: worker_pool.Workers, job: bytes) -> float:
     """What the worker has used for one document; all of its life for the first."""
     before = sum(_used(worker._process.pid) for worker in pool._idle)
     pool.render(job, effects=Effects(), seconds_max=600, progress=lambda *_: None)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cpq.policy.facts import QuoteFacts
-from cpq.policy.model import PolicySet
+from cpq.domain.policy.facts import QuoteFacts
+from cpq.domain.policy.policy_set import PolicySet
 from tests.bench.peers import zen
 
 try:

@@ -10,13 +10,13 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from cpq.app.policy_files import load
 from cpq.base.settings import shipped
-from cpq.policy.building import build
-from cpq.policy.deciding import evaluate
-from cpq.policy.facts import LineFacts, QuoteFacts
-from cpq.policy.loading import load
-from cpq.policy.model import PolicySet
-from cpq.policy.shapes import FILES
+from cpq.domain.policy.evaluation import evaluate
+from cpq.domain.policy.facts import LineFacts, QuoteFacts
+from cpq.domain.policy.files.builder import build
+from cpq.domain.policy.files.shapes import FILES
+from cpq.domain.policy.policy_set import PolicySet
 from tests.bench.engines import as_plain, engines
 
 TWENTY = (

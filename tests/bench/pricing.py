@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cpq.base.memory import spare_the_collector
-from cpq.pricing import price
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Tier
+from cpq.domain.pricing import price
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Tier
 
 SIZES = (10, 100, 1_000, 10_000)
 PRODUCTS = 60

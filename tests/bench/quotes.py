@@ -14,12 +14,12 @@ import psycopg
 import pysqlite3
 import sqlalchemy as sa
 
-from cpq import quotes
-from cpq.access import Permission
 from cpq.app import App, Command, open_app
+from cpq.app.access import Permission
 from cpq.base.memory import spare_the_collector
 from cpq.base.settings import Settings, read_settings
-from cpq.schema import audit_entry, idempotency, quote, quote_line, quote_pricing, quote_version
+from cpq.services import quotes
+from cpq.storage.schema import audit_entry, idempotency, quote, quote_line, quote_pricing, quote_version
 from mcp_facade.arguments import LineItem
 from tests import make, postgres
 

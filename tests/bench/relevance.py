@@ -9,14 +9,14 @@ import numpy as np
 import pysqlite3
 import yaml
 
-from cpq import past_quotes
-from cpq.access import ENGINE
+from cpq.app.access import ENGINE
 from cpq.base.settings import read_settings
-from cpq.search.corpus import Corpus
-from cpq.search.embedding import installed_embedder
-from cpq.search.index import Chunk
-from cpq.search.scoring import ITEMS
-from cpq.search.vectors import DIMENSIONS
+from cpq.retrieval import past_quotes
+from cpq.retrieval.search.corpus import Corpus
+from cpq.retrieval.search.embedding import installed_embedder
+from cpq.retrieval.search.index import Chunk
+from cpq.retrieval.search.scores import ITEMS
+from cpq.retrieval.search.vectors import DIMENSIONS
 from tests import make
 from tests.bench.peers import bm25s, usearch
 

@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import pysqlite3
 
-from cpq import migrating, past_quotes
-from cpq.access import ENGINE
 from cpq.app import open_app
+from cpq.app.access import ENGINE
+from cpq.base.row_files import SourceRow
 from cpq.base.settings import read_settings
-from cpq.catalog.preparing import SourceRow
-from cpq.search import storing
-from cpq.search.corpus import Corpus
-from cpq.search.vectors import DIMENSIONS, Vector
+from cpq.retrieval import past_quotes
+from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search.corpus import Corpus
+from cpq.retrieval.search.vectors import DIMENSIONS, Vector
+from cpq.storage import migrations
 from tests import make
 from tests.bench import relevance
 from tests.bench.catalog import Words
@@ -42,7 +43,7 @@ def measure(home: Path, count: int) -> dict[str, float]:
 
 def _measure(home: Path, count: int) -> dict[str, float]:
     settings = read_settings({}, home=home)
-    migrating.upgrade(settings)
+    migrations.upgrade(settings)
     app = open_app(settings)
     print(f"importing {count:,} past lines", file=sys.stderr)
     make.write(app, lambda tx: {"made": past_quotes.import_history(tx, _rows(count)).created.total()})
@@ -50,7 +51,9 @@ def _measure(home: Path, count: int) -> dict[str, float]:
     tools = Tools(app)
     tools("search_line_items", query="warm up")
     built = time.process_time() - start
-    corpus: Corpus = app.look(app.new_call(ENGINE), lambda tx: {"it": storing.current(tx, past_quotes.LINES)})["it"]
+    corpus: Corpus = app.look(app.new_call(ENGINE), lambda tx: {"it": table_corpus.current(tx, past_quotes.LINES)})[
+        "it"
+    ]
     _fake_vectors(corpus)
     assert corpus.embedder is not None, "the extra `semantic` is not installed"
     tools("search_line_items", query="warm up")

@@ -3,14 +3,14 @@
 import anyio
 from typing_extensions import TypedDict
 
-from cpq.access import Permission
 from cpq.app import open_app
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
 from cpq.base import logs
 from cpq.base.settings import read_settings
-from cpq.db import Tx
 from mcp_facade.registry import tool
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 
 
 class Nothing(TypedDict):

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cpq import migrating
 from cpq.app import open_app
 from cpq.base.settings import read_settings
-from cpq.web import getting, storing
-from cpq.web.fetching import Known
-from cpq.web.rules.addresses import read_address
-from cpq.web.rules.chunking import passages_of
-from cpq.web.rules.converting import convert
+from cpq.retrieval.web import crawler, repository
+from cpq.retrieval.web.fetcher import Known
+from cpq.retrieval.web.rules.addresses import read_address
+from cpq.retrieval.web.rules.html_markdown import convert
+from cpq.retrieval.web.rules.page_passages import passages_of
+from cpq.storage import migrations
 from tests.make import Tools
 
 PAGES = 500
@@ -54,7 +54,7 @@ def _seconds(work: Callable[[str], object], pages: list[str]) -> float:
 
 def _answers(home: Path) -> dict[str, float]:
     settings = read_settings({}, home=home, rate_limit_per_minute=0)
-    migrating.upgrade(settings)
+    migrations.upgrade(settings)
     app = open_app(settings)
     call = app.new_call()
     for number in range(PAGES):
@@ -63,12 +63,12 @@ def _answers(home: Path) -> dict[str, float]:
         passages = passages_of(page)
         app.upkeep(
             call,
-            lambda tx, a=address, p=page, s=passages: storing.keep(
+            lambda tx, a=address, p=page, s=passages: repository.keep(
                 tx, a, p, s, kind="html", known=Known(), content_hash=a.url
             ),  # type: ignore[misc] # Defaults.
         )
     began = time.process_time()
-    made = getting.embed(app, call)
+    made = crawler.embed(app, call)
     embedding = time.process_time() - began
     tools = Tools(app)
     chosen = random.Random(1)

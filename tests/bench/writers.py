@@ -4,8 +4,8 @@ import multiprocessing
 import time
 from pathlib import Path
 
-from cpq.access import OPERATOR
 from cpq.app import open_app
+from cpq.app.access import OPERATOR
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
 from tests.storage.test_writing import book, command

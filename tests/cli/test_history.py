@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cpq.search import embedding
+from cpq.retrieval.search import embedding
 from tests.cli.conftest import Run, query
 
 CSV = """id,customer,project,quoted_on,currency,outcome,quote_notes,category,description,quantity,unit_price,model

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cpq.app.policy_files import load
 from cpq.base.settings import shipped
-from cpq.policy.loading import load
 from tests.cli.conftest import Run
 
 

@@ -13,11 +13,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from cpq.access import Principal, Role
 from cpq.app import App
+from cpq.app.access import Principal, Role
+from cpq.app.policy_files import load
 from cpq.base.settings import Settings, read_settings, shipped
-from cpq.policy.loading import load
-from cpq.quotes import simulating
+from cpq.services.quotes import simulation as quote_simulation
 from tests.cli.conftest import Run, query
 from tests.cli.test_policy import edit
 from tests.cli.test_quotes import MACHINE, SEATS, with_options, worked_example
@@ -217,8 +217,8 @@ def test_pages_and_batches_leave_nothing_out(
     whole = run("policy", "simulate", folder, "--json").out
     assert simulated(run("policy", "simulate", folder, "--json")).keys() == ids
     for page, lines in ((8, 2_000), (3, 2_000), (4, 1), (1, 1)):
-        monkeypatch.setattr(simulating, "PAGE", page)
-        monkeypatch.setattr(simulating, "BATCH_LINES", lines)
+        monkeypatch.setattr(quote_simulation, "PAGE", page)
+        monkeypatch.setattr(quote_simulation, "BATCH_LINES", lines)
         assert run("policy", "simulate", folder, "--json").out == whole
 
 
@@ -226,7 +226,7 @@ def test_pages_and_batches_leave_nothing_out(
 def test_a_page_of_many_quotes_takes_as_many_queries_as_one_of_few(home: Path, tools: Tools, folder: Path, count: int):
     for _ in range(count):
         quote(tools, 10, SEATS, MACHINE)
-    simulation = simulating.Simulation(load(shipped("policies")), load(folder))
+    simulation = quote_simulation.Simulation(load(shipped("policies")), load(folder))
     queries = statements(tools.app, lambda tx: simulation.page(tx, None))
     assert len([text for text in queries if " FROM quote" in text]) == 3
     assert len([text for text in statements(tools.app, lambda tx: simulation.page(tx, None)) if "product" in text]) == 0

@@ -12,11 +12,11 @@ import click
 import pytest
 
 from cpq import __version__
+from cpq.app.policy_files import load
 from cpq.base.clock import Effects
 from cpq.base.settings import shipped
 from cpq.cli import COMMANDS, main, root
-from cpq.policy.loading import load
-from cpq.schema import SCHEMA_VERSION
+from cpq.storage.schema import SCHEMA_VERSION
 from mcp_facade import demo
 from tests.cli.conftest import Run, query
 

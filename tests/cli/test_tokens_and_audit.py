@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpq.access import PERMISSIONS, Permission, Role
+from cpq.app.access import PERMISSIONS, Permission, Role
 from tests.cli.conftest import Run, query
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
-from cpq.catalog.rows import (
+from cpq.cli.output import Meter
+from cpq.domain.catalog.rows import (
     AccountRow,
     BillingPeriod,
     PriceRow,
@@ -22,7 +23,6 @@ from cpq.catalog.rows import (
     TaxStatus,
     TierMode,
 )
-from cpq.cli.output import Meter
 from tests.cli.conftest import Run, query
 
 GOOD = "id,sku,name,category,spec.hp,attribute.model\nnew_one,NEW-1,New one,compressors,15,N1\n"

@@ -22,7 +22,7 @@ def test_a_whole_site_is_read_once_and_later_only_what_changed(
     site: Website, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     """A few hundred linked pages, on words alone; the second time every page answers that it has not changed."""
-    monkeypatch.setattr("cpq.search.corpus.installed_embedder", lambda: None)
+    monkeypatch.setattr("cpq.retrieval.search.corpus.installed_embedder", lambda: None)
     site.pages["/gone"] = (410, {}, b"")
     site.pages["/warranty.html"] = page("Warranty", '<p>Three years.</p><a href="/gone">Old terms</a>')
     pages = MODELS + 5

@@ -21,7 +21,7 @@ from cpq.base import logs
 from cpq.base.settings import read_settings
 from mcp_facade import __main__ as entry
 from mcp_facade.server import Facade
-from mcp_facade.tools import tools_of
+from mcp_facade.toolsets import tools_of
 from tests.conformance import asking
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"

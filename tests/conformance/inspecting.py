@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_facade import house
+from mcp_facade import house_template
 from mcp_facade.prompts import PROMPT_NAME
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests.conformance import node, servers
 
 ERAS = ("legacy", "modern")
@@ -133,6 +133,6 @@ INSPECTIONS = (
     Inspection(
         "prompts/list",
         ("--method", "prompts/list"),
-        lambda result: sorted(_names(result["prompts"], "name")) == sorted([PROMPT_NAME, house.PROMPT_NAME]),
+        lambda result: sorted(_names(result["prompts"], "name")) == sorted([PROMPT_NAME, house_template.PROMPT_NAME]),
     ),
 )

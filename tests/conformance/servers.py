@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cpq import catalog, migrating
-from cpq.access import OPERATOR, Permission
 from cpq.app import Command, open_app
+from cpq.app.access import OPERATOR, Permission
+from cpq.app.transaction import Tx
 from cpq.base.settings import read_settings
-from cpq.db import Tx
+from cpq.services import catalog
+from cpq.storage import migrations
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS_MAX = 60
@@ -28,7 +29,7 @@ STOP_SECONDS_MAX = 30
 def prepare(home: Path) -> None:
     """Create the database with the sample catalogue."""
     settings = read_settings({}, home / ".env", home=home)
-    migrating.upgrade(settings)
+    migrations.upgrade(settings)
     app = open_app(settings)
 
     def work(tx: Tx) -> dict[str, Any]:

@@ -10,17 +10,16 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from cpq import access, sessions
-from cpq.app import App
+from cpq.app import App, access, sessions
+from cpq.app.transaction import Tx
 from cpq.base.background import Loop
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
-from cpq.console import pages
+from cpq.console import routes
 from cpq.console.quote import DocumentBytes
-from cpq.db import Tx
 from mcp_facade import http
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import loopback, make
 from tests.make import open_app
 
@@ -96,7 +95,7 @@ def serving(
         endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
             http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
         )
-        application = http.build(app, endpoint, loops, pages.build(app, document, loops))
+        application = http.build(app, endpoint, loops, routes.build(app, document, loops))
         console = Console(app, f"http://127.0.0.1:{port}")
         with running(uvicorn.Config(application, **http.listening(app.settings), lifespan="on")):
             try:

@@ -14,7 +14,7 @@ from mcp import Client
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from cpq.base.settings import read_settings
-from cpq.cli import sampling
+from cpq.cli import sample_quotes
 from tests import make
 from tests.approving import ask, priced_quote
 from tests.console.serving import WAIT_SECONDS, Console, serving
@@ -267,7 +267,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
     """axe, on every page, in light and dark and at a phone's width; and every page fits its window."""
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     settings = read_settings({}, home=tmp_path)
-    sampling.fill(settings, make.TODAY)
+    sample_quotes.fill(settings, make.TODAY)
     with serving(settings) as console:
         quote_id = changed_quote(console)
         paths = ["queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]

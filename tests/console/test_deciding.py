@@ -8,7 +8,7 @@ import pytest
 from markupsafe import escape
 
 from cpq.console.quote import DONE
-from cpq.views import ApprovalStatus
+from cpq.services.views import ApprovalStatus
 from tests.approving import ask, decide, person, priced_quote
 from tests.console.serving import Console, fields
 from tests.quoting import SEATS, stored

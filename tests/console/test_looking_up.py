@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq import quotes
 from cpq.app import App
 from cpq.base.background import Loop
 from cpq.base.settings import Settings, read_settings, shipped
-from cpq.figures import figures
-from cpq.schema import audit_entry, quote
+from cpq.services import quotes
+from cpq.services.reports.figures import figures
+from cpq.storage.schema import audit_entry, quote
 from tests import make
 from tests.approving import ask, decide, person, priced_quote
 from tests.console.serving import Console, form_token, serving
@@ -250,7 +250,7 @@ def test_health_names_work_beside_the_server_that_fails(sqlite_template: Path, t
 
 def test_a_fault_of_ours_shows_a_page_and_no_secret(sqlite_console: Console, monkeypatch: pytest.MonkeyPatch):
     dana = sqlite_console.signed_in("dana", "sales_manager")
-    monkeypatch.setattr("cpq.approvals.queue", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cpq.services.approvals.queue_page", lambda *_, **__: 1 / 0)
     page = dana.get("/console/queue")
     assert page.status_code == 500
     assert "Something went wrong" in page.text

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cpq.base.errors import CpqError
 from cpq.base.settings import read_settings
 from cpq.console import oidc
-from cpq.console.door import AT_ONCE_MAX
+from cpq.console.visit import AT_ONCE_MAX
 from tests import make
 from tests.console import provider
 from tests.console.provider import CLIENT, SECRET, Provider

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq import approvals
 from cpq.app import App
+from cpq.app.transaction import Tx
 from cpq.base.settings import Settings
-from cpq.db import Tx
-from cpq.schema import account
+from cpq.services import approvals
+from cpq.storage.schema import account
 from tests import make
 from tests.approving import ask, decide, person, priced_quote, with_roles
 from tests.console.serving import Console
@@ -27,7 +27,7 @@ def queue_of(who: Tools, **asked: Any) -> dict[str, Any]:
     found: list[Any] = []
 
     def look(tx: Tx) -> dict[str, Any]:
-        found.append(approvals.queue(tx, **asked))
+        found.append(approvals.queue_page(tx, **asked))
         return {}
 
     who.app.look(who.app.new_call(who.principal), look)

@@ -7,14 +7,14 @@ import httpx2
 import pytest
 import sqlalchemy as sa
 
-from cpq import access, sessions
+from cpq.app import access, sessions
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
-from cpq.console.door import HEADERS, Door
-from cpq.console.entering import TRIES_PER_MINUTE, own_path
-from cpq.console.showing import Showing
-from cpq.db import Tx
-from cpq.schema import audit_entry, console_session, metadata, sign_in_link
+from cpq.console.sign_in import TRIES_PER_MINUTE, own_path
+from cpq.console.template_files import Showing
+from cpq.console.visit import HEADERS, Door
+from cpq.storage.schema import audit_entry, console_session, metadata, sign_in_link
 from tests import make
 from tests.approving import ask, priced_quote, revoke_all
 from tests.console.serving import Console, form_token, serving

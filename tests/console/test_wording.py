@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.console import drawing
-from cpq.console.wording import coded, in_a_sentence, measured, number, percent, span, who, words
-from cpq.policy.facts import Unit
-from cpq.reviews import OutcomeFigure, WaterfallStage
+from cpq.console import charts
+from cpq.console.formats import coded, in_a_sentence, measured, number, percent, span, who, words
+from cpq.domain.policy.facts import Unit
+from cpq.services.review_shapes import OutcomeFigure, WaterfallStage
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_what_is_to_be_typed_stands_out_and_nothing_gets_out():
     assert coded("Run `cpq init <now>` & wait.") == "Run <code>cpq init &lt;now&gt;</code> &amp; wait."
 
 
-frames = st.sampled_from(drawing.FRAMES)
+frames = st.sampled_from(charts.FRAMES)
 
 
 @given(st.lists(st.integers(-(10**12), 10**12), max_size=8), st.integers(0, 10**12), frames)
-def test_every_bar_of_a_waterfall_stands_inside_its_picture(changes: list[int], start: int, frame: drawing.Frame):
+def test_every_bar_of_a_waterfall_stands_inside_its_picture(changes: list[int], start: int, frame: charts.Frame):
     level = start
     stages: list[WaterfallStage] = [{"stage": "list", "is_level": True, "amount": start}]
     for change in changes:
@@ -70,13 +70,13 @@ def test_every_bar_of_a_waterfall_stands_inside_its_picture(changes: list[int], 
         level += change
         stages.append({"stage": "tier", "is_level": False, "amount": change})
     stages.append({"stage": "total", "is_level": True, "amount": level})
-    drawn = drawing.waterfall(stages, frame)
+    drawn = charts.waterfall(stages, frame)
     assert len(drawn.marks) == len(stages)
     for mark in drawn.marks:
         assert mark.x >= frame.left
         assert mark.width >= 2
         assert mark.x + mark.width <= frame.width - frame.right + 2
-        assert mark.y + drawing.THICKNESS <= drawn.height
+        assert mark.y + charts.THICKNESS <= drawn.height
     assert drawn.marks[-1].joins == drawn.marks[-2].joins
 
 
@@ -84,11 +84,11 @@ ended = st.tuples(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400))
 
 
 @given(st.lists(ended, min_size=6, max_size=12), frames)
-def test_every_column_stands_inside_its_axis_and_no_two_labels_touch(counts: list[Any], frame: drawing.Frame):
+def test_every_column_stands_inside_its_axis_and_no_two_labels_touch(counts: list[Any], frame: charts.Frame):
     outcomes: list[OutcomeFigure] = [
         {"since": date(2026, 1, 1), "accepted": won, "declined": lost, "expired": late} for won, lost, late in counts
     ]
-    drawn = drawing.columns([("01 Jan", one) for one in outcomes], frame)
+    drawn = charts.columns([("01 Jan", one) for one in outcomes], frame)
     top = drawn.ticks[-1]
     assert top.number >= max(sum(one) for one in counts)
     assert len(drawn.ticks) <= 5
@@ -100,4 +100,4 @@ def test_every_column_stands_inside_its_axis_and_no_two_labels_touch(counts: lis
 
 def test_the_share_of_a_column_is_rounded_and_not_cut():
     two_of_three: OutcomeFigure = {"since": date(2026, 1, 1), "accepted": 2, "declined": 1, "expired": 0}
-    assert drawing.columns([("01 Jan", two_of_three)], drawing.BROAD).columns[0].share == "67 %"
+    assert charts.columns([("01 Jan", two_of_three)], charts.BROAD).columns[0].share == "67 %"

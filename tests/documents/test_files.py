@@ -19,9 +19,9 @@ from PIL import Image, ImageChops, ImageStat
 
 from cpq.base.clock import Effects
 from cpq.base.text import canonical_json
-from cpq.documents import workers
-from cpq.documents.design import TEMPLATES
-from cpq.documents.ubl import CAC, CBC
+from cpq.services.documents import worker_pool
+from cpq.services.documents.design import TEMPLATES
+from cpq.services.documents.ubl import CAC, CBC
 from tests import papers, verapdf
 from tests.make import Tools
 from tests.papers import Paper
@@ -256,13 +256,13 @@ def _job(paper: Paper, template: str) -> bytes:
     return canonical_json({"content": content, "template": template, "locale": paper.locale, "stamp": stamp}).encode()
 
 
-def _made(pool: workers.Workers, job: bytes) -> bytes:
+def _made(pool: worker_pool.Workers, job: bytes) -> bytes:
     return pool.render(job, effects=Effects(), seconds_max=60, progress=lambda *_: None).pdf
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[workers.Workers]:
-    made = workers.Workers(papers.TEMPLATES_FOLDER.absolute())
+def pool() -> Iterator[worker_pool.Workers]:
+    made = worker_pool.Workers(papers.TEMPLATES_FOLDER.absolute())
     yield made
     made.close()
 
@@ -291,7 +291,7 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
     (folder / "standard.html").write_text(
         "{% extends 'parts/skeleton.html' %}{% block body %}" + base + tags + "{% endblock %}"
     )
-    pool = workers.Workers(folder)
+    pool = worker_pool.Workers(folder)
     made = _made(pool, _job(paper("one"), "standard"))
     pool.close()
     with pikepdf.open(io.BytesIO(made)) as pdf:
@@ -314,7 +314,7 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
         ("sets", "comparison", 0),
     ],
 )
-def test_pages_look_as_they_did(paper: Papers, pool: workers.Workers, name: str, template: str, page: int):
+def test_pages_look_as_they_did(paper: Papers, pool: worker_pool.Workers, name: str, template: str, page: int):
     """What was kept beside the picture is printed again, so that ids, dates and the QR code are those looked at."""
     kept, path = PICTURES / f"{name}-{template}.json", PICTURES / f"{name}-{template}-{page}.png"
     if not kept.exists():

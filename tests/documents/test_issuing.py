@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq.access import LOCAL_AGENT
 from cpq.app import App, Call
+from cpq.app.access import LOCAL_AGENT
 from cpq.base.settings import read_settings, shipped
-from cpq.documents import workers
-from cpq.documents.design import TEMPLATES
-from cpq.schema import account
+from cpq.services.documents import worker_pool
+from cpq.services.documents.design import TEMPLATES
+from cpq.storage.schema import account
 from tests import make, papers
 from tests.approving import ask, decide, person, priced_quote
 from tests.make import Tools, open_app
@@ -76,7 +76,7 @@ def test_q35_a_lost_file_is_made_again_to_the_byte_in_a_new_process(
     put_into(sqlite_tools.app, quote_id, "sent")
     answers = [sqlite_tools("quote_pdf", quote_id=quote_id, template=name) for name in ("standard", "detailed")]
     shutil.rmtree(sqlite_tools.app.settings.home / "documents")
-    workers.close_all()
+    worker_pool.close_all()
     monkeypatch.setenv("HOME", "/nowhere")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     monkeypatch.setenv("LC_ALL", "tr_TR.UTF-8")
@@ -293,7 +293,7 @@ def test_a_document_over_a_limit_is_refused_and_leaves_nothing(
 def test_a_worker_that_dies_costs_one_call_only(desk: Tools, samples: dict[str, str]):
     desk("quote_pdf", quote_id=samples["one"])
     desk("quote_pdf", quote_id=samples["one"], template="compact", locale="fr")
-    pool = workers.workers_for(papers.TEMPLATES_FOLDER.absolute())
+    pool = worker_pool.workers_for(papers.TEMPLATES_FOLDER.absolute())
     for worker in list(pool._idle):
         worker._process.kill()
         worker._process.wait()
@@ -303,11 +303,11 @@ def test_a_worker_that_dies_costs_one_call_only(desk: Tools, samples: dict[str, 
 def test_a_worker_that_hangs_is_ended_when_the_time_is_over(desk: Tools, large: str):
     """However long the job is: this one is longer than what a pipe holds."""
     desk("quote_pdf", quote_id=large, template="executive_summary")
-    for worker in workers.workers_for(papers.TEMPLATES_FOLDER.absolute())._idle:
+    for worker in worker_pool.workers_for(papers.TEMPLATES_FOLDER.absolute())._idle:
         worker._process.send_signal(signal.SIGSTOP)
     for tools in limited(desk, pdf_timeout_seconds=0.5):
         assert tools.error("quote_pdf", quote_id=large, template="compact")["code"] == "TIMEOUT"
-    workers.close_all()
+    worker_pool.close_all()
     assert desk("quote_pdf", quote_id=large, template="compact")["pdf_generated"]
 
 
@@ -320,7 +320,7 @@ def test_a_replay_does_not_name_a_file_that_is_not_there(sqlite_app: App, tmp_pa
     Path(tools("quote_pdf", **asked)["file_path"]).unlink()
     labels = folder / "labels" / "en.yaml"
     labels.write_text(labels.read_text().replace("title: Quotation", "title: Proposal"))
-    workers.close_all()
+    worker_pool.close_all()
     error = tools.error("quote_pdf", **asked)
     assert error["code"] == "UNAVAILABLE"
     assert "cannot be made again to the byte" in error["message"]
@@ -352,7 +352,7 @@ def test_a_document_of_before_says_that_a_changed_brand_does_not_show(
     sqlite_app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Q-35 the same bytes; a draft follows the brand, and says nothing of that."""
-    monkeypatch.setattr("cpq.documents.design.LOOK_SECONDS", -1.0)
+    monkeypatch.setattr("cpq.services.documents.design.LOOK_SECONDS", -1.0)
     folder = tmp_path / "templates"
     shutil.copytree(papers.TEMPLATES_FOLDER, folder)
     app = open_app(read_settings({}, home=sqlite_app.settings.home, templates_dir=folder))
@@ -363,7 +363,7 @@ def test_a_document_of_before_says_that_a_changed_brand_does_not_show(
     assert "design" not in tools("quote_pdf", quote_id=draft)["message"]
     brand = folder / "branding.yaml"
     brand.write_text(brand.read_text().replace("name: Meridian Air Systems", "name: Meridian Vacuum"))
-    workers.close_all()
+    worker_pool.close_all()
     again = tools("quote_pdf", quote_id=sent)
     assert again["checksum"] == before[sent]["checksum"]
     assert "in the design of that time" in again["message"]

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 import sqlalchemy as sa
 
-from cpq.documents.design import TEMPLATES
-from cpq.schema import product
+from cpq.services.documents.design import TEMPLATES
+from cpq.storage.schema import product
 from tests import papers
 from tests.make import Tools
 from tests.papers import Paper

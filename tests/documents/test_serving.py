@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 
 from mcp_facade.server import Facade
-from mcp_facade.tools import tools_of
+from mcp_facade.toolsets import tools_of
 from tests import papers
 from tests.make import Tools
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from cpq.base.settings import shipped
-from cpq.policy.building import build
-from cpq.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
-from cpq.policy.language import Scope
-from cpq.policy.model import PolicySet
-from cpq.policy.nodes import Declared, Kind
+from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, LineFacts, QuoteFacts
+from cpq.domain.policy.files.builder import build
+from cpq.domain.policy.language.nodes import Declared, Kind
+from cpq.domain.policy.language.parser import Scope
+from cpq.domain.policy.policy_set import PolicySet
 
 SHIPPED = shipped("policies")
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from cpq.pricing.request import (
+from cpq.domain.pricing.request import (
     PART_PERIODS,
     TAX_ROUNDINGS,
     Adjustment,

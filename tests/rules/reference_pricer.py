@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from cpq.base.money import MINOR_DIGITS
-from cpq.pricing.request import Adjustment, Line, PriceRow, Request, Segment
-from cpq.pricing.terms import add_months, factor
+from cpq.domain.pricing.request import Adjustment, Line, PriceRow, Request, Segment
+from cpq.domain.pricing.terms import add_months, factor
 
 PERCENT = Fraction(1, 10**8)
 MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}

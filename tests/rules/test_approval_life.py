@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from cpq import approvals, quotes
-from cpq.access import Role
 from cpq.app import App
+from cpq.app.access import Role
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
-from cpq.db import AnyRow, Tx
-from cpq.schema import approval, quote, quote_version
+from cpq.services import approvals, quotes
+from cpq.storage.schema import approval, quote, quote_version
+from cpq.storage.statements import AnyRow
 from tests.approving import person
 from tests.quoting import ACME
 

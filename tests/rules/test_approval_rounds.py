@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.approvals import keeping
-from cpq.approvals.keeping import Earlier, still_stands
-from cpq.approvals.rounds import (
+from cpq.base.text import canonical_json, read_json
+from cpq.domain.approvals import reapproval
+from cpq.domain.approvals.reapproval import Earlier, still_stands
+from cpq.domain.approvals.rounds import (
     GRANTED,
     Round,
     Step,
@@ -21,9 +22,8 @@ from cpq.approvals.rounds import (
     votes_given,
     votes_needed,
 )
-from cpq.base.text import canonical_json, read_json
-from cpq.policy.deciding import FactRead, LinesPast, Safe
-from cpq.policy.model import Roles
+from cpq.domain.policy.evaluation import FactRead, LinesPast, Safe
+from cpq.domain.policy.policy_set import Roles
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=4)
@@ -171,7 +171,7 @@ def stands(role: str = "manager", earlier: Earlier = EARLIER, grounds=GROUNDS, *
     return still_stands(role, ROLES, earlier, grounds, **given_)
 
 
-def of(discount: str, segment: str = "smb") -> keeping.Grounds:
+def of(discount: str, segment: str = "smb") -> reapproval.Grounds:
     return {"cap": (FactRead("discount", Decimal(discount), Safe.LOWER), FactRead("segment", segment, Safe.SAME))}
 
 
@@ -243,8 +243,8 @@ reads = st.builds(FactRead, st.text(max_size=5), values, st.sampled_from(Safe), 
 
 
 @given(st.dictionaries(st.text(max_size=5), st.lists(reads, max_size=3).map(tuple), max_size=3))
-def test_grounds_come_back_from_the_store_as_they_were(grounds: keeping.Grounds):
-    again = keeping.load(read_json(canonical_json(keeping.dump(grounds))))
+def test_grounds_come_back_from_the_store_as_they_were(grounds: reapproval.Grounds):
+    again = reapproval.load(read_json(canonical_json(reapproval.dump(grounds))))
     assert again == grounds
     kinds = [[type(read.value) for read in part] for part in grounds.values()]
     assert [[type(read.value) for read in again[id_]] for id_ in grounds] == kinds

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cpq.base.errors import Code, CpqError
+from cpq.base.row_files import read_rows
 from cpq.base.text import canonical_json, read_json
-from cpq.catalog.files import read_rows
-from cpq.catalog.preparing import prepare_products
-from cpq.configuring import Checked, Model, Problem, check, compile_model
+from cpq.domain.catalog.preparation import prepare_products
+from cpq.domain.configuration import Checked, Model, Problem, compile_model
 
 Option = dict[str, Any]
 
@@ -42,6 +42,10 @@ Y: Option = {"name": "y", "type": "enum", "values": ["none", "one"], "default": 
 Z: Option = {"name": "z", "type": "integer", "min": 0, "max": 9, "default": 0}
 IN: Option = {"name": "i", "type": "integer", "values": [1, 2, 3], "default": 1, "active_when": {"x": True}}
 RELATED = [A, B, X, Y, Z, IN]
+
+
+def check(options: Any, rules: Any, choices: Any) -> Checked:
+    return compile_model(options, rules).check(choices)
 
 
 def rule(**construct: Any) -> dict[str, Any]:

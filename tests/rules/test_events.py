@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.app import App
+from cpq.app.health import readiness
 from cpq.base.background import Loop, stop
 from cpq.base.errors import CpqError
 from cpq.base.settings import Webhook, read_secrets, read_settings, read_webhooks
 from cpq.base.text import read_json
-from cpq.events import sending, signing
-from cpq.health import readiness
+from cpq.services.events import http_post, signing
 from tests.receiver import KEY, SECRET
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -171,7 +171,7 @@ def test_two_secrets_are_two_keys_while_one_replaces_the_other():
 
 
 def test_a_host_that_cannot_be_looked_up_is_an_answer_like_any_other():
-    answer = sending.post("http://erp..example.com/in", {}, b"{}")
+    answer = http_post.post("http://erp..example.com/in", {}, b"{}")
     assert (answer.status, answer.said.partition(":")[0]) == (None, "UnicodeError")
 
 
@@ -189,7 +189,7 @@ def test_background_work_goes_on_whatever_happens(caplog: pytest.LogCaptureFixtu
     loop._stopping.wait = lambda timeout=None: len(calls) > 3  # type: ignore[method-assign] # No pauses.
     loop._run()
     assert (len(calls), loop.problem) == (4, None)
-    assert [record.levelname for record in caplog.records if record.name == "cpq.base.background"] == ["WARNING"] * 2
+    assert [record.levelname for record in caplog.records if record.name == "cpq.background"] == ["WARNING"] * 2
 
 
 def test_what_fails_or_has_stopped_is_told_to_whoever_asks(sqlite_app: App):

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cpq.base import row_files
 from cpq.base.errors import Code, CpqError
-from cpq.catalog import files
-from cpq.catalog.files import DEPTH_MAX, read_rows
-from cpq.catalog.preparing import SourceRow
+from cpq.base.row_files import DEPTH_MAX, SourceRow, read_rows
 
 SAME = {
     "rows.csv": 'id,unit_price,tiers,name\np1,1.10,"[{""up_to"": 5}]","Two\nlines"\np2,20,,Plain\n',
@@ -404,7 +403,7 @@ def test_endings_may_be_in_capitals(folder: Path):
 
 @pytest.mark.parametrize("name", ["rows.json", "rows.yaml"])
 def test_a_file_that_is_read_whole_has_a_limit(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "WHOLE_FILE_BYTES_MAX", 10)
+    monkeypatch.setattr(row_files, "WHOLE_FILE_BYTES_MAX", 10)
     assert "use CSV or JSON Lines" in refusal(folder, name, "[" + " " * 10 + "]")
 
 

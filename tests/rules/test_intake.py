@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from mcp_facade.intake import DEPTH_MAX, NUMBER_LENGTH_MAX, heal
+from mcp_facade.json_repair import DEPTH_MAX, NUMBER_LENGTH_MAX, heal
 
 MEGABYTE = 1_000_000
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cpq.base.errors import CpqError
 from cpq.base.money import MINOR_DIGITS
-from cpq.documents.localising import Tongue, choose_locale
+from cpq.services.documents.locale import Tongue, choose_locale
 from tests.papers import design, plain
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "ja")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cpq.access import DECIDERS
+from cpq.app.access import DECIDERS
 from cpq.base.errors import CpqError
-from cpq.policy.building import build
+from cpq.domain.policy.files.builder import build
 from tests.rules.policies import MINIMAL, policies, rules
 from tests.rules.test_policy_loading import APPROVE, details, problems, two
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.policy.building import build
-from cpq.policy.comparing import Change, ChangeKind, DecisionChange, Turn, decision_change, differences
-from cpq.policy.deciding import Decision, evaluate, evaluate_alternatives
-from cpq.policy.facts import LineFacts, QuoteFacts
-from cpq.policy.loading import load
-from cpq.policy.shapes import Severity
-from cpq.policy.telling import overview, tables
+from cpq.app.policy_files import load
+from cpq.domain.policy.diff import Change, ChangeKind, DecisionChange, Turn, decision_change, differences
+from cpq.domain.policy.evaluation import Decision, evaluate, evaluate_alternatives
+from cpq.domain.policy.facts import LineFacts, QuoteFacts
+from cpq.domain.policy.files.builder import build
+from cpq.domain.policy.files.shapes import Severity
+from cpq.domain.policy.overview import overview, tables
 from tests.rules.policies import SHIPPED, quotes, rules
 from tests.rules.test_policy_loading import SHIPPED_TEXTS
 

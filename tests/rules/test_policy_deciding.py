@@ -8,14 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.app.policy_files import load
 from cpq.base.errors import Code, CpqError
-from cpq.policy.building import build
-from cpq.policy.compiling import KEPT_LINES_MAX
-from cpq.policy.deciding import Decision, FactRead, LinesPast, Safe, evaluate, evaluate_alternatives, is_no_worse
-from cpq.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
-from cpq.policy.loading import load
-from cpq.policy.model import Adjustment, Roles
-from cpq.policy.shapes import Severity
+from cpq.domain.policy.evaluation import (
+    Decision,
+    FactRead,
+    LinesPast,
+    Safe,
+    evaluate,
+    evaluate_alternatives,
+    is_no_worse,
+)
+from cpq.domain.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
+from cpq.domain.policy.files.builder import build
+from cpq.domain.policy.files.shapes import Severity
+from cpq.domain.policy.language.compiler import KEPT_LINES_MAX
+from cpq.domain.policy.policy_set import Adjustment, Roles
 from tests.rules.policies import MINIMAL, SHIPPED, policies, quotes, rules
 
 SHIPPED_SET = load(SHIPPED)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cpq.app.policy_keeper import LOOK_SECONDS, REST_SECONDS, PolicyKeeper
 from cpq.base.errors import CpqError
-from cpq.policy.keeping import LOOK_SECONDS, REST_SECONDS, PolicyKeeper
 from tests.make import StillEffects
 from tests.rules.policies import MINIMAL
 
@@ -130,7 +130,7 @@ def test_a_file_over_which_the_loader_stumbles_is_told_as_long_as_it_is_there(
         raise RecursionError("a secret")
 
     with monkeypatch.context() as patched:
-        patched.setattr("cpq.policy.keeping.load", stumble)
+        patched.setattr("cpq.app.policy_keeper.load", stumble)
         write(folder, {"terms.yaml": MINIMAL["terms.yaml"].replace("30", "5", 1)})
         for _ in range(3):
             assert later(keeper, clock) == 30

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.policy.compiling import column, compiled
-from cpq.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
-from cpq.policy.language import (
+from cpq.domain.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
+from cpq.domain.policy.language.compiler import column, compiled
+from cpq.domain.policy.language.nodes import Declared, Kind
+from cpq.domain.policy.language.parser import (
     DEPTH_MAX,
     LENGTH_MAX,
     TOKENS_MAX,
@@ -20,8 +21,7 @@ from cpq.policy.language import (
     read,
     read_condition,
 )
-from cpq.policy.nodes import Declared, Kind
-from cpq.policy.trends import Trend, trends
+from cpq.domain.policy.language.trends import Trend, trends
 from tests.rules.policies import AFTER, BEFORE, quotes
 
 LINES = (

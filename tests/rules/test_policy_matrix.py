@@ -10,15 +10,15 @@ import jsonschema
 import pytest
 import yaml
 
+from cpq.app.policy_files import load, run_tests
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import Rounding
-from cpq.catalog.files import read_rows
-from cpq.policy.cases import run_cases
-from cpq.policy.deciding import FactRead, LinesPast, Safe, Violation, evaluate
-from cpq.policy.describing import json_schema
-from cpq.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, combined_discount, share
-from cpq.policy.loading import load, run_tests
-from cpq.policy.shapes import FILES, PartPeriods, Severity, TaxRounding
+from cpq.base.row_files import read_rows
+from cpq.domain.policy.evaluation import FactRead, LinesPast, Safe, Violation, evaluate
+from cpq.domain.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, combined_discount, share
+from cpq.domain.policy.files.cases import run_cases
+from cpq.domain.policy.files.reference import json_schema
+from cpq.domain.policy.files.shapes import FILES, PartPeriods, Severity, TaxRounding
 from tests.make import SAMPLE
 from tests.rules.policies import SHIPPED, policies
 

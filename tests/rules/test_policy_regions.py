@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.policy.compiling import compiled
-from cpq.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
-from cpq.policy.language import read_condition
-from cpq.policy.regions import BOXES_MAX, Range, Words, implies, is_never, key, region
+from cpq.domain.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
+from cpq.domain.policy.language.compiler import compiled
+from cpq.domain.policy.language.parser import read_condition
+from cpq.domain.policy.language.regions import BOXES_MAX, Range, Words, implies, is_never, key, region
 from tests.rules.policies import AFTER
 
 numbers = st.integers(0, 4).map(Decimal)

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.base.money import MINOR_DIGITS
-from cpq.pricing import WATERFALL, PricedQuote, price, result, waterfall
-from cpq.pricing import request as requests_
-from cpq.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment
-from cpq.quotes.reviewing import waterfall as waterfall_of
+from cpq.domain.pricing import WATERFALL, PricedQuote, price, result
+from cpq.domain.pricing import request as requests_
+from cpq.domain.pricing import stages as pricing_stages
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment
+from cpq.services.quotes.review import waterfall as waterfall_of
 from tests.rules import reference_pricer
 from tests.rules.random_quotes import DISCOUNTS, MILLION, RATES, Bytes, requests, row_of, sources
 
@@ -204,7 +205,7 @@ def test_with_a_request_no_line_costs_more_than_without(request: Request):
 @given(sources, st.integers(1, 60))
 def test_tiers_equal_a_count_unit_by_unit(source: bytes, quantity: int):
     row = row_of(Bytes(source))
-    assert waterfall.charge(row, quantity) == reference_pricer.tier_charge(row, quantity)
+    assert pricing_stages.charge(row, quantity) == reference_pricer.tier_charge(row, quantity)
 
 
 @law
@@ -322,7 +323,7 @@ def _what_matters(request: Request) -> Iterator[Request]:
     else:
         yield request._replace(tax_note="Another article")
     if not request.products[first.product_id].components and not first.ramp:
-        for row in filter(None, waterfall.choose(request, first.product_id)):
+        for row in filter(None, pricing_stages.choose(request, first.product_id)):
             yield _with_row(request, first.product_id, row, row._replace(unit_price=row.unit_price + MILLION))
             yield _with_row(request, first.product_id, row, row._replace(id=row.id + "-new"))
 
@@ -345,7 +346,7 @@ def _what_does_not_matter(request: Request) -> Iterator[Request]:
     yield request._replace(price_books=(*request.price_books, "empty"))
     if request.tax_status == "taxable":
         yield request._replace(tax_note="Another article")
-    chosen = {row and row.id for row in waterfall.choose(request, id_)}
+    chosen = {row and row.id for row in pricing_stages.choose(request, id_)}
     for row in request.products[id_].rows:
         if row.id not in chosen:
             yield _with_row(request, id_, row, row._replace(unit_price=row.unit_price + 1, cost=7))

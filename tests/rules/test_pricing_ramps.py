@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.base.errors import CpqError
-from cpq.pricing import price
-from cpq.pricing.counting import Stretch, least_together
-from cpq.pricing.request import (
+from cpq.domain.pricing import price
+from cpq.domain.pricing.quantities import Stretch, least_together
+from cpq.domain.pricing.request import (
     Adjustment,
     Component,
     Line,
@@ -23,7 +23,7 @@ from cpq.pricing.request import (
     largest_quantity,
     mean_quantity,
 )
-from cpq.pricing.result import unit_price
+from cpq.domain.pricing.result import unit_price
 
 MILLION = 10**6
 TIERS = (Tier(1000, 10 * MILLION), Tier(None, 2 * MILLION))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cpq.base.errors import Code, CpqError
-from cpq.pricing import price, refusals
-from cpq.pricing.request import Component, Line, PriceRow, Product, Request, Segment
+from cpq.domain.pricing import price, refusals
+from cpq.domain.pricing.request import Component, Line, PriceRow, Product, Request, Segment
 
 MILLION = 10**6
 

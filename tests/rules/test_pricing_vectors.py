@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cpq.base.money import allocate, from_micro, to_micro
-from cpq.pricing import PricedQuote, price, terms
-from cpq.pricing.request import PART_PERIODS, Adjustment, Line, PriceRow, Product, Request, Tier
-from cpq.pricing.tax import MinorUnit, TaxTable
+from cpq.domain.pricing import PricedQuote, price, terms
+from cpq.domain.pricing.request import PART_PERIODS, Adjustment, Line, PriceRow, Product, Request, Tier
+from cpq.domain.pricing.tax import MinorUnit, TaxTable
 
 CASES = json.loads((Path(__file__).parent / "pricing_cases.json").read_text(encoding="utf-8"))
 

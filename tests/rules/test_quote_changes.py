@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.base.errors import Code, CpqError
-from cpq.quotes.changing import Changes, about_lines, changed_arguments, changed_draft, line_id
-from cpq.quotes.drafts import Draft, DraftLine
-from cpq.quotes.life import TRANSITIONS, Move, after
-from cpq.schema import QUOTE_STATUSES
+from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, line_id
+from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, after
+from cpq.storage.schema import QUOTE_STATUSES
 
 QUOTE = "Q-1"
 numbers = st.lists(st.integers(1, 30), min_size=1, max_size=8, unique=True).map(sorted)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.search.ranking import (
+from cpq.domain.catalog.words import (
     CODE_LENGTH_MAX,
     NEAR_WORDS_MAX,
     QUERY_WORDS_MAX,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.catalog.files import read_rows
-from cpq.catalog.preparing import prepare_products
-from cpq.catalog.rows import Relation
-from cpq.configuring import CheckedRelations, ProductRelation, QuotedProduct, Related, check_relations
+from cpq.base.row_files import read_rows
+from cpq.domain.catalog.preparation import prepare_products
+from cpq.domain.catalog.rows import Relation
+from cpq.domain.configuration import CheckedRelations, ProductRelation, QuotedProduct, Related, check_relations
 
 SAMPLE = Path(__file__).parents[2] / "cpq" / "sample" / "catalog.yaml"
 REQUIRES, EXCLUDES, RECOMMENDS = Relation.REQUIRES, Relation.EXCLUDES, Relation.RECOMMENDS

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from cpq.base.errors import CpqError
 from cpq.base.text import canonical_json, read_json
-from cpq.pricing import price, result
-from cpq.pricing import request as requests_
-from cpq.pricing.replaying import ABSENT, Difference, first_difference, reprice
-from cpq.pricing.request import Line, PriceRow, Product, Request
+from cpq.domain.pricing import price, result
+from cpq.domain.pricing import request as requests_
+from cpq.domain.pricing.replay import ABSENT, Difference, first_difference, reprice
+from cpq.domain.pricing.request import Line, PriceRow, Product, Request
 from tests.rules.random_quotes import requests
 
 FIELDS = result.PricedLine._fields

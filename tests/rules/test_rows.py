@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cpq.catalog.preparing import Declared, SourceRow, prepare_products
-from cpq.catalog.rows import AccountRow, CategoryRow, PriceBookRow, PriceRow, ProductRow, Row, SpecDefinition
+from cpq.base.row_files import SourceRow
+from cpq.domain.catalog.preparation import Declared, prepare_products
+from cpq.domain.catalog.rows import AccountRow, CategoryRow, PriceBookRow, PriceRow, ProductRow, Row, SpecDefinition
 
 CATEGORY = {"id": "pumps", "name": "Pumps"}
 DECLARED = {"pumps": Declared({"hp": SpecDefinition(kind="number", unit="hp")}, {})}

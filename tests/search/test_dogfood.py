@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cpq import docs
 from cpq.base.settings import Settings
+from cpq.retrieval import docs
 from tests.make import SAMPLE, Tools, open_app
 
 ROOT = Path(__file__).parent.parent.parent

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cpq.base.errors import Code, CpqError
-from cpq.search import embedding
-from cpq.search.vectors import DIMENSIONS, from_bytes
+from cpq.retrieval.search import embedding
+from cpq.retrieval.search.vectors import DIMENSIONS, from_bytes
 
 REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text(encoding="utf-8"))
 """Texts with the token ids of the library `tokenizers` and the first numbers of ONNX Runtime's vectors."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.search.globs import matcher
+from cpq.retrieval.search.globs import matcher
 
 PATHS = ["a.md", "a.md.bak", "epics/one.md", "epics/deep/two.md", "epics-old.md", "[x].md", "b/c/d/e.md", "{.md"]
 

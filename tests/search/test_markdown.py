@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.search.markdown import front_matter, listed, read
+from cpq.retrieval.search.markdown import front_matter, listed, read
 
 LINES = st.sampled_from(
     [

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from cpq import audit
-from cpq.access import LOCAL_AGENT, OPERATOR, Permission
-from cpq.app import App, Command
+from cpq.app import App, Command, audit
+from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission
 from cpq.base.errors import Code, CpqError
-from cpq.schema import audit_entry, audit_head
+from cpq.storage.schema import audit_entry, audit_head
 from tests.make import Tools
 from tests.quoting import new_quote
 
@@ -55,7 +54,7 @@ def test_q12_allowed_denied_and_failed_calls_leave_one_record_each(app: App):
 
 
 def test_q12_a_crash_is_on_record_and_its_trace_id_is_in_the_answer(app: App, monkeypatch: pytest.MonkeyPatch, caplog):
-    monkeypatch.setattr("cpq.catalog.finding.find", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("cpq.services.catalog.word_index.find", lambda *a, **k: 1 / 0)
     start = len(trail(app))
     error = Tools(app).error("catalog_search", query="x")
     record = trail(app)[start]

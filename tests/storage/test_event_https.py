@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from cpq.base.settings import Settings
-from cpq.events import delivering
+from cpq.services.events import delivery
 from tests.make import Tools, open_app
 from tests.quoting import sent_quote
 from tests.receiver import SECRET, Receiver
@@ -71,7 +71,7 @@ def test_an_event_goes_over_https_only_to_whom_the_certificate_names(
         url = receiver.url.replace("http://", "https://")
         app = open_app(store.model_copy(update={"webhooks": f"crm={url}", "webhook_secret": SECRET}))
         sent_quote(Tools(app))
-        [attempt] = delivering.deliver_due(app)
+        [attempt] = delivery.deliver_due(app)
         app.close()
     if said is None:
         assert attempt.answer.startswith("200")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from cpq import quotes
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
-from cpq.events import EventName, delivering
-from cpq.events.claiming import CLAIM_SECONDS, Status
-from cpq.schema import event
+from cpq.services import quotes
+from cpq.services.events import EventName, delivery
+from cpq.services.events.claims import CLAIM_SECONDS, Status
+from cpq.storage.schema import event
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import sent_quote
@@ -53,7 +53,7 @@ def deliver(settings: Settings) -> None:
     """One process: delivers until nothing is due. Whoever delivers an event goes on, so none is left behind."""
     app = open_app(settings)
     with make.patient():
-        delivering.deliver_due(app)
+        delivery.deliver_due(app)
     app.close()
 
 
@@ -102,10 +102,10 @@ def test_what_a_killed_deliverer_had_claimed_is_taken_over(hooked: Settings, rec
     os.kill(victim.pid or 0, signal.SIGKILL)
     victim.join(PATIENCE_SECONDS)
     receiver.plan = lambda _: "200"
-    assert delivering.deliver_due(app) == [], "the claim still holds"
+    assert delivery.deliver_due(app) == [], "the claim still holds"
     app.close()
     app = open_app(hooked, Later(timedelta(seconds=CLAIM_SECONDS + 1)))
-    made = delivering.deliver_due(app)
+    made = delivery.deliver_due(app)
     assert [(one.number, one.status) for one in made] == [(2, Status.DELIVERED), (1, Status.DELIVERED)]
     assert [one.event["type"] for one in receiver.received] == ["quote.sent", "quote.sent", "quote.accepted"]
     assert receiver.received[0].body == receiver.received[1].body

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq import events, quotes
-from cpq.access import ENGINE, OPERATOR, Permission
 from cpq.app import App, Command
+from cpq.app.access import ENGINE, OPERATOR, Permission
+from cpq.app.transaction import Tx
 from cpq.base import background
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
-from cpq.db import Tx
-from cpq.events import EventName, claiming, delivering, sending, signing
-from cpq.events.claiming import CLAIM_SECONDS, Status
-from cpq.schema import event, event_delivery, quote
+from cpq.services import events, quotes
+from cpq.services.events import EventName, claims, delivery, http_post, signing
+from cpq.services.events.claims import CLAIM_SECONDS, Status
+from cpq.storage.schema import event, event_delivery, quote
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import ACME, assert_sound, new_quote, sent_quote, status_of
@@ -70,12 +70,12 @@ def to_next_due(app: App, clock: make.StillEffects) -> timedelta:
     return pause
 
 
-def deliver_all(app: App, clock: make.StillEffects) -> list[delivering.Attempt]:
+def deliver_all(app: App, clock: make.StillEffects) -> list[delivery.Attempt]:
     """Deliver until nothing waits, moving the clock from one attempt to the next."""
     made = []
     while any(row.status == "waiting" for row in deliveries(app)):
         to_next_due(app, clock)
-        made += delivering.deliver_due(app)
+        made += delivery.deliver_due(app)
     return made
 
 
@@ -92,7 +92,7 @@ def heard(receiver: Receiver) -> list[tuple[str, str]]:
 
 def test_an_event_tells_what_became_of_the_quote(tools: Tools, receiver: Receiver):
     quote_id = accepted_quote(tools)
-    assert [made.status for made in delivering.deliver_due(tools.app)] == [Status.DELIVERED] * 2
+    assert [made.status for made in delivery.deliver_due(tools.app)] == [Status.DELIVERED] * 2
     sent, accepted = (one.event for one in receiver.received)
     fingerprint = sent["data"].pop("fingerprint")
     assert sent == {
@@ -121,7 +121,7 @@ def test_an_event_tells_what_became_of_the_quote(tools: Tools, receiver: Receive
 def test_a_receiver_can_tell_that_it_comes_from_us_and_when(tools: Tools, receiver: Receiver, clock: make.StillEffects):
     sent_quote(tools)
     clock.advance(minutes=1)
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     (got,) = receiver.received
     assert got.is_signed()
     assert not got.is_signed(bytes(32))
@@ -137,7 +137,7 @@ def test_an_old_secret_still_holds_while_a_new_one_comes(hooked: Settings, recei
     new = "whsec_" + "QUJD" * 10
     app = open_app(hooked.model_copy(update={"webhook_secret": f"{new},{SECRET}"}))
     sent_quote(Tools(app))
-    delivering.deliver_due(app)
+    delivery.deliver_due(app)
     app.close()
     assert receiver.received[0].is_signed(KEY)
     assert receiver.received[0].is_signed(b"ABC" * 10)
@@ -174,7 +174,7 @@ def test_only_the_end_of_a_whole_quote_is_told_as_cancelled(tools: Tools):
 
 def test_nothing_is_told_of_what_was_rolled_back_or_refused(tools: Tools, receiver: Receiver):
     quote_id = sent_quote(tools)
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     before = make.row_counts(tools.app)
 
     def work(tx: Tx) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def test_nothing_is_told_of_what_was_rolled_back_or_refused(tools: Tools, receiv
     with pytest.raises(CpqError):
         tools.app.write(tools.app.new_call(), Command("test", Permission.QUOTE), work)
     tools.error("quote_accept", quote_id=quote_id, expected_version=7)
-    assert delivering.deliver_due(tools.app) == []
+    assert delivery.deliver_due(tools.app) == []
     assert make.row_counts(tools.app) == before
     assert len(receiver.received) == 1
 
@@ -201,18 +201,18 @@ def test_a_repeated_call_tells_it_once(tools: Tools):
 def test_whatever_a_receiver_does_it_gets_every_event_in_order(
     tools: Tools, receiver: Receiver, clock: make.StillEffects, monkeypatch: pytest.MonkeyPatch, bad: str
 ):
-    monkeypatch.setattr(sending, "ANSWER_SECONDS", 0.25)
+    monkeypatch.setattr(http_post, "ANSWER_SECONDS", 0.25)
     made = [accepted_quote(tools) for _ in range(2)]
     receiver.plan = lambda _: bad
     if bad == "away":
         receiver.go_away()
     for attempt in (1, 2):
-        tried = delivering.deliver_due(tools.app)
+        tried = delivery.deliver_due(tools.app)
         assert [(one.status, one.number) for one in tried] == [(Status.WAITING, attempt)] * 2
         pauses = [row.due_at - clock.now() for row in deliveries(tools.app) if row.attempts]
         least = signing.pause_seconds(attempt)
         assert all(timedelta(seconds=least) <= pause <= timedelta(seconds=least * 1.5) for pause in pauses)
-        assert delivering.deliver_due(tools.app) == []
+        assert delivery.deliver_due(tools.app) == []
         clock.advance(seconds=least * 1.5)
     receiver.released.set()
     receiver.plan = lambda _: "200"
@@ -231,14 +231,14 @@ def test_whatever_a_receiver_does_it_gets_every_event_in_order(
 def test_a_status_of_success_is_enough(tools: Tools, receiver: Receiver, good: str):
     receiver.plan = lambda _: good
     sent_quote(tools)
-    assert [made.status for made in delivering.deliver_due(tools.app)] == [Status.DELIVERED]
+    assert [made.status for made in delivery.deliver_due(tools.app)] == [Status.DELIVERED]
 
 
 def test_a_reason_from_outside_is_kept_on_one_short_line(tools: Tools, receiver: Receiver):
     receiver.plan = lambda _: "endless body"
     sent_quote(tools)
-    (made,) = delivering.deliver_due(tools.app)
-    assert made.answer == ("500 " + "z" * 4000)[: sending.SAID_MAX]
+    (made,) = delivery.deliver_due(tools.app)
+    assert made.answer == ("500 " + "z" * 4000)[: http_post.SAID_MAX]
 
 
 @pytest.mark.parametrize(("answer", "seconds"), [("503 and a time", 600), ("503 and nonsense", 5)])
@@ -247,14 +247,14 @@ def test_a_receiver_may_ask_for_more_time(
 ):
     receiver.plan = lambda _: answer
     sent_quote(tools)
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     assert timedelta(seconds=seconds) <= to_next_due(tools.app, clock) <= timedelta(seconds=seconds * 1.5)
 
 
 def test_a_quote_that_waits_holds_back_its_own_events_and_no_others(tools: Tools, receiver: Receiver):
     slow, quick = accepted_quote(tools), accepted_quote(tools)
     receiver.plan = lambda delivery: "500" if delivery.event["subject"] == slow else "200"
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     assert heard(receiver) == [(quick, "quote.sent"), (quick, "quote.accepted")]
     assert [one.event["type"] for one in receiver.received if one.event["subject"] == slow] == ["quote.sent"]
 
@@ -277,10 +277,10 @@ def test_what_is_never_taken_fails_in_the_end_and_can_be_replayed(
 
 def test_a_replay_sends_the_same_bytes_under_the_same_id(tools: Tools, receiver: Receiver, clock: make.StillEffects):
     sent_quote(tools)
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     clock.advance(hours=1)
     replay(tools.app, receiver.received[0].id)
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     first, second = receiver.received
     assert (first.id, first.body) == (second.id, second.body)
     assert first.headers["webhook-signature"] != second.headers["webhook-signature"]
@@ -295,9 +295,9 @@ def test_a_replay_reaches_a_webhook_that_came_later(store: Settings, hooked: Set
         replay(app, event_id)
     app.close()
     app = open_app(hooked)
-    assert delivering.deliver_due(app) == []
+    assert delivery.deliver_due(app) == []
     assert replay(app, event_id) == ["crm"]
-    assert len(delivering.deliver_due(app)) == 1
+    assert len(delivery.deliver_due(app)) == 1
     with pytest.raises(CpqError, match="There is no event 'ev-none'"):
         replay(app, "ev-none")
     app.close()
@@ -318,28 +318,28 @@ def test_no_transaction_is_open_while_a_receiver_is_awaited(tools: Tools, receiv
 
     receiver.plan = plan
     first = sent_quote(tools)
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     assert heard(receiver) == [(first, "quote.sent"), (made[0], "quote.sent")]
 
 
 def test_a_claim_is_nobody_elses_until_it_ends(tools: Tools, receiver: Receiver, clock: make.StillEffects):
     sent_quote(tools)
     app, call = tools.app, tools.app.new_call(ENGINE)
-    first = app.upkeep(call, lambda tx: claiming.claim(tx, "crm", tx.now))
+    first = app.upkeep(call, lambda tx: claims.claim(tx, "crm", tx.now))
     assert first is not None
-    assert delivering.deliver_due(app) == []
+    assert delivery.deliver_due(app) == []
     replay(app, first.event_id)
-    assert delivering.deliver_due(app) == [], "a replay leaves alone what is under way"
+    assert delivery.deliver_due(app) == [], "a replay leaves alone what is under way"
     clock.advance(seconds=CLAIM_SECONDS)
-    (second,) = delivering.deliver_due(app)
+    (second,) = delivery.deliver_due(app)
     assert (second.number, second.status) == (2, Status.DELIVERED)
-    assert app.upkeep(call, lambda tx: claiming.settle(tx, first, status=Status.WAITING, answer="500")) is False
+    assert app.upkeep(call, lambda tx: claims.settle(tx, first, status=Status.WAITING, answer="500")) is False
     (row,) = deliveries(app)
     assert (row.status, row.attempts, row.answer) == ("delivered", 2, "200")
 
 
 def test_a_connection_that_came_too_late_sends_nothing(tools: Tools, receiver: Receiver):
-    answer = sending.post(receiver.url, {}, b"{}", may_send=lambda: False)
+    answer = http_post.post(receiver.url, {}, b"{}", may_send=lambda: False)
     assert (answer.status, answer.said) == (None, "it took too long to connect")
     assert receiver.received == []
 
@@ -350,7 +350,7 @@ def test_each_webhook_gets_every_event_at_its_own_pace(store: Settings, clock: m
         app = open_app(store.model_copy(update={"webhooks": hooks, "webhook_secret": SECRET}), clock)
         first.plan = lambda _: "500"
         accepted_quote(Tools(app))
-        delivering.deliver_due(app)
+        delivery.deliver_due(app)
         assert (len(first.accepted), len(second.accepted)) == (0, 2)
         first.plan = lambda _: "200"
         deliver_all(app, clock)
@@ -367,7 +367,7 @@ def test_a_sweep_tells_once_that_a_quote_has_expired(tools: Tools, receiver: Rec
     with tools.app.database.reading() as connection:
         stored = {row.id: row.status for row in connection.execute(sa.select(quote.c.id, quote.c.status))}
     assert stored == {over: "expired", accepted: "accepted", draft: "draft"}
-    delivering.deliver_due(tools.app)
+    delivery.deliver_due(tools.app)
     assert heard(receiver)[-1] == (over, "quote.expired")
     told = receiver.received[-1].event
     assert (told["data"]["status"], told["data"]["by"], told["number"]) == ("expired", "agent:engine", 2)
@@ -382,7 +382,7 @@ def test_a_sweep_changes_nothing_that_a_caller_can_see(tools: Tools, clock: make
     before = {quote_id: tools("quote_get", quote_id=quote_id) for quote_id in (left, swept)}
     with tools.app.database.writing(tools.app.effects.monotonic() + 30) as connection:
         connection.execute(sa.update(quote).where(quote.c.id == left).values(status="draft"))
-    tools.app.write(tools.app.new_call(ENGINE), command, quotes.expiring.expire)
+    tools.app.write(tools.app.new_call(ENGINE), command, quotes.expiry.expire)
     with tools.app.database.writing(tools.app.effects.monotonic() + 30) as connection:
         connection.execute(sa.update(quote).where(quote.c.id == left).values(status="sent"))
     assert {quote_id: tools("quote_get", quote_id=quote_id) for quote_id in before} == before
@@ -419,7 +419,7 @@ def test_a_version_expires_once_even_when_its_revision_is_dropped(tools: Tools, 
 
 
 def test_a_sweep_of_many_goes_in_parts(tools: Tools, clock: make.StillEffects, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(quotes.expiring, "SWEEP_MAX", 2)
+    monkeypatch.setattr(quotes.expiry, "SWEEP_MAX", 2)
     made = {sent_quote(tools) for _ in range(5)}
     clock.advance(days=40)
     assert quotes.sweep(tools.app) == 5
@@ -430,7 +430,7 @@ def test_a_sweep_of_many_goes_in_parts(tools: Tools, clock: make.StillEffects, m
 
 def test_a_servers_threads_deliver_by_themselves_and_stop_when_told(hooked: Settings, receiver: Receiver):
     app = open_app(hooked)
-    loops = delivering.loops(app)
+    loops = delivery.loops(app)
     for loop in loops:
         loop.start()
     made = [accepted_quote(Tools(app)) for _ in range(3)]
@@ -455,7 +455,7 @@ def test_a_thread_outlives_a_database_that_fails(hooked: Settings, receiver: Rec
         return real(*given)
 
     monkeypatch.setattr(app, "look", failing)
-    loops = delivering.loops(app)
+    loops = delivery.loops(app)
     loops[0].start()
     receiver.wait_for(1)
     background.stop(loops)

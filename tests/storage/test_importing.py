@@ -8,10 +8,11 @@ import sqlalchemy as sa
 
 from cpq.app import App
 from cpq.base.errors import CpqError
-from cpq.catalog.importing import BATCH
-from cpq.catalog.preparing import PRODUCT_COLUMNS, SourceRow
-from cpq.schema import catalog_revision, product
-from cpq.schema import price as price_table
+from cpq.base.row_files import SourceRow
+from cpq.domain.catalog.preparation import PRODUCT_COLUMNS
+from cpq.services.catalog.importer import BATCH
+from cpq.storage.schema import catalog_revision, product
+from cpq.storage.schema import price as price_table
 from tests import make
 from tests.make import Tools, open_app
 

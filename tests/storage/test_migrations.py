@@ -11,22 +11,23 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from cpq import migrating
 from cpq.app import App
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
-from cpq.db import Tx, migration_engine
-from cpq.schema import SCHEMA_VERSION, metadata
+from cpq.storage import migrations
+from cpq.storage.engine import migration_engine
+from cpq.storage.schema import SCHEMA_VERSION, metadata
 from tests import make
 from tests.make import open_app
 
 
 def test_the_code_knows_the_newest_migration():
-    assert ScriptDirectory.from_config(migrating.alembic_config()).get_current_head() == SCHEMA_VERSION
+    assert ScriptDirectory.from_config(migrations.alembic_config()).get_current_head() == SCHEMA_VERSION
 
 
 def test_the_migrations_make_exactly_the_tables_of_the_schema(empty_store: Settings):
-    migrating.upgrade(empty_store)
+    migrations.upgrade(empty_store)
     engine = migration_engine(empty_store)
     with engine.connect() as connection:
         own = ("catalog_index", "search_key")
@@ -41,7 +42,7 @@ def test_upgrading_twice_changes_nothing(store: Settings):
     app = open_app(store)
     before = make.row_counts(app)
     app.close()
-    migrating.upgrade(store)
+    migrations.upgrade(store)
     app = open_app(store)
     assert make.row_counts(app) == before
     app.close()
@@ -50,11 +51,11 @@ def test_upgrading_twice_changes_nothing(store: Settings):
 def test_a_migration_waits_for_its_turn_among_the_writers(tmp_path: Path):
     """The same gate as theirs: past it SQLite's own waiting starves one of them, or gives up after ten seconds."""
     settings = read_settings({}, home=tmp_path)
-    migrating.upgrade(settings)
+    migrations.upgrade(settings)
     app, migrated = open_app(settings), threading.Event()
 
     def migrate() -> None:
-        migrating.upgrade(settings)
+        migrations.upgrade(settings)
         migrated.set()
 
     other = threading.Thread(target=migrate)
@@ -86,7 +87,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def test_down_to_nothing_and_up_again_gives_an_empty_store_that_works(store: Settings):
-    migrating.downgrade(store, "base")
+    migrations.downgrade(store, "base")
     engine = migration_engine(store)
     with engine.connect() as connection:
         left = set(sa.inspect(connection).get_table_names()) - {"alembic_version"}

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from cpq import audit
-from cpq.access import OPERATOR
-from cpq.app import App
+from cpq.app import App, audit
+from cpq.app.access import OPERATOR
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
-from cpq.db import SQLITE_SAFE_VERSION, sqlite_version
-from cpq.schema import price_book
+from cpq.storage.engine import SQLITE_SAFE_VERSION, sqlite_version
+from cpq.storage.schema import price_book
 from tests import make
 from tests.make import open_app
 from tests.storage.test_writing import book, command

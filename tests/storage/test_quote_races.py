@@ -12,8 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from cpq import audit
-from cpq.app import App
+from cpq.app import App, audit
 from cpq.base.settings import Settings
 from tests import make
 from tests.approving import race_calls

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq import access, audit
-from cpq.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
-from cpq.app import App, Call, Command
+from cpq.app import App, Call, Command, access, audit
+from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings, read_settings
-from cpq.db import Tx
-from cpq.schema import idempotency, price_book
+from cpq.storage.schema import idempotency, price_book
 from tests import make
 from tests.make import open_app
 

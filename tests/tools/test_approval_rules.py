@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cpq import events
-from cpq.access import OPERATOR, Permission
 from cpq.app import App, Command
-from cpq.approvals import sweep
-from cpq.approvals.storing import overdue, tenants_overdue
-from cpq.approvals.sweeping import sweep_if_due
+from cpq.app.access import OPERATOR, Permission
 from cpq.base.background import Loop, stop
 from cpq.base.settings import Settings
+from cpq.services import events
+from cpq.services.approvals import sweep
+from cpq.services.approvals.expiry import sweep_if_due
+from cpq.services.approvals.repository import overdue, tenants_overdue
 from tests.approving import (
     ask,
     decide,

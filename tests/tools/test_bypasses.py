@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cpq import audit, events
-from cpq.app import App
-from cpq.approvals import sweep_if_due
+from cpq.app import App, audit
 from cpq.base.settings import Settings
-from cpq.quotes.life import TRANSITIONS
+from cpq.domain.quotes.lifecycle import TRANSITIONS
+from cpq.services import events
+from cpq.services.approvals import sweep_if_due
 from tests.approving import (
     ask,
     decide,

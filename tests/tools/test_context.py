@@ -13,16 +13,16 @@ import anyio
 import pytest
 from mcp import Client
 
-from cpq import context
 from cpq.app import App
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
-from cpq.context import keeping, making
-from cpq.context.chunks import CHUNK_TYPES, read_file, tags_of
-from cpq.search.embedding import Embedder, installed_embedder
+from cpq.retrieval import context
+from cpq.retrieval.context import folder, indexer
+from cpq.retrieval.context.chunks import CHUNK_TYPES, read_file, tags_of
+from cpq.retrieval.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
-from mcp_facade.tools import tools_of
+from mcp_facade.toolsets import tools_of
 from tests.make import StillEffects, Tools, open_app
 from tests.tools.remote import environment, served
 
@@ -134,7 +134,7 @@ def rest(tools: Tools, clock: StillEffects, seconds: float = 0.5) -> None:
     ids(tools)
 
 
-def keeper(tools: Tools) -> keeping.ContextKeeper:
+def keeper(tools: Tools) -> folder.ContextKeeper:
     return tools.app.kept["context"].keeper
 
 
@@ -294,7 +294,7 @@ def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, c
     write(root, "fresh", chunk("fresh"))
     ids(watched)
     clock.advance(seconds=1)
-    monkeypatch.setattr(keeping, "read_file", slow)
+    monkeypatch.setattr(folder, "read_file", slow)
     reloading = threading.Thread(target=ids, args=(watched,))
     reloading.start()
     assert is_reading.wait(30)
@@ -419,7 +419,7 @@ def test_e3_17_a_model_that_cannot_be_used_fails_at_the_start(tools: Tools, tmp_
 
 
 def test_e3_17_without_the_model_words_decide_and_the_answer_says_so(open_tools: Callable[..., Tools], monkeypatch):
-    monkeypatch.setattr("cpq.search.corpus.installed_embedder", lambda: None)
+    monkeypatch.setattr("cpq.retrieval.search.corpus.installed_embedder", lambda: None)
     found = open_tools()("cortex_search", query="AuthHandler struct")
     assert (found["mode"], found["results"][0]["chunk"]["id"]) == ("lexical", HANDLER["id"])
 
@@ -561,7 +561,7 @@ def test_files_made_here_load_here(open_tools: Callable[..., Tools], tmp_path: P
     )
     (source / "broken.py").write_text("def (")
     (source / "big.json").write_text("{" * 3000)
-    report = making.make(source, made, clock.now())
+    report = indexer.make(source, made, clock.now())
     assert set(report.skipped) == {"broken.py", "big.json"}
     tools = open_tools(chunks_dir=made)
     assert ids(tools, tags=["guide"]) == ["doc-docs-guide-md-1", "doc-docs-guide-md-2"]
@@ -593,7 +593,7 @@ def test_no_chunk_is_lost_for_its_name_or_for_what_stands_in_another_file(tmp_pa
     (source / "A.md").write_text("# A\n\n" + "other words " * 200)
     (source / "feed.py").write_text("A = 1\n\x0c\ndef bake(\n    minutes: int,\n):\n    pass\n")
     (source / "long.py").write_text(f"def many(x={'+'.join(['1'] * 5_000)}):\n    pass\n")
-    report = making.make(source, made, clock.now())
+    report = indexer.make(source, made, clock.now())
     documented = json.loads((made / "doc-chunks.json").read_text())["chunks"]
     assert len({each["id"] for each in documented}) == len(documented) == 5
     (defined,) = json.loads((made / "code-definitions.json").read_text())["chunks"]
@@ -605,13 +605,13 @@ def test_making_again_keeps_the_dates_of_what_did_not_change(tmp_path: Path, clo
     source, made = tmp_path / "source", tmp_path / "source" / "made"
     source.mkdir()
     (source / "a.md").write_text("# A\n\none\n\n# B\n\ntwo\n")
-    making.make(source, made, clock.now())
+    indexer.make(source, made, clock.now())
     first = (made / "doc-chunks.json").read_bytes()
     clock.advance(hours=1)
-    assert making.make(source, made, clock.now()).sources == 1
+    assert indexer.make(source, made, clock.now()).sources == 1
     assert (made / "doc-chunks.json").read_bytes() == first
     (source / "a.md").write_text("# A\n\none\n\n# B\n\nthree\n")
-    making.make(source, made, clock.now())
+    indexer.make(source, made, clock.now())
     dates = [
         (c["created_at"][11:13], c["updated_at"][11:13])
         for c in json.loads((made / "doc-chunks.json").read_text())["chunks"]

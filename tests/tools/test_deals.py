@@ -9,11 +9,11 @@ from mcp import Client
 
 from cpq.app import App
 from cpq.base.settings import Settings
-from cpq.quotes.life import TRANSITIONS, Move
-from cpq.schema import QUOTE_STATUSES
+from cpq.domain.quotes.lifecycle import TRANSITIONS, Move
+from cpq.storage.schema import QUOTE_STATUSES
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS
 from mcp_facade.tools import quotes as quote_tools
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import make
 from tests.approving import person
 from tests.make import Tools, open_app

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from cpq import __version__, docs
+from cpq import __version__
 from cpq.app import App
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
-from cpq.docs import keeping
-from cpq.docs.git import GitFacts
-from cpq.docs.pages import page_of
-from cpq.search import folders
-from cpq.search.following import Follower
+from cpq.retrieval import docs
+from cpq.retrieval.docs import folder
+from cpq.retrieval.docs.git import GitFacts
+from cpq.retrieval.docs.pages import page_of
+from cpq.retrieval.search import folders
+from cpq.retrieval.search.follower import Follower
 from tests.make import Tools, open_app
 from tests.tools.remote import RemoteTools, environment, served
 
@@ -452,7 +453,7 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
     """Also among files that are said to be of the future."""
     for path in root.rglob("*.md"):
         os.utime(path, (seconds, seconds))
-    monkeypatch.setattr(keeping, "SETTLED_SECONDS", -1)
+    monkeypatch.setattr(folder, "SETTLED_SECONDS", -1)
     tools("list_pages")
     read: list[str] = []
     real = folders.read_text
@@ -479,17 +480,17 @@ def held_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, thre
         assert go_on.wait(30)
         return real(*arguments)
 
-    monkeypatch.setattr(keeping, "page_of", slow)
+    monkeypatch.setattr(folder, "page_of", slow)
     return is_reading, go_on
 
 
 @in_process
-@pytest.mark.parametrize("few", [0, keeping.FEW_FILES])
+@pytest.mark.parametrize("few", [0, folder.FEW_FILES])
 def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
     tools: Tools, root: Path, few: int, monkeypatch
 ):
     """For a few files they wait a moment, but no longer."""
-    monkeypatch.setattr(keeping, "FEW_FILES", few)
+    monkeypatch.setattr(folder, "FEW_FILES", few)
     tools("list_pages")
     is_reading, go_on = held_reading(monkeypatch)
     (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
@@ -507,7 +508,7 @@ def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
 def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Tools, root: Path, monkeypatch):
     tools("list_pages")
     is_reading, go_on = held_reading(monkeypatch)
-    monkeypatch.setattr(keeping, "LOOK_SECONDS_MAX", 30)
+    monkeypatch.setattr(folder, "LOOK_SECONDS_MAX", 30)
     (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
     indexer = threading.Thread(target=tools, args=("list_pages",))
     indexer.start()

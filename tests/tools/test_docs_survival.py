@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cpq.app import App
-from cpq.docs import keeping
-from cpq.docs.pages import Page, page_of
-from cpq.search import folders, markdown
+from cpq.retrieval.docs import folder
+from cpq.retrieval.docs.pages import Page, page_of
+from cpq.retrieval.search import folders, markdown
 from tests.make import Tools, open_app
 
 
@@ -134,7 +134,7 @@ def test_r07_pages_that_were_read_in_vain_are_read_again(tools: Tools, root: Pat
     """R-07: a look that breaks off has taken over nothing, so the next one begins anew."""
     (root / "new.md").write_text("# New\n\nThe bilby came.\n")
     (root / "newer.md").write_text("# Newer\n\nThe potoroo came.\n")
-    monkeypatch.setattr(keeping, "SETTLED_SECONDS", -1)
+    monkeypatch.setattr(folder, "SETTLED_SECONDS", -1)
     read: list[str] = []
 
     def broken(path: str, *arguments: Any) -> Page:
@@ -143,7 +143,7 @@ def test_r07_pages_that_were_read_in_vain_are_read_again(tools: Tools, root: Pat
             raise MemoryError
         return page_of(path, *arguments)
 
-    monkeypatch.setattr(keeping, "page_of", broken)
+    monkeypatch.setattr(folder, "page_of", broken)
     assert tools.error("list_pages")["code"] == "INTERNAL_ERROR"
     assert listed(tools) == ["new.md", "newer.md", "page.md", "steady.md"]
 

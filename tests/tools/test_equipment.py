@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.app import App
-from cpq.schema import product, product_spec
+from cpq.storage.schema import product, product_spec
 from tests import make
 from tests.make import Tools
 

@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from cpq.access import Principal, Role
+from cpq.app.access import Principal, Role
 from cpq.base.errors import Code
 from cpq.base.settings import Settings, read_settings
-from cpq.context import making
+from cpq.retrieval.context import indexer
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Tool
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import make
 from tests.make import Tools, open_app
 from tests.tools.hostile import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
@@ -93,7 +93,7 @@ def roots() -> dict[str, Path]:
     folder = Path(tempfile.mkdtemp(prefix="cpq-hostile-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     docs = shutil.copytree(make.SAMPLE / "handbook" / "terms", folder / "docs" / "terms").parent
-    making.make(docs, folder / "chunks", datetime(2026, 11, 16, tzinfo=UTC))
+    indexer.make(docs, folder / "chunks", datetime(2026, 11, 16, tzinfo=UTC))
     return {"docs_dir": docs, "chunks_dir": folder / "chunks"}
 
 

@@ -7,9 +7,9 @@ from mcp import Client, MCPError
 
 from cpq.app import App
 from cpq.base.settings import read_settings
-from mcp_facade import house
+from mcp_facade import house_template
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS, tools_of
+from mcp_facade.toolsets import ALL_TOOLS, tools_of
 from tests.make import open_app
 
 pytestmark = pytest.mark.anyio
@@ -53,8 +53,8 @@ async def test_c2_14_a_category_has_its_own_block(facade: Facade):
 async def test_c2_16_the_conventions_are_a_prompt_and_a_resource(facade: Facade):
     async with Client(facade) as client:
         conventions = await read(client, "template://house/conventions")
-        assert house.PROMPT_NAME in [prompt.name for prompt in (await client.list_prompts()).prompts]
-        message = (await client.get_prompt(house.PROMPT_NAME, {"wish": "100 HP for honey"})).messages[0]
+        assert house_template.PROMPT_NAME in [prompt.name for prompt in (await client.list_prompts()).prompts]
+        message = (await client.get_prompt(house_template.PROMPT_NAME, {"wish": "100 HP for honey"})).messages[0]
     said = message.content.text  # type: ignore[union-attr] # A text it is.
     for part in ("SALESPERSON REVIEW", "score", "Verbatim", "Retrieval summary", "quote_price alone"):
         assert part in conventions

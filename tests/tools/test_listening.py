@@ -4,9 +4,8 @@ import socket
 
 import pytest
 
-from cpq import access
-from cpq.access import OPERATOR, Permission
-from cpq.app import Command
+from cpq.app import Command, access
+from cpq.app.access import OPERATOR, Permission
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
 from mcp_facade import http

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.access import LOCAL_AGENT, Principal, Role
 from cpq.app import App
-from cpq.catalog import read_rows
-from cpq.past_quotes import LINES, reading, variants
-from cpq.past_quotes.naming import HIDDEN, NOBODY_ELSE, Names
-from cpq.schema import past_line, past_quote
-from cpq.search import storing
+from cpq.app.access import LOCAL_AGENT, Principal, Role
+from cpq.retrieval.past_quotes import LINES, repository, variants
+from cpq.retrieval.past_quotes.names import HIDDEN, NOBODY_ELSE, Names
+from cpq.retrieval.search import table_corpus
+from cpq.services.catalog import read_rows
+from cpq.storage.schema import past_line, past_quote
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import new_quote, sent_quote
@@ -291,7 +291,9 @@ def test_an_id_that_an_older_store_has_twice_is_the_one_of_history(sqlite_app: A
         connection.execute(sa.text("PRAGMA defer_foreign_keys = ON"))
         for column in (past_line.c.quote_id, past_quote.c.id):
             connection.execute(sa.update(column.table).where(column == "OLD-1").values({column: sent}))
-    found = sqlite_app.look(sqlite_app.new_call(LOCAL_AGENT), lambda tx: {"all": list(reading.load(tx, None))})["all"]
+    found = sqlite_app.look(sqlite_app.new_call(LOCAL_AGENT), lambda tx: {"all": list(repository.load(tx, None))})[
+        "all"
+    ]
     assert [past.origin for past in found if past.id == sent] == ["history"]
 
 
@@ -325,13 +327,13 @@ def test_a_customer_who_is_renamed_is_hidden_by_the_new_name(sqlite_app: App, tm
 def test_r07_a_server_builds_what_is_searched_without_names_too(sqlite_app: App, tmp_path):
     """Neither the first search nor one after a quote to a new customer, who is to be hidden everywhere, waits."""
     others = Tools(sqlite_app, principal=LEGAL)
-    storing.embed_round(sqlite_app, [LINES], variants)
+    table_corpus.embed_round(sqlite_app, [LINES], variants)
     unnamed = next(corpus for key, corpus in sqlite_app.kept.items() if key[1:] == ("past_lines", "unnamed"))
     built_for = unnamed.basis
     _import(sqlite_app, tmp_path, PAST)
     assert others("search_line_items", query="oilless compressor")["results"]
     assert unnamed.basis is built_for is not None
-    storing.embed_round(sqlite_app, [LINES], variants)
+    table_corpus.embed_round(sqlite_app, [LINES], variants)
     assert unnamed.basis is not built_for
 
 

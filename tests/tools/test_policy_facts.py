@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from cpq.access import Principal, Role
 from cpq.app import App
+from cpq.app.access import Principal, Role
+from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
-from cpq.catalog import facts
-from cpq.db import Tx
+from cpq.services.catalog import repository
 from tests import make
 from tests.approving import ask, decide, person, priced_quote
 from tests.make import Tools, open_app
@@ -345,7 +345,7 @@ def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App
     kit = make.product_row(product_type="bundle", relationships=[{"kind": "component", "product_id": part["id"]}])
     make.import_dicts(app, "products", part, other, kit)
     later = {**kit, "relationships": [{"kind": "component", "product_id": other["id"]}]}
-    relations = facts._RELATIONS.rows
+    relations = repository._RELATIONS.rows
     imports = [later]
 
     def with_an_import_in_between(connection: sa.Connection, **values: Any) -> list[Any]:
@@ -355,13 +355,13 @@ def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App
         return found
 
     if not app.database.is_sqlite:
-        monkeypatch.setattr(facts._RELATIONS, "rows", with_an_import_in_between)
+        monkeypatch.setattr(repository._RELATIONS, "rows", with_an_import_in_between)
     else:
         make.import_dicts(app, "products", imports.pop())
     seen: list[Any] = []
 
     def look(tx: Tx) -> dict[str, Any]:
-        found = facts.gather(tx, [kit["id"]]).products
+        found = repository.gather(tx, [kit["id"]]).products
         seen.append([relation.product_id for relation in found[kit["id"]].relations])
         return {}
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.access import Principal, Role
 from cpq.app import App
+from cpq.app.access import Principal, Role
 from cpq.base.settings import Settings, shipped
-from cpq.quotes.life import end_of_day, local_day
+from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_adds_up, assert_sound, new_quote, put_into, sent_quote, status_of, stored

@@ -7,13 +7,13 @@ import pytest
 import sqlalchemy as sa
 from mcp import Client
 
-from cpq.access import Principal, Role
 from cpq.app import App
+from cpq.app.access import Principal, Role
 from cpq.base.settings import Settings, read_settings
-from cpq.quotes.changing import STRETCHES_MAX
-from cpq.schema import audit_entry, quote
+from cpq.domain.quotes.draft_changes import STRETCHES_MAX
+from cpq.storage.schema import audit_entry, quote
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests import make
 from tests.make import Tools, open_app
 from tests.quoting import ACME, SEATS, assert_sound, counted_statements, exact, new_quote, put_into, stored

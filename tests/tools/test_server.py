@@ -20,16 +20,15 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import TypedDict
 
-from cpq import access
-from cpq.access import OPERATOR, Permission
-from cpq.app import App, Command
+from cpq.app import App, Command, access
+from cpq.app.access import OPERATOR, Permission
+from cpq.app.health import readiness
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings, read_settings, shipped
-from cpq.health import readiness
 from mcp_facade import http, prompts, server
 from mcp_facade.registry import Job, tool
 from mcp_facade.server import Facade
-from mcp_facade.tools import ALL_TOOLS, tools_of
+from mcp_facade.toolsets import ALL_TOOLS, tools_of
 from tests import loopback
 from tests.console.serving import WAIT_SECONDS, running
 from tests.make import StillEffects, Tools, open_app
@@ -138,7 +137,7 @@ async def test_q01_every_kind_of_failure_has_the_envelope(facade: Facade, era: A
         assert (await error("catalog_get", {"product_id": "x", "extra": 1}))["details"]["field"] == "/extra"
         assert (await error("catalog_get", {"product_id": "nothing"}))["code"] == "NOT_FOUND"
         assert (await error("catalog_gte", {}))["details"]["nearest"][0] == "catalog_get"
-        monkeypatch.setattr("cpq.catalog._PRODUCT", None)
+        monkeypatch.setattr("cpq.services.catalog.views._PRODUCT", None)
         crashed = await error("catalog_get", {"product_id": "prod_pro_v2"})
         assert crashed["code"] == "INTERNAL_ERROR"
         assert "_PRODUCT" not in str(crashed)

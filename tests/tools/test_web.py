@@ -14,11 +14,11 @@ from mcp import Client
 from cpq.app import App
 from cpq.base.errors import Code
 from cpq.base.settings import Settings, read_settings
-from cpq.search.index import Where
-from cpq.web import answering, storing
-from cpq.web.rules import robots
+from cpq.retrieval.search.index import Where
+from cpq.retrieval.web import answers, repository
+from cpq.retrieval.web.rules import robots
 from mcp_facade.server import Facade
-from mcp_facade.tools import tools_of
+from mcp_facade.toolsets import tools_of
 from tests.make import TODAY, StillEffects, Tools, open_app, row_counts
 from tests.website import Website, moved, page, vendor
 
@@ -378,11 +378,11 @@ def test_f3_09_a_small_page_is_given_whole_and_a_large_one_by_its_best_passages_
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
     """F3.6, F3.9"""
-    monkeypatch.setattr(answering, "FULL_CONTEXT_TOKENS", 400)
+    monkeypatch.setattr(answers, "FULL_CONTEXT_TOKENS", 400)
     small = sqlite_web("answer", url=site.url("/service/oil.html"), query="oil grade", expansion_budget=0)["brief"]
     assert "Mode: full_context (entire corpus fits within token budget)" in small
     assert "> The intake filter lasts 2000 hours." in small
-    hits = sqlite_web.app.kept["main", storing.CORPUS, ""].search("oil grade", limit=60, where=Where()).hits
+    hits = sqlite_web.app.kept["main", repository.CORPUS, ""].search("oil grade", limit=60, where=Where()).hits
     assert {f"relevance: {hit.score:.2f}" for hit in hits} <= set(re.findall(r"relevance: [0-9.]+", small))
     body = "".join(f"<h2>Part {n}</h2><p>{f'Filler number {n} goes on. ' * 9}</p>" for n in range(6))
     wanted = "<h2>Valve</h2>" + "".join(
@@ -461,7 +461,7 @@ def test_without_the_model_words_alone_decide_and_it_is_said(
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
     """R-04"""
-    monkeypatch.setattr("cpq.search.corpus.installed_embedder", lambda: None)
+    monkeypatch.setattr("cpq.retrieval.search.corpus.installed_embedder", lambda: None)
     answer = sqlite_web("answer", url=site.url("/warranty.html"), query="warranty years", expansion_budget=0)
     assert answer["mode"] == "lexical"
     assert "Ranking: lexical" in answer["brief"]

@@ -10,10 +10,10 @@ from mcp import Client
 
 from cpq.app import App
 from cpq.base.errors import Code
-from cpq.schema import web_page
-from cpq.web import answering, fetching, getting, storing
+from cpq.retrieval.web import answers, crawler, fetcher, repository
+from cpq.storage.schema import web_page
 from mcp_facade.server import RUNNING_MAX, Facade
-from mcp_facade.tools import ALL_TOOLS
+from mcp_facade.toolsets import ALL_TOOLS
 from tests.console.serving import WAIT_SECONDS
 from tests.make import Tools
 from tests.tools.test_server import until
@@ -54,7 +54,7 @@ def test_f3_33_r07_a_pause_that_is_longer_than_the_call_is_not_waited_for(sqlite
         *[("unchanged", None)] * 2,
         ("failed", TOO_LATE),
     ]
-    assert sum(clock_of(tools).slept) <= answering.TIME_SHARE * 40
+    assert sum(clock_of(tools).slept) <= answers.TIME_SHARE * 40
     assert [item["failure"] for item in tools("status")["pages"]] == [None] * 3
     app.close()
 
@@ -93,7 +93,7 @@ def test_f3_27_a_full_index_fails_the_page_that_has_no_room_and_not_the_answer(
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
     """F3.27"""
-    monkeypatch.setattr(storing, "PAGES_MAX", 1)
+    monkeypatch.setattr(repository, "PAGES_MAX", 1)
     answer = sqlite_web("answer", url=site.url("/"), query="How often must the compressor oil be changed?")
     assert "[failed: 1 pages are kept already; the operator can take some away: cpq web forget]" in answer["brief"]
     assert sqlite_web("status")["documents"] == 1
@@ -103,7 +103,7 @@ def test_f3_27_a_full_index_fails_the_page_that_has_no_room_and_not_the_answer(
 async def test_a_cancelled_call_stops_at_the_page_it_waits_for(
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(fetching, "FETCH_SECONDS", 10.0 * WAIT_SECONDS)
+    monkeypatch.setattr(fetcher, "FETCH_SECONDS", 10.0 * WAIT_SECONDS)
     site.pages["/slow"] = (200, {**HTML, "X-How": "hang", "Content-Length": "9"}, b"")
     facade = Facade(sqlite_web.app, list(ALL_TOOLS))
     async with Client(facade) as client:
@@ -117,7 +117,7 @@ async def test_a_cancelled_call_stops_at_the_page_it_waits_for(
 
 def test_f3_33_the_time_of_a_call_is_not_used_up(sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch):
     """F3.33: near the limit it answers with what it has."""
-    monkeypatch.setattr(answering, "TIME_SHARE", 0.0)
+    monkeypatch.setattr(answers, "TIME_SHARE", 0.0)
     answer = sqlite_web("answer", url=site.url("/"), query="How often must the oil be changed?")
     assert answer["stop_reason"] == "time limit — what was found so far is returned"
     report = sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(5)])
@@ -128,17 +128,17 @@ def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
     sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
 ):
     """A call reckons as many as its own pages have, and leaves to the server what waited before."""
-    monkeypatch.setattr(getting, "EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr(crawler, "EMBEDDED_AT_ONCE", 1)
     sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(3)])
     monkeypatch.undo()
     sqlite_web("ingest", url=[site.url("/warranty.html"), site.url("/models/0.html")])
-    corpus = sqlite_web.app.kept["main", storing.CORPUS, ""]
+    corpus = sqlite_web.app.kept["main", repository.CORPUS, ""]
     waiting = [corpus._index.text(name) for name in corpus.missing()]
     assert len(waiting) == 2
     assert not [text for text in waiting if "warranty" in text.lower()]
     sqlite_web("answer", url=site.url("/service/kits.html"), query="What is in the kit SK-9?", expansion_budget=0)
     assert len(corpus.missing()) == 2
-    assert getting.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
+    assert crawler.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
 
 
 def test_a_link_that_was_kept_although_it_is_too_long_stops_nobody(sqlite_web: Tools, site: Website):

@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings, read_settings
 from mcp_facade.server import Facade
-from mcp_facade.tools import tools_of
+from mcp_facade.toolsets import tools_of
 from tests import loopback
 from tests.make import Tools
 from tests.tools.test_server import http_server
@@ -191,9 +191,9 @@ def test_f3_33_what_goes_wrong_is_logged_by_how_bad_it_is(
     site.pages["/deep"] = "<div>" * 3000 + "deep"
     tools("ingest", url=site.url("/deep"))
     assert "[read in part: The page is nested" in tools("status")["text"]
-    monkeypatch.setattr("cpq.web.answering.TIME_SHARE", 0.0)
+    monkeypatch.setattr("cpq.retrieval.web.answers.TIME_SHARE", 0.0)
     tools("ingest", url=[site.url("/warranty.html"), site.url("/models/1.html")])
-    monkeypatch.setattr("cpq.web.storing.totals", None)
+    monkeypatch.setattr("cpq.retrieval.web.repository.totals", None)
     assert tools.error("status")["code"] == "INTERNAL_ERROR"
     app.close()
     assert [(each.levelname, each.getMessage()) for each in caplog.records if each.levelno > logging.INFO] == [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cpq.base.clock import Effects
-from cpq.web.fetching import Fetcher
+from cpq.retrieval.web.fetcher import Fetcher
 from tests.website import Website
 
 

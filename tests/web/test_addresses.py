@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.base.errors import CpqError
-from cpq.web.rules.addresses import is_allowed, is_port_usual, is_public, joined, read_address, read_allowed
+from cpq.retrieval.web.rules.addresses import is_allowed, is_port_usual, is_public, joined, read_address, read_allowed
 
 PRIVATE = [
     "127.0.0.1",

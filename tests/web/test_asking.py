@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.asking import PARTS_MAX, is_known, read_question, telling
-from cpq.web.rules.linking import Candidate, choose
-from cpq.web.rules.pages import Link
+from cpq.retrieval.web.rules.link_choice import Candidate, choose
+from cpq.retrieval.web.rules.page import Link
+from cpq.retrieval.web.rules.questions import PARTS_MAX, is_known, read_question, telling
 
 
 @pytest.mark.parametrize(

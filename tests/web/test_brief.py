@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.brief import UNTRUSTED, Evidence, Stats
-from cpq.web.rules.brief import write_brief as brief_of
-from cpq.web.rules.pages import Image
-from cpq.web.rules.tokens import count_tokens
-from cpq.web.rules.tracing import Step
+from cpq.retrieval.web.rules.brief import UNTRUSTED, Evidence, Stats
+from cpq.retrieval.web.rules.brief import write_brief as brief_of
+from cpq.retrieval.web.rules.link_trace import Step
+from cpq.retrieval.web.rules.page import Image
+from cpq.retrieval.web.rules.tokens import count_tokens
 
 SECTIONS = ["[SOURCES]", "[EVIDENCE]", "[IMAGES]", "[EXPANSION TRACE]", "[CITATIONS]", "[STATS]"]
 SEED = "https://a.example/docs/index.html"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.addresses import joined, read_address
-from cpq.web.rules.converting import NOT_TAME, convert
-from cpq.web.rules.pages import TOO_LONG, Page
-from cpq.web.rules.tables import Cell, pipe_table
+from cpq.retrieval.web.rules.addresses import joined, read_address
+from cpq.retrieval.web.rules.html_markdown import NOT_TAME, convert
+from cpq.retrieval.web.rules.page import TOO_LONG, Page
+from cpq.retrieval.web.rules.pipe_table import Cell, pipe_table
 
 PAGES = Path(__file__).parent / "pages"
 BASE = read_address("https://vendor.example/docs/page.html")
@@ -223,7 +223,7 @@ def test_f3_23_a_page_built_to_hurt_the_parser_is_stripped_with_a_warning(html: 
 
 
 def test_a_page_of_more_elements_than_there_is_room_for_is_stripped_with_a_warning(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cpq.web.rules.taming.TAGS_MAX", 3000)
+    monkeypatch.setattr("cpq.retrieval.web.rules.html_guard.TAGS_MAX", 3000)
     assert convert("<p>x" * 3000, BASE).warning is None
     page = convert("<p>x" * 3000 + "<i>deep", BASE)
     assert (page.warning, page.blocks[-1].text) == (NOT_TAME, "xdeep")
@@ -240,8 +240,8 @@ def test_f3_23_lists_in_lists_are_read_however_deep(opening: str, times: int):
 
 def test_f3_23_a_page_that_the_walk_cannot_reach_the_end_of_is_stripped_with_a_warning(monkeypatch: pytest.MonkeyPatch):
     """F3.23"""
-    monkeypatch.setattr("cpq.web.rules.converting.NEST_MAX", 10_000)
-    monkeypatch.setattr("cpq.web.rules.converting.DEPTH_MAX", 10_000)
+    monkeypatch.setattr("cpq.retrieval.web.rules.html_markdown.NEST_MAX", 10_000)
+    monkeypatch.setattr("cpq.retrieval.web.rules.html_markdown.DEPTH_MAX", 10_000)
     page = convert("<ul><li>" * 900 + "deep", BASE)
     assert (page.warning, page.blocks[-1].text) == (NOT_TAME, "deep")
 
@@ -262,14 +262,14 @@ def test_a_page_that_takes_too_much_room_is_cut_with_a_warning(monkeypatch: pyte
     table = "<table><tr>" + f"<td>{'x' * 40}" * 50 + "<tr><td>x" * 100 + "</table>"
     whole = convert(table, BASE)
     assert (whole.warning, len(whole.blocks)) == (None, 1)
-    monkeypatch.setattr("cpq.web.rules.converting.CHARACTERS_MAX", 1_000_000)
+    monkeypatch.setattr("cpq.retrieval.web.rules.html_markdown.CHARACTERS_MAX", 1_000_000)
     page = convert("<h1>x</h1><ul><li>" + table * 100 + "</ul>", BASE)
     assert page.warning == TOO_LONG
     assert 500_000 < sum(len(block.text) for block in page.blocks) <= 1_000_001
 
 
 def test_links_that_lead_nowhere_are_not_looked_at_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cpq.web.rules.converting.REFERENCES_MAX", 3)
+    monkeypatch.setattr("cpq.retrieval.web.rules.html_markdown.REFERENCES_MAX", 3)
     page = convert("<a href=/a>x</a><a href=ftp:1>x</a><img src=ftp:2><a href=/a#b>x</a><a href=/c>x</a>", BASE)
     assert [link.url for link in page.links] == ["https://vendor.example/a"]
     page = convert("<a href=/a#b>x</a><a href=/a#c>x</a><a href=/a#d>x</a><a href=/c>x</a>", BASE)

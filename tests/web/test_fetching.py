@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from cpq.base.clock import Effects
-from cpq.web import fetching
-from cpq.web.fetching import Fetcher, FetchError, Known
-from cpq.web.rules.addresses import read_address
+from cpq.retrieval.web import fetcher as web_fetcher
+from cpq.retrieval.web.fetcher import Fetcher, FetchError, Known
+from cpq.retrieval.web.rules.addresses import read_address
 from tests import loopback
 from tests.website import PATIENCE_SECONDS, Website, moved, packed
 
@@ -100,7 +100,7 @@ def test_the_machine_that_was_checked_is_the_one_that_is_asked(site: Website, mo
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    monkeypatch.setattr(fetching, "is_public", lambda machine: machine == "127.0.0.1")
+    monkeypatch.setattr(web_fetcher, "is_public", lambda machine: machine == "127.0.0.1")
     site.pages["/"] = "page"
     fetcher = Fetcher(Effects(), allowed_hosts=frozenset(), bytes_max=1000)
     assert fetcher.fetch(read_address(f"http://name.example:{site.port}/")).body == b"page"
@@ -161,7 +161,7 @@ def test_no_test_can_talk_to_another_machine(monkeypatch: pytest.MonkeyPatch):
         caller.connect(("192.0.2.1", 80))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, pytest.raises(loopback.OutsideError):
         sender.sendto(b"x", ("192.0.2.1", 53))
-    monkeypatch.setattr(fetching, "is_public", lambda machine: machine == "192.0.2.1")
+    monkeypatch.setattr(web_fetcher, "is_public", lambda machine: machine == "192.0.2.1")
     fetcher = Fetcher(Effects(), allowed_hosts=frozenset(), bytes_max=1000)
     with pytest.raises(loopback.OutsideError):
         fetcher.fetch(read_address("http://192.0.2.1/"))
@@ -210,7 +210,7 @@ def test_what_is_not_a_whole_page_is_refused_in_our_own_words(site: Website, fet
 def test_a_page_that_takes_too_long_is_given_up(
     site: Website, fetcher: Fetcher, how: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3)
+    monkeypatch.setattr(web_fetcher, "FETCH_SECONDS", 0.3)
     site.pages["/a"] = (200, {**HTML, "X-How": how, "Content-Length": "5000"}, b"x" * 5000)
     assert "0.3 seconds" in reason(fetcher, site.url("/a"))
 
@@ -227,11 +227,11 @@ def test_a_name_that_nobody_answers_for_is_given_up(
         return known(*asked, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3 if is_wanted else 50.0)
+    monkeypatch.setattr(web_fetcher, "FETCH_SECONDS", 0.3 if is_wanted else 50.0)
     site.pages["/a"] = "page"
     said = reason(fetcher, site.url("/a"), may_go_on=lambda: is_wanted)
     assert not is_over.is_set()
-    assert said == f"its host was not found within {fetching.FETCH_SECONDS:g} seconds"
+    assert said == f"its host was not found within {web_fetcher.FETCH_SECONDS:g} seconds"
     is_over.set()
     assert not site.asked
 
@@ -239,7 +239,7 @@ def test_a_name_that_nobody_answers_for_is_given_up(
 def test_a_page_that_is_slow_but_in_time_is_waited_for(
     site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(fetching, "CONNECT_SECONDS", 0.03)
+    monkeypatch.setattr(web_fetcher, "CONNECT_SECONDS", 0.03)
     site.pages["/a"] = (200, {**HTML, "X-How": "drip"}, b"page")
     assert fetcher.fetch(read_address(site.url("/a"))).body == b"page"
 
@@ -250,7 +250,7 @@ def test_waiting_for_our_turn_takes_nothing_of_the_time_for_the_page(
     monkeypatch.setattr(fetcher, "_effects", waiting := Waiting())
     site.pages |= {"/a": moved("/b"), "/b": "page"}
     got = fetcher.fetch(
-        read_address(site.url("/a")), before_each=lambda _step: waiting.wait(2 * fetching.FETCH_SECONDS)
+        read_address(site.url("/a")), before_each=lambda _step: waiting.wait(2 * web_fetcher.FETCH_SECONDS)
     )
     assert got.body == b"page"
 
@@ -271,7 +271,7 @@ def test_a_page_that_nobody_wants_any_more_is_given_up_before_its_time(
     site: Website, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ):
     """Its time is longer than the site is silent, after which the page would only have broken off."""
-    monkeypatch.setattr(fetching, "FETCH_SECONDS", 10.0 * PATIENCE_SECONDS)
+    monkeypatch.setattr(web_fetcher, "FETCH_SECONDS", 10.0 * PATIENCE_SECONDS)
     site.pages["/a"] = (200, {**HTML, "X-How": "hang", "Content-Length": "50"}, b"")
     assert "within 1200 seconds" in reason(fetcher, site.url("/a"), may_go_on=lambda: not site.asked)
 
@@ -316,7 +316,7 @@ def test_a_certificate_is_checked_against_the_name_not_the_number(certificate: P
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    monkeypatch.setattr(fetching._TLS, "context", ssl.create_default_context(cafile=str(certificate)), raising=False)
+    monkeypatch.setattr(web_fetcher._TLS, "context", ssl.create_default_context(cafile=str(certificate)), raising=False)
     fetcher = Fetcher(Effects(), allowed_hosts=frozenset({"secure.test", "other.test"}), bytes_max=1000)
     with Website({"/": "page"}) as site:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

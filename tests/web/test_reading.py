@@ -7,13 +7,13 @@ import weasyprint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.search.passages import PART_CHARACTERS
-from cpq.web.fetching import Fetched, FetchError, Known
-from cpq.web.reading import decoded, kind_of, read_page
-from cpq.web.rules.addresses import Address, joined, read_address
-from cpq.web.rules.chunking import WHOLE_CHARACTERS_MAX, passages_of
-from cpq.web.rules.converting import convert
-from cpq.web.rules.pages import Block, Page
+from cpq.retrieval.search.passages import PART_CHARACTERS
+from cpq.retrieval.web.fetcher import Fetched, FetchError, Known
+from cpq.retrieval.web.page_reader import decoded, kind_of, read_page
+from cpq.retrieval.web.rules.addresses import Address, joined, read_address
+from cpq.retrieval.web.rules.html_markdown import convert
+from cpq.retrieval.web.rules.page import Block, Page
+from cpq.retrieval.web.rules.page_passages import WHOLE_CHARACTERS_MAX, passages_of
 
 BASE = read_address("https://vendor.example/docs/page")
 
@@ -129,7 +129,7 @@ def test_markdown_links_are_looked_at_until_there_are_enough(monkeypatch: pytest
         met.append(reference)
         return joined(base, reference)
 
-    monkeypatch.setattr("cpq.web.reading.joined", meeting)
+    monkeypatch.setattr("cpq.retrieval.web.page_reader.joined", meeting)
     page, _ = read_page(fetched(" ".join(f"[x]({n})" for n in range(3000)).encode(), "text/markdown"))
     assert len(page.links) == len(met) == 400
     page, _ = read_page(fetched(" ".join(f"[x](ftp:{n})" for n in range(9000)).encode(), "text/markdown"))

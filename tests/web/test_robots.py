@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.web.rules.robots import NOTHING, Rule, read_robots
+from cpq.retrieval.web.rules.robots import NOTHING, Rule, read_robots
 
 TEXT = """
 # a comment

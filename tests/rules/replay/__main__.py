@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from cpq.pricing import price, request, result
+from cpq.domain.pricing import price, request, result
 
 FOLDER = Path(__file__).parent
 

@@ -1,0 +1,291 @@
+"""The one owner of transactions: begin, claim the key, work, audit, commit, retry. Every edge goes through here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from cpq.app import audit
+from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
+from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome
+from cpq.app.idempotency import Claim
+from cpq.app.policy_keeper import PolicyKeeper
+from cpq.app.transaction import Tx
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.metrics import RETRIES
+from cpq.base.settings import Settings, shipped
+from cpq.base.text import to_wire
+from cpq.storage.database_errors import is_missing_table, is_storage_full, is_taken, is_too_slow, is_transient
+from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
+from cpq.storage.schema import SCHEMA_VERSION, idempotency
+
+log = logging.getLogger("cpq.app")
+
+ATTEMPTS_MAX = 8
+SWEEP_SECONDS = 3600.0
+"""How often keys whose time is over are deleted, beside an audit write that happens anyway."""
+
+T = TypeVar("T")
+
+
+class App:
+    """The engine as every edge sees it."""
+
+    def __init__(self, settings: Settings, effects: Effects | None = None) -> None:
+        self.settings = settings
+        self.effects = effects or Effects()
+        self.policies = PolicyKeeper(settings.policies_dir or shipped("policies"), self.effects, DECIDERS)
+        try:
+            self.database = Database(settings, self.effects)
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
+            raise unusable(settings, error) from error
+        self.kept: dict[Any, Any] = {}
+        self._recorder = audit.Recorder(self._write_audit)
+        self._next_sweep: dict[str, float] = {}
+        """By tenant; at once the first time, because many processes do not live for an hour."""
+
+    def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
+        return Call(principal, self.effects.new_id("tr-"), **options)
+
+    def read(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Answer:
+        """Answer from a consistent snapshot. Nothing can be written; the audit entry follows within a moment."""
+        outcome = Code.INTERNAL_ERROR.value
+        try:
+            self.allow(call, command)
+            answer = self.look(call, work)
+            outcome = OUTCOME_OK
+            return answer
+        except CpqError as error:
+            outcome = error.code.value
+            raise
+        finally:
+            self.note(call, command, outcome)
+
+    def look(self, call: Call, work: Callable[[Tx], T]) -> T:
+        """A read that is part of a larger call, which is allowed and recorded as a whole."""
+        return self._attempt(call, lambda: self._read_once(call, work))
+
+    def recall(self, call: Call, command: Command) -> Answer | None:
+        """What `write` would replay, so that long work is not done in vain; CONFLICT if the key was another's."""
+        key = command.idempotency_key
+        return None if key is None else self.look(call, lambda tx: Claim(tx, command, key, call.trace_id, 1).recall())
+
+    def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
+        """Do `work` once and for all in one transaction, or not at all.
+
+        The key is claimed first, so a rival with the same key waits and then gets the same answer. A call without a key
+        gets one of its own, so that a lost acknowledgement of the commit can be retried without doing the work twice.
+        """
+        refusal: Code | None = Code.INTERNAL_ERROR
+        try:
+            self.allow(call, command)
+            key = command.idempotency_key or call.next_write()
+            outcome = self._attempt(call, lambda: self._write_once(call, command, key, work))
+            refusal = None
+            return outcome
+        except CpqError as error:
+            refusal = error.code
+            raise
+        finally:
+            if refusal is None:
+                self._recorder.note_unsealed(call.principal.tenant_id)
+            else:
+                self.note(call, command, refusal.value)
+
+    def upkeep(self, call: Call, work: Callable[[Tx], T]) -> T:
+        """A transaction of the engine's own, which nobody asked for: without key and audit entry.
+
+        `work` may be done twice, when the acknowledgement of its commit is lost; the second time must do no harm.
+        """
+        return self._attempt(call, lambda: self._upkeep_once(call, work))
+
+    def allow(self, call: Call, command: Command) -> None:
+        """Raise FORBIDDEN when the caller lacks what the command needs."""
+        if not call.principal.may(command.needs):
+            raise CpqError(
+                Code.FORBIDDEN,
+                f"{command.name} needs the permission {command.needs.value!r}, which {call.principal.caller} lacks.",
+                needs=command.needs.value,
+                roles=sorted(call.principal.roles),
+                hint="Ask a person with that right, or use a token of another role (`cpq token roles`).",
+            )
+
+    def note(self, call: Call, command: Command, outcome: str) -> None:
+        """Leave the audit entry of a call that changed nothing: a read, a refusal, a failure."""
+        self._recorder.add(self._entry(call, command, outcome, command.subject))
+
+    def flush_audit(self) -> None:
+        """Return when every entry so far is written and sealed."""
+        self._recorder.flush()
+
+    def schema_version(self) -> str | None:
+        """The newest migration the database has seen; None before `cpq init`."""
+        if not self.database.exists():
+            return None
+        try:
+            with self.database.reading() as connection:
+                version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+                return version
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            if isinstance(error, sa.exc.DBAPIError) and is_missing_table(error):
+                return None
+            raise unusable(self.settings, error) from error
+
+    def require_schema(self) -> None:
+        found, name = self.schema_version(), self.settings.database_name
+        if found == SCHEMA_VERSION:
+            return
+        if not self.database.exists():
+            state = f"There is no database at {self.settings.sqlite_path.absolute()}."
+            raise CpqError(
+                Code.UNAVAILABLE, state, hint="Run `cpq init`, or name the right folder with --home or CPQ_HOME."
+            )
+        if found is None:
+            state = f"The database {name} has no tables yet."
+        elif found > SCHEMA_VERSION:
+            state = f"The database {name} is at migration {found}, newer than this version knows ({SCHEMA_VERSION})."
+            raise CpqError(Code.UNAVAILABLE, state, hint="Install the newer version of Quotewright.")
+        else:
+            state = f"The database {name} is at migration {found}, the code at {SCHEMA_VERSION}."
+        raise CpqError(Code.UNAVAILABLE, state, hint="Run `cpq init`.")
+
+    def close(self) -> None:
+        self._recorder.close()
+        self.database.close()
+
+    def _attempt(self, call: Call, once: Callable[[], T]) -> T:
+        """Run a whole transaction again while its failure is one that passes, a few times and until a deadline."""
+        deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            call.check()
+            try:
+                return once()
+            except sa.exc.TimeoutError as error:
+                raise CpqError(
+                    Code.UNAVAILABLE, "Too many calls wait for the database.", hint="Try again.", retry_after_seconds=2
+                ) from error
+            except sa.exc.DBAPIError as error:
+                if is_storage_full(error):
+                    raise CpqError(
+                        Code.UNAVAILABLE, "The database has no room left.", hint="Tell the operator."
+                    ) from error
+                if is_taken(error):
+                    raise CpqError(
+                        Code.CONFLICT,
+                        "Somebody else made the same thing a moment ago.",
+                        hint="Read it, then try again.",
+                    ) from error
+                if is_too_slow(error):
+                    raise CpqError(Code.TIMEOUT, "The database took too long; nothing was changed.") from error
+                if not is_transient(error):
+                    raise
+                if attempt == ATTEMPTS_MAX or self.effects.monotonic() > deadline:
+                    raise CpqError(
+                        Code.UNAVAILABLE,
+                        "The database did not answer in time.",
+                        hint="Try again with the same idempotency_key; it will not be done twice.",
+                        retry_after_seconds=2,
+                    ) from error
+                RETRIES.inc()
+                log.info("transaction retried", extra={"attempt": attempt, "trace_id": call.trace_id})
+                self.effects.sleep(self.effects.jitter(min(0.02 * 2**attempt, 1.0)))
+        raise AssertionError("the loop returns or raises")
+
+    def _read_once(self, call: Call, work: Callable[[Tx], T]) -> T:
+        with self.database.reading() as connection:
+            answer = work(self._tx(call, connection))
+        call.check()  # A call that was given up is on record as such, not as answered.
+        return answer
+
+    def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
+        self.policies.current()  # Read anew here if need be, not while others wait for the transaction.
+        deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
+        with self.database.writing(deadline) as connection:
+            tx = self._tx(call, connection)
+            # A key that the caller did not give only protects this call's own retries, and is forgotten the next day.
+            days = self.settings.key_retention_days if command.idempotency_key else 1
+            claim = Claim(tx, command, key, call.trace_id, days)
+            stored = claim.take()
+            if stored is None:
+                claim.keep(answer := to_wire(work(tx)))
+            else:
+                answer = to_wire(stored.answer)
+            is_ours = stored is not None and stored.trace_id == call.trace_id
+            if not is_ours:  # Otherwise our first attempt was committed, entry and all; only its answer was lost.
+                audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
+            call.enter_commit()
+        return Outcome(answer, replayed=stored is not None and not is_ours)
+
+    def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
+        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            return work(self._tx(call, connection))
+
+    def _tx(self, call: Call, connection: Connection) -> Tx:
+        return Tx(
+            connection,
+            call.principal.tenant_id,
+            self.effects.now(),
+            call.principal.caller,
+            self.effects,
+            self.settings,
+            self.policies.current(),
+            call.principal.may(Permission.SEE_MARGIN),
+            frozenset(call.principal.roles),
+            self.kept,
+        )
+
+    def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:
+        return audit.Entry(
+            tenant_id=call.principal.tenant_id,
+            id=self.effects.new_id("au-"),
+            at=self.effects.now(),
+            caller=call.principal.caller,
+            operation=command.name,
+            arguments_hash=audit.arguments_hash(command.written),
+            outcome=outcome,
+            subject=subject,
+            trace_id=call.trace_id,
+        )
+
+    def _write_audit(self, tenant_id: str, batch: list[audit.Entry]) -> None:
+        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
+                audit.seal(connection, tenant_id, batch[start : start + audit.SEAL_BATCH])
+            if self.effects.monotonic() >= self._next_sweep.get(tenant_id, 0):
+                over = (idempotency.c.tenant_id == tenant_id) & (idempotency.c.expires_at <= self.effects.now())
+                connection.execute(sa.delete(idempotency).where(over))
+                self._next_sweep[tenant_id] = self.effects.monotonic() + SWEEP_SECONDS
+
+
+def _subject(command: Command, answer: Answer) -> str | None:
+    """The quote (or other thing) the call was about: of a clone the new one, of a decision the quote decided about."""
+    return answer.get("quote_id") or command.subject
+
+
+def unusable(settings: Settings, error: Exception) -> CpqError:
+    """What to say when the database cannot be opened or does not answer."""
+    reason = str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).partition("\n")[0]
+    return CpqError(
+        Code.UNAVAILABLE,
+        f"The database {settings.database_name} cannot be used: {reason}",
+        hint="Check CPQ_HOME: a folder that you may write to."
+        if settings.is_sqlite
+        else "Check CPQ_DATABASE_URL, and that its server runs and lets you in.",
+    )
+
+
+def open_app(settings: Settings, effects: Effects | None = None) -> App:
+    """The engine on a migrated database and with policies that hold; CpqError with the next step when they do not."""
+    app = App(settings, effects)
+    try:
+        app.require_schema()
+        app.policies.current()
+    except CpqError:
+        app.close()
+        raise
+    return app

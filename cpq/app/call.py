@@ -1,0 +1,84 @@
+"""One call and what it asks: who calls, the command with its arguments and key, and the outcome."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from cpq.app.access import Permission, Principal
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import canonical_json
+
+OUTCOME_OK = "OK"
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is asked: its name, what it needs, its arguments, and the caller's key against doing it twice."""
+
+    name: str
+    needs: Permission
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    subject: str | None = None
+
+    @cached_property
+    def written(self) -> dict[str, str]:
+        """Each argument as canonical JSON; the key and the audit entry are made of it."""
+        return {name: canonical_json(value) for name, value in self.arguments.items()}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    answer: Answer
+    replayed: bool = False
+
+
+class Call:
+    """One invocation: who asks, how to find it in the log, and whether it may still take effect."""
+
+    def __init__(
+        self,
+        principal: Principal,
+        trace_id: str,
+        progress: Callable[..., None] = lambda _done, _total, _message, **_options: None,
+    ) -> None:
+        self.principal = principal
+        self.trace_id = trace_id
+        self.progress = progress
+        self._lock = threading.Lock()
+        self._state: str = "open"
+        self._writes = 0
+
+    def cancel(self) -> bool:
+        """Stop the call. False when it is already committing, so its answer must be awaited."""
+        with self._lock:
+            if self._state == "open":
+                self._state = "cancelled"
+            return self._state == "cancelled"
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._state == "cancelled"
+
+    def check(self) -> None:
+        """Raise when the call was cancelled. Long work calls this between its steps."""
+        if self.is_cancelled:
+            raise CpqError(Code.TIMEOUT, "The call was cancelled before it took effect; nothing changed.")
+
+    def next_write(self) -> str:
+        """A key for each write of this call that comes without one, so that its retries find their own answer."""
+        self._writes += 1
+        return f"call:{self.trace_id}:{self._writes}"
+
+    def enter_commit(self) -> None:
+        """The point of no return: from here on the change may be kept, so the call can no longer be cancelled."""
+        with self._lock:
+            if self._state == "open":
+                self._state = "committing"
+        self.check()

@@ -1,0 +1,94 @@
+"""Idempotency keys: claimed before the work, stored with its answer, replayed to whoever repeats the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from cpq.app.call import Answer, Command
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
+from cpq.base.text import digest, plain_json
+from cpq.storage.columns import JsonText
+from cpq.storage.schema import idempotency
+from cpq.storage.statements import AnyRow, Statement
+
+
+class Claim:
+    """A key, taken before the work, so that whoever comes second waits here and then finds the answer."""
+
+    def __init__(self, tx: Tx, command: Command, key: str, trace_id: str, days: int) -> None:
+        self._tx = tx
+        self._hashes = {name: digest([text])[:16] for name, text in command.written.items()}
+        self._key = {"tenant_id": tx.tenant_id, "caller": tx.caller, "operation": command.name, "key": key}
+        self._values = {
+            "created_at": tx.now,
+            "expires_at": tx.now + timedelta(days=days),
+            "request_hashes": JsonText(plain_json(self._hashes)),
+            "answer": None,
+            "trace_id": trace_id,
+        }
+
+    def take(self) -> AnyRow | None:
+        """None when the key is now ours; the stored row when the same request was done before."""
+        connection = self._tx.connection
+        if _CLAIM.run(connection, **self._key, **self._values) == 1:
+            return None
+        known = connection.execute(sa.select(idempotency).where(self._mine).with_for_update()).one_or_none()
+        if known is None:
+            return self.take()  # It was swept away in between.
+        if known.expires_at <= self._tx.now:
+            connection.execute(sa.update(idempotency).where(self._mine).values(self._values))
+            return None
+        if known.request_hashes != self._hashes:
+            raise self._reused(known.request_hashes)
+        return known
+
+    def recall(self) -> Answer | None:
+        """The answer that is stored under the key, if any; nothing is taken."""
+        known = self._tx.connection.execute(sa.select(idempotency).where(self._mine)).one_or_none()
+        if known is None or known.expires_at <= self._tx.now:
+            return None
+        if known.request_hashes != self._hashes:
+            raise self._reused(known.request_hashes)
+        answer: Answer | None = known.answer
+        return answer
+
+    @property
+    def _mine(self) -> sa.ColumnElement[bool]:
+        return sa.and_(*(idempotency.c[name] == value for name, value in self._key.items()))
+
+    def keep(self, answer: Answer) -> None:
+        # In its wire form it holds no decimals; a float may be spelled in another way and is still the same number.
+        written = JsonText(plain_json(answer))
+        _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
+
+    def _reused(self, before: Mapping[str, str]) -> CpqError:
+        names = before.keys() | self._hashes.keys()
+        differing = sorted(name for name in names if before.get(name) != self._hashes.get(name))
+        return CpqError(
+            Code.CONFLICT,
+            f"This idempotency_key was used for another request; {', '.join(differing)} differ.",
+            field="/idempotency_key",
+            differing=[f"/{name}" for name in differing],
+            hint="Send the first request unchanged to get its answer again, or use a new key for a new request.",
+        )
+
+
+def _claim(dialect: str) -> sa.Executable:
+    insert = sqlite_insert if dialect == "sqlite" else postgres_insert
+    return insert(idempotency).on_conflict_do_nothing()
+
+
+_CLAIM = Statement(_claim)
+_KEEP = Statement(
+    lambda _dialect: (
+        sa.update(idempotency)
+        .where(*(column == sa.bindparam(f"of_{column.name}") for column in idempotency.primary_key))
+        .values(answer=sa.bindparam("answer"))
+    )
+)

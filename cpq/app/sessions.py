@@ -1,0 +1,150 @@
+"""People at a browser: links that sign in once, sessions that end by themselves, and only hashes of either on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from cpq.app import access
+from cpq.app.access import Permission, Principal
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
+from cpq.storage.schema import console_session, sign_in_link
+
+LINK_MINUTES = 15
+LINK_MINUTES_MAX = 24 * 60
+SESSION_HOURS = 12
+"""However busy somebody is, they sign in again after a working day."""
+
+TOUCH_SECONDS = 60
+"""Being seen is written down at most this often, so that reading pages costs no write each time."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Somebody who is signed in, with the roles they hold now."""
+
+    principal: Principal
+    secret: str
+    seen_at: datetime
+
+    @property
+    def form_token(self) -> str:
+        """What every form carries to show that it is ours. It follows from the secret, and the secret not from it."""
+        return derived("form", self.secret)
+
+
+def new_link(tx: Tx, name: str, *, minutes: int = LINK_MINUTES) -> str:
+    """A code that signs this person in once, within so many minutes."""
+    principal = person(tx, name)
+    code = f"{tx.tenant_id}.{tx.effects.new_secret()}"
+    row = {"tenant_id": tx.tenant_id, "code_hash": _hash(code), "principal_name": principal.name}
+    values = {**row, "created_at": tx.now, "expires_at": tx.now + timedelta(minutes=minutes)}
+    tx.connection.execute(sa.insert(sign_in_link).values(values))
+    return code
+
+
+def who_enters(tx: Tx, code: str) -> Principal:
+    """Whom a link would sign in; FORBIDDEN when it does not open any more. Looking does not use it up."""
+    row = tx.connection.execute(sa.select(sign_in_link).where(_link(tx, code))).one_or_none()
+    if row is None:
+        raise _closed()
+    return person(tx, row.principal_name)
+
+
+def enter(tx: Tx, code: str) -> Session:
+    """Use up a link and begin a session. Of two who come with the same link, one gets in."""
+    used = tx.connection.execute(sa.update(sign_in_link).where(_link(tx, code)).values(used_at=tx.now))
+    if used.rowcount != 1:
+        raise _closed()
+    mine = (sign_in_link.c.tenant_id == tx.tenant_id) & (sign_in_link.c.code_hash == _hash(code))
+    name = tx.connection.scalar(sa.select(sign_in_link.c.principal_name).where(mine))
+    return begin(tx, str(name))
+
+
+def begin(tx: Tx, name: str) -> Session:
+    """A session for a person who has shown who they are; what is over is swept away on the way."""
+    principal = person(tx, name)
+    secret = f"{tx.tenant_id}.{tx.effects.new_secret()}"
+    for table in (console_session, sign_in_link):
+        tx.connection.execute(sa.delete(table).where(table.c.tenant_id == tx.tenant_id, table.c.expires_at <= tx.now))
+    row = {"tenant_id": tx.tenant_id, "secret_hash": _hash(secret), "principal_name": principal.name}
+    until = tx.now + timedelta(hours=SESSION_HOURS)
+    tx.connection.execute(sa.insert(console_session).values(**row, created_at=tx.now, seen_at=tx.now, expires_at=until))
+    return Session(principal, secret, tx.now)
+
+
+def find(tx: Tx, secret: str, *, idle_minutes: int) -> Session | None:
+    """The session behind a cookie, if it is still good and the person still holds a role."""
+    idle_since = tx.now - timedelta(minutes=idle_minutes)
+    is_good = (console_session.c.expires_at > tx.now) & (console_session.c.seen_at > idle_since)
+    row = tx.connection.execute(sa.select(console_session).where(_session(tx, secret), is_good)).one_or_none()
+    if row is None:
+        return None
+    try:
+        return Session(person(tx, row.principal_name), secret, row.seen_at)
+    except CpqError:
+        return None
+
+
+def touch(tx: Tx, secret: str) -> None:
+    """Note that the person is there."""
+    tx.connection.execute(sa.update(console_session).where(_session(tx, secret)).values(seen_at=tx.now))
+
+
+def end(tx: Tx, secret: str) -> None:
+    """From now on the cookie opens nothing. Ending twice changes nothing."""
+    tx.connection.execute(sa.delete(console_session).where(_session(tx, secret)))
+
+
+def person(tx: Tx, name: str) -> Principal:
+    """Somebody who may use the console: a human with a role. FORBIDDEN for everybody and everything else."""
+    try:
+        principal = access.find_principal(tx, name)
+    except CpqError:
+        principal = None
+    if principal is None or principal.kind != "human" or not principal.may(Permission.READ):
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"There is no person {name!r} with a role here.",
+            hint=f"An administrator can run `cpq token grant --name {name} --role sales_manager`.",
+        )
+    return principal
+
+
+def tenant_of(presented: str) -> str:
+    """The tenant that a code or a cookie says it belongs to; whether it does is seen when it is looked up."""
+    return presented.partition(".")[0][:64] or "main"
+
+
+def derived(purpose: str, secret: str) -> str:
+    """Another secret that follows from this one, for one purpose."""
+    return hashlib.sha256(f"{purpose}\0{secret}".encode(errors="surrogatepass")).hexdigest()
+
+
+def _link(tx: Tx, code: str) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        sign_in_link.c.tenant_id == tx.tenant_id,
+        sign_in_link.c.code_hash == _hash(code),
+        sign_in_link.c.used_at.is_(None),
+        sign_in_link.c.expires_at > tx.now,
+    )
+
+
+def _session(tx: Tx, secret: str) -> sa.ColumnElement[bool]:
+    return (console_session.c.tenant_id == tx.tenant_id) & (console_session.c.secret_hash == _hash(secret))
+
+
+def _closed() -> CpqError:
+    return CpqError(
+        Code.FORBIDDEN,
+        "This link has been used, or its time is over.",
+        hint="Ask for a new one: `cpq console link --user NAME`.",
+    )
+
+
+def _hash(secret: str) -> str:
+    return derived("stored", secret)

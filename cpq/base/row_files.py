@@ -1,0 +1,420 @@
+"""Reads rows, each with its line, out of CSV, JSON, JSON Lines and YAML files, without trusting them."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import yaml
+
+from cpq.base.errors import CpqError, bad_field
+
+WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
+"""JSON and YAML are read whole; larger data comes as CSV or JSON Lines, which are streamed."""
+
+DEPTH_MAX = 32
+CELL_LENGTH_MAX = 1_000_000
+NUMBER_LENGTH_MAX = 400
+BLANK_BYTES_MAX = 4_096
+STRUCTURED = {"attributes", "specs", "options", "rules", "recommend", "relationships", "bundle", "tiers", "surcharges"}
+STRUCTURED |= {"line_items", "ramp"}
+"""Columns whose cells hold JSON."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes in all."""
+
+
+class SourceRow(NamedTuple):
+    """One row as it stood in the file: which section, on which line, and what it says."""
+
+    section: str
+    line: int
+    values: dict[str, Any]
+
+
+def read_rows(path: Path, section: str, progress: Progress = lambda _done, _total: None) -> Iterator[SourceRow]:
+    """The rows of a file in order. `section` is what rows are when the file does not say (a bare list, a CSV)."""
+    if not path.is_file():
+        raise bad_field("FILE", f"there is no file {path.name}")
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise bad_field("FILE", f"{path.name} is none of {', '.join(_READERS)}", allowed=list(_READERS))
+    if _is_blank(path):
+        raise bad_field("FILE", f"{path.name} is empty; expected {section} in it: {_EXPECTED[reader]}")
+    try:
+        yield from reader(path, section, progress)
+    except UnicodeDecodeError:
+        raise _fault(path, _undecodable_line(path), "not UTF-8 text") from None
+
+
+def columns_of(path: Path) -> dict[str, str]:
+    """Fields that a CSV has columns of their own for, as it spells them: `specs.hp` is its column `spec.hp`."""
+    if path.suffix.lower() != ".csv":
+        return {}
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        parts = [name.strip().partition(".") for name in next(csv.reader(file), [])]
+    return {f"{group}s.{member}": f"{group}.{member}" for group, dot, member in parts if dot}
+
+
+def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
+    total = path.stat().st_size
+    csv.field_size_limit(CELL_LENGTH_MAX)
+    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if len(set(header)) < len(header):
+                raise _fault(path, 1, "two columns have the same name")
+            if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+                raise _fault(path, 1, "columns are parted by commas here; save the file as CSV with commas")
+            is_plain = STRUCTURED.isdisjoint(header) and not any("." in name for name in header)
+            start = reader.line_num + 1
+            for count, cells in enumerate(reader):
+                if cells:
+                    if is_plain and len(cells) == len(header):
+                        pairs = zip(header, cells, strict=True)
+                        values: dict[str, Any] = {name: cell for name, cell in pairs if cell and not cell.isspace()}
+                    else:
+                        values = _csv_values(path, start, header, cells)
+                    yield SourceRow(section, start, values)
+                start = reader.line_num + 1
+                if count % 1000 == 0:
+                    progress(raw.tell(), total)
+        except csv.Error as error:
+            raise _fault(path, reader.line_num, str(error)) from None
+    progress(total, total)
+
+
+def _csv_values(path: Path, line: int, header: list[str], cells: list[str]) -> dict[str, Any]:
+    """Blank cells are absent; `spec.hp` and `attribute.model` columns are collected; cells of JSON are read."""
+    values: dict[str, Any] = {}
+    for name, cell in zip(header, cells, strict=False):
+        if cell == "" or cell.isspace():
+            continue
+        group, dot, member = name.partition(".")
+        if dot:
+            collected = values.setdefault(f"{group}s", {})
+            if not isinstance(collected, dict) or member in collected:
+                raise _fault(path, line, f"{name} is also given by the column {group}s")
+            collected[member] = cell
+        elif name in STRUCTURED:
+            values[name] = _json_cell(cell)
+        else:
+            values[name] = cell
+    if len(cells) > len(header):
+        values["more cells than the header has names"] = len(cells) - len(header)
+    return values
+
+
+def _json_cell(cell: str) -> Any:
+    try:
+        return _shallow(_JSON.decode(cell))
+    except (ValueError, RecursionError):
+        return cell  # The field's own check names it.
+
+
+def _read_json_lines(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
+    total, done = path.stat().st_size, 0
+    with path.open("rb") as file:
+        for line, raw in enumerate(file, 1):
+            done += len(raw)
+            if line % 1000 == 0:
+                progress(done, total)
+            text = raw.decode("utf-8-sig" if line == 1 else "utf-8").strip()
+            if text:
+                yield SourceRow(section, line, _mapping(path, line, _json_line(path, line, text)))
+    progress(total, total)
+
+
+def _json_line(path: Path, line: int, text: str) -> Any:
+    try:
+        return _shallow(_JSON.decode(text))
+    except json.JSONDecodeError as error:
+        raise _fault(path, line, error.msg) from None
+    except (ValueError, RecursionError) as error:
+        raise _fault(path, line, _reason(error)) from None
+
+
+def _read_json(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
+    """A list of rows, or an object of named lists; decoded row by row, because only so does a row know its line."""
+    document = _JsonDocument(path, _whole_text(path))
+    start = document.take("[{")
+    if start == "[":
+        yield from document.rows(section, progress)
+    elif not document.is_next("}"):
+        names: set[str] = set()
+        while True:
+            name = document.value()
+            if not isinstance(name, str) or name in names:
+                raise document.fault(f"{name!r} is given twice" if name in names else "expected a name")
+            names.add(name)
+            document.take(":")
+            document.take("[", "a list of rows")
+            yield from document.rows(name, progress)
+            if document.take(",}") == "}":
+                break
+    document.end()
+
+
+class _JsonDocument:
+    """A position in a JSON text, and the line it is on."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._text = text
+        self._position = self._counted = 0
+        self._line = 1
+
+    def rows(self, section: str, progress: Progress) -> Iterator[SourceRow]:
+        """The items of a list whose bracket has been taken."""
+        if self.is_next("]"):
+            return
+        while True:
+            line = self._line_here()
+            yield SourceRow(section, line, _mapping(self._path, line, self.value()))
+            progress(self._position, len(self._text))
+            if self.take(",]") == "]":
+                return
+
+    def value(self) -> Any:
+        line = self._line_here()
+        try:
+            value, self._position = _JSON.raw_decode(self._text, self._position)
+            return _shallow(value)
+        except json.JSONDecodeError as error:
+            raise _fault(self._path, error.lineno, error.msg) from None
+        except (ValueError, RecursionError) as error:
+            raise _fault(self._path, line, _reason(error)) from None
+
+    def take(self, allowed: str, name: str = "") -> str:
+        self._skip_blanks()
+        found = self._text[self._position : self._position + 1]
+        if not found or found not in allowed:
+            raise self.fault(f"expected {name or ' or '.join(allowed)}")
+        self._position += 1
+        return found
+
+    def is_next(self, wanted: str) -> bool:
+        """Whether `wanted` comes next; if so, it is taken."""
+        self._skip_blanks()
+        is_there = self._text.startswith(wanted, self._position)
+        self._position += is_there
+        return is_there
+
+    def end(self) -> None:
+        self._skip_blanks()
+        if self._position < len(self._text):
+            raise self.fault("there is more after the end")
+
+    def fault(self, reason: str) -> CpqError:
+        return _fault(self._path, self._line_here(), reason)
+
+    def _line_here(self) -> int:
+        self._skip_blanks()
+        self._line += self._text.count("\n", self._counted, self._position)
+        self._counted = self._position
+        return self._line
+
+    def _skip_blanks(self) -> None:
+        blanks = _BLANKS.match(self._text, self._position)
+        self._position = blanks.end() if blanks else self._position
+
+
+def _read_yaml(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
+    text = _whole_text(path)
+    try:
+        yield from _YamlDocument(path, text).rows(section, progress)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise _fault(path, line, str(error.problem)) from None
+    except yaml.reader.ReaderError as error:
+        line = text.encode()[: error.position].count(b"\n") + 1
+        raise _fault(path, line, str(error.reason)) from None
+
+
+class _YamlDocument:
+    """Builds values from the parser's events. PyYAML's own composer overflows the stack when nested deeply enough."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._length = len(text)
+        self._events = yaml.parse(text, Loader=_LOADER)
+
+    def rows(self, section: str, progress: Progress) -> Iterator[SourceRow]:
+        next(self._events)  # The stream begins.
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return
+        root = next(self._events)
+        if isinstance(root, yaml.SequenceStartEvent):
+            yield from self._items(section, progress)
+        elif isinstance(root, yaml.MappingStartEvent):
+            for name, event in self._members():
+                if not isinstance(event, yaml.SequenceStartEvent):
+                    raise self._fault(event, "expected a list of rows")
+                yield from self._items(name, progress)
+        else:
+            raise self._fault(root, "neither a list of rows nor named lists of rows")
+        next(self._events)  # The document ends.
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise self._fault(after, "a second document begins")
+
+    def _items(self, section: str, progress: Progress) -> Iterator[SourceRow]:
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            line = _line(event)
+            yield SourceRow(section, line, _mapping(self._path, line, self._value(event)))
+            progress(min(event.end_mark.index, self._length), self._length)
+
+    def _members(self) -> Iterator[tuple[str, yaml.Event]]:
+        """The names of a mapping, each with the event its value begins with."""
+        names: set[str] = set()
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self._fault(event, "a name is a single word or text")
+            if event.value in names:
+                raise self._fault(event, f"{event.value!r} is given twice")
+            names.add(event.value)
+            yield event.value, next(self._events)
+
+    def _value(self, event: yaml.Event, depth: int = 1) -> Any:
+        if depth > DEPTH_MAX:
+            raise self._fault(event, _TOO_DEEP)
+        if isinstance(event, yaml.AliasEvent):
+            # A few of them make a small file a huge one.
+            raise self._fault(event, "anchors and aliases are not allowed")
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(item := next(self._events), yaml.SequenceEndEvent):
+                items.append(self._value(item, depth + 1))
+            return items
+        if isinstance(event, yaml.MappingStartEvent):
+            return {name: self._value(item, depth + 1) for name, item in self._members()}
+        assert isinstance(event, yaml.ScalarEvent), event
+        return _scalar(event)
+
+    def _fault(self, event: yaml.Event, reason: str) -> CpqError:
+        return _fault(self._path, _line(event), reason)
+
+
+def _line(event: yaml.Event) -> int:
+    assert event.start_mark is not None
+    return event.start_mark.line + 1
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    """Only what is unmistakable: no `yes`, no `017`, no `12:30`, no float. The rest is text for the field to read."""
+    text = str(event.value)
+    is_plain = event.implicit[0] and event.tag is None
+    if not is_plain or len(text) > NUMBER_LENGTH_MAX:
+        return text
+    if text.lower() in _YAML_WORDS:
+        return _YAML_WORDS[text.lower()]
+    if _YAML_NUMBER.fullmatch(text):
+        return _number(text) if "." in text else int(text)
+    return text
+
+
+def _whole_text(path: Path) -> str:
+    if path.stat().st_size > WHOLE_FILE_BYTES_MAX:
+        raise bad_field(
+            "FILE", f"{path.name} is larger than 64 MB; use CSV or JSON Lines", maximum=WHOLE_FILE_BYTES_MAX
+        )
+    return path.read_text(encoding="utf-8-sig")
+
+
+def _is_blank(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not file.read(BLANK_BYTES_MAX).removeprefix(codecs.BOM_UTF8).strip() and not file.read(1)
+
+
+def _mapping(path: Path, line: int, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _fault(path, line, "a row is a mapping of names to values")
+    return value
+
+
+def _fault(path: Path, line: int, reason: str) -> CpqError:
+    return bad_field("FILE", f"{path.name}, line {line}: {reason}")
+
+
+def _undecodable_line(path: Path) -> int:
+    """Readers decode in blocks and only know the place in the block; UTF-8 can be looked at line by line."""
+    with path.open("rb") as file:
+        return next((number for number, line in enumerate(file, 1) if not _is_utf8(line)), 1)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _shallow(value: Any) -> Any:
+    """The value, unless it is nested more deeply than any row has a use for."""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            item
+            for part in level
+            if isinstance(part, dict | list)
+            for item in (part.values() if isinstance(part, dict) else part)
+        ]
+        if not level:
+            return value
+    raise ValueError(_TOO_DEEP)
+
+
+def _reason(error: Exception) -> str:
+    return _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return values
+
+
+def _whole(text: str) -> int:
+    if len(text) > NUMBER_LENGTH_MAX:
+        raise ValueError("a number has too many digits")
+    return int(text)
+
+
+def _number(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text[:40]} is out of range") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_number, parse_int=_whole, parse_constant=_refuse_constant
+)
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_YAML_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*|[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?)")
+_YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_TOO_DEEP = f"nested more than {DEPTH_MAX} levels deep"
+_READERS = {".csv": _read_csv, ".jsonl": _read_json_lines, ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
+_EXPECTED = {
+    _read_csv: "a row with the names of the columns, then a row for each",
+    _read_json_lines: "a JSON object on each line",
+    _read_json: "a list of JSON objects",
+    _read_yaml: "a list of rows",
+}

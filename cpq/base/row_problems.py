@@ -1,0 +1,54 @@
+"""What is wrong with the rows of an imported file: every problem with its line, its field and a suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from cpq.base.errors import Code, CpqError, nearest
+
+
+class Problem(NamedTuple):
+    """Why a row is refused. The line is where it stands, the field what is wrong with it."""
+
+    line: int
+    field: str
+    message: str
+    nearest: list[str] | None = None
+
+
+def faults(error: ValidationError, line: int, known: Iterable[str]) -> list[Problem]:
+    """Everything a model found wrong with a row; an unknown field is told the nearest of the known ones."""
+    return [
+        Problem(line, ".".join(filter(_is_name, map(str, fault["loc"]))) or "row", _said(fault, known))
+        for fault in error.errors(include_url=False, include_input=False)
+    ]
+
+
+def require_none(problems: Sequence[Problem], count: int) -> None:
+    """Raise VALIDATION_ERROR with the problems of a file, in its order; `count` is how many there are in all."""
+    if not problems:
+        return
+    first = f" (the first {len(problems):,} are listed)" if count > len(problems) else ""
+    raise CpqError(
+        Code.VALIDATION_ERROR,
+        f"{count:,} problem{'s' if count > 1 else ''} in the file{first}; nothing was imported.",
+        problems=[
+            {name: value for name, value in problem._asdict().items() if value is not None}
+            for problem in sorted(problems, key=lambda problem: problem.line)
+        ],
+    )
+
+
+def _is_name(part: str) -> bool:
+    """Whether it stands in the file; what a value may be one of several kinds of, pydantic calls by our functions."""
+    return not part.startswith(("function-after[", "function-before["))
+
+
+def _said(fault: Mapping[str, Any], known: Iterable[str]) -> str:
+    if fault["type"] == "extra_forbidden":
+        hint = nearest(str(fault["loc"][-1]).lower(), known)
+        return "is not a known field" + (f"; did you mean {hint[0]}?" if hint else "")
+    return str(fault["msg"]).removeprefix("Value error, ")

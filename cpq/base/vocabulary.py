@@ -1,0 +1,19 @@
+"""The words of the trade, from `vocabulary.yaml`: synonyms, opposites, phrases and units that search understands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_READ: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("vocabulary.yaml").read_text(encoding="utf-8"))
+
+SYNONYMS: tuple[tuple[str, ...], ...] = tuple(tuple(group) for group in _READ["synonyms"])
+OPPOSITES: tuple[tuple[str, str], ...] = tuple((one, other) for one, other in _READ["opposites"])
+PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), word) for word, pattern in _READ["phrases"].items()
+)
+UNITS: tuple[str, ...] = tuple(_READ["units"])
+UNIT_NAMES: dict[str, str] = _READ["unit_names"]

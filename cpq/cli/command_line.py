@@ -1,0 +1,102 @@
+"""The command `cpq`: what an operator does at a terminal. Commands are in the modules beside this one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import click
+
+from cpq import __version__
+from cpq.base.clock import Effects
+from cpq.base.errors import CpqError
+from cpq.base.text import to_wire
+from cpq.cli.lazy import LazyGroup
+from cpq.cli.options import Options, pass_options
+
+log = logging.getLogger("cpq.cli")
+
+COMMANDS = {
+    "init": ("cpq.cli.starting:init", "Create or migrate the database; safe to repeat."),
+    "demo": ("cpq.cli.starting:demo", "See the product at work, through a real MCP client."),
+    "serve": ("cpq.cli.starting:serve", "Serve MCP over stdio or HTTP."),
+    "import": ("cpq.cli.transfer:import_", "Load products, prices, accounts or quotes from a file."),
+    "export": ("cpq.cli.transfer:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
+    "search": ("cpq.cli.search:search_", "Find equipment and past quotes by words and meaning."),
+    "quote": ("cpq.cli.quote:quote", "See and price quotes, prove their prices, verify their PDFs."),
+    "policy": ("cpq.cli.policy:policy", "Check, test, show and compare policies; try a change on stored quotes."),
+    "events": ("cpq.cli.events:events_", "See what webhooks were told, and tell it again."),
+    "approvals": ("cpq.cli.approvals:approvals_", "See what waits for approval, and decide it."),
+    "console": ("cpq.cli.console:console", "Let people in to the console, where they decide."),
+    "web": ("cpq.cli.web:web", "Read web pages into the index, see what is there, and take pages away."),
+    "docs": ("cpq.cli.docs:docs_", "Index and search the Markdown pages that agents read."),
+    "context": ("cpq.cli.context:context_", "Make the chunks of code and documentation that agents search."),
+    "token": ("cpq.cli.token:token", "Decide who may call, and as what."),
+    "audit": ("cpq.cli.audit:audit_", "Read the record of all calls, and prove it."),
+    "doctor": ("cpq.cli.doctor:doctor", "Say what is installed, what is missing, and what to do."),
+}
+
+
+def main(arguments: list[str] | None = None, effects: Effects | None = None) -> int:
+    """Run one command. 0: done, 1: failed, 2: not understood."""
+    options = Options(effects=effects or Effects())
+    try:
+        result = root.main(args=arguments, prog_name="cpq", standalone_mode=False, obj=options)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+    except CpqError as error:
+        _show_failure(error, as_json=options.as_json)
+    except Exception as error:
+        if options.debug:
+            log.exception("command failed")
+        else:
+            _show_fault(error)
+    return 1
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Start here: cpq init --sample, then cpq demo.",
+)
+@click.version_option(__version__, message="Quotewright %(version)s")
+@click.option(
+    "--home", type=click.Path(file_okay=False, path_type=Path), help="Where the data lives; instead of CPQ_HOME."
+)
+@click.option("--database-url", metavar="URL", help="Which database to use; instead of CPQ_DATABASE_URL.")
+@click.option("--debug", is_flag=True, help="Log everything to stderr, with tracebacks.")
+@pass_options
+def root(options: Options, home: Path | None, database_url: str | None, debug: bool) -> None:
+    """Quotewright: configure, price and quote, for AI agents and the people who answer for them.
+
+    \b
+    Example:
+      cpq --home /srv/quotes doctor
+    """
+    options.home, options.database_url, options.debug = home, database_url, debug
+
+
+def _show_failure(error: CpqError, *, as_json: bool) -> None:
+    if as_json:
+        body = {"code": error.code.value, "message": error.message, "details": to_wire(error.details) or None}
+        click.echo(json.dumps({"error": body}, ensure_ascii=False, indent=2))
+        return
+    click.echo(f"Error: {error.message}", err=True)
+    near = error.details.get("nearest")
+    if near:
+        click.echo(f"Did you mean {' or '.join(map(str, near)) if isinstance(near, list) else near}?", err=True)
+    if hint := error.details.get("hint"):
+        click.echo(str(hint), err=True)
+
+
+def _show_fault(error: Exception) -> None:
+    """One line: what follows it in a driver's message is SQL and the values of a row."""
+    said = str(error).partition("\n")[0]
+    click.echo(f"Error: unexpected {type(error).__name__}: {said}", err=True)
+    click.echo("Run the command again with --debug after cpq to see where.", err=True)

@@ -1,0 +1,208 @@
+"""`cpq policy`: policies checked, tested, shown and compared, and tried on every quote that is stored."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cpq.app.access import DECIDERS
+from cpq.app.policy_files import load_with_cases, run_tests
+from cpq.base.errors import CpqError
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import counted, show_json, show_table, visible
+from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming
+from cpq.cli.policy_simulate import simulate
+from cpq.domain.policy.diff import differences
+from cpq.domain.policy.files.cases import CaseResult
+from cpq.domain.policy.overview import tables
+from cpq.domain.policy.policy_set import PolicySet
+
+DOTS_A_LINE = 80
+HASH_LENGTH = 12
+TITLES = {
+    "roles": "Who approves",
+    "policies": "What needs approval, warns or blocks, in the order in which it is told",
+    "pricing": "What changes a price before any discount",
+    "terms": "Terms",
+    "rates": "What money is worth",
+    "tax": "Tax in percent",
+}
+NUMBERS: dict[str, tuple[str, ...]] = {"roles": (), "policies": (), "pricing": ("value",), "terms": ()}
+"""Columns of numbers; in the other tables all but the first are."""
+
+
+@click.group()
+def policy() -> None:
+    """Check, test, show and compare policies, and try a change on every quote that is stored.
+
+    DIR is a folder of policy files. When it is left out, it is the one in use: CPQ_POLICIES_DIR, or the shipped one.
+
+    \b
+    Example:
+      cpq policy check ./policies
+    """
+
+
+@policy.command()
+@click.argument("folder", metavar="[DIR]", required=False, type=FOLDER)
+@json_option
+@pass_options
+def check(options: Options, folder: Path | None) -> int:
+    """Say everything that is wrong with the policies and their cases. Exit code 1 when anything is.
+
+    \b
+    Example:
+      cpq policy check ./policies
+    """
+    where = chosen(options, folder)
+    try:
+        with naming(where):
+            policies, cases = load_with_cases(where, DECIDERS)
+    except CpqError as error:
+        if "problems" not in error.details:
+            raise
+        return _show_problems(options, where, error)
+    if options.as_json:
+        show_json({"valid": True, "hash": policies.content_hash, "cases": len(cases), "problems": []})
+    else:
+        click.echo(f"Nothing is wrong: {_contents(policies)}; {counted(len(cases), 'case')}.")
+        click.echo(f"The hash of these policies is {policies.content_hash[:HASH_LENGTH]}.")
+    return 0
+
+
+@policy.command()
+@click.argument("folder", metavar="[DIR]", required=False, type=FOLDER)
+@click.option("--verbose", "-v", is_flag=True, help="Name every case, not only those that fail.")
+@json_option
+@pass_options
+def test(options: Options, folder: Path | None, verbose: bool) -> int:
+    """Run the cases in the `*_test.yaml` files. Exit code 1 when one fails, or when there is none.
+
+    \b
+    Example:
+      cpq policy test ./policies -v
+    """
+    where = chosen(options, folder)
+    with naming(where):
+        results = run_tests(where, DECIDERS)
+    failed = [result for result in results if not result.is_passed]
+    if options.as_json:
+        cases = [{**result._asdict(), "passed": result.is_passed} for result in results]
+        show_json({"passed": len(results) - len(failed), "failed": len(failed), "cases": cases})
+    else:
+        _show_cases(results, verbose=verbose)
+        for result in failed:
+            click.echo(f"\nFAILED {where / result.file}:{result.line}: {visible(result.name)}")
+            click.echo(f"    {visible(result.message)}")
+        click.echo(f"\n{_verdict(results, failed)}")
+    return 1 if failed or not results else 0
+
+
+@policy.command()
+@click.argument("folder", metavar="[DIR]", required=False, type=FOLDER)
+@json_option
+@pass_options
+def show(options: Options, folder: Path | None) -> None:
+    """Show ladders, rules, roles, pricing rules, terms and tax as tables.
+
+    \b
+    Example:
+      cpq policy show
+    """
+    where = chosen(options, folder)
+    policies = loaded(where)
+    told = tables(policies)
+    if options.as_json:
+        show_json({"hash": policies.content_hash, **{name: _objects(table) for name, table in told.items()}})
+        return
+    click.echo(f"{where}, {policies.content_hash[:HASH_LENGTH]}")
+    for name, (heading, *rows) in told.items():
+        click.echo(f"\n{TITLES[name]}")
+        if rows:
+            show_table(heading, rows, numbers=NUMBERS.get(name, heading[1:]))
+        else:
+            click.echo("nothing")
+
+
+@policy.command()
+@click.argument("old", type=FOLDER)
+@click.argument("new", type=FOLDER)
+@json_option
+@pass_options
+def diff(options: Options, old: Path, new: Path) -> None:
+    """Show which rules, ladders, terms and rates changed between two folders, and what they said and say.
+
+    \b
+    Example:
+      cpq policy diff ./policies ./policies-2027
+    """
+    before, after = (loaded(folder) for folder in (old, new))
+    changes = differences(before, after)
+    if options.as_json:
+        hashes = {"old": before.content_hash, "new": after.content_hash}
+        show_json({"hashes": hashes, "changes": [change._asdict() for change in changes]})
+    elif changes:
+        show_table(("", "what", "field", "old", "new"), changes)
+        click.echo(f"\n{counted(len(changes), 'change')}.")
+    elif before.content_hash == after.content_hash:
+        click.echo("No difference.")
+    else:
+        click.echo("No rule, ladder, term or rate differs; only names of conditions or declared attributes do.")
+
+
+policy.add_command(simulate)
+
+
+def _show_problems(options: Options, where: Path, error: CpqError) -> int:
+    problems: Any = error.details["problems"]
+    if options.as_json:
+        show_json({"valid": False, "hash": None, "cases": None, "problems": problems})
+        return 1
+    for problem in problems:
+        near = problem.get("nearest", [])
+        meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+        place = f"{where / problem['file']}:{problem['line']}:{problem['column']}"
+        click.echo(visible(f"{place}: {problem['message']}{meant}"))
+    click.echo(f"\n{counted(len(problems), 'problem')}.")
+    return 1
+
+
+def _show_cases(results: list[CaseResult], *, verbose: bool) -> None:
+    """A line for each case, or for each file with a dot for each case that passed."""
+    for file, group in groupby(results, key=lambda result: result.file):
+        cases = list(group)
+        if verbose:
+            for case in cases:
+                state = "PASSED" if case.is_passed else "FAILED"
+                click.echo(visible(f"{state} {file}:{case.line}: {case.name}"))
+        else:
+            marks = "".join("." if case.is_passed else "F" for case in cases)
+            for start in range(0, len(marks), DOTS_A_LINE):
+                click.echo(f"{visible(file)} {marks[start : start + DOTS_A_LINE]}")
+
+
+def _verdict(results: list[CaseResult], failed: list[CaseResult]) -> str:
+    if not results:
+        return "There are no cases: a file that ends in _test.yaml has them."
+    files = counted(len({result.file for result in results}), "file")
+    passed = f"{len(results) - len(failed):,} passed in {files}."
+    return f"{len(failed):,} failed, {passed}" if failed else passed
+
+
+def _contents(policies: PolicySet) -> str:
+    steps = sum(len(ladder.steps) for ladder in policies.ladders)
+    counts = [
+        f"{counted(len(policies.ladders), 'ladder')} of {counted(steps, 'step')}",
+        counted(len(policies.rules), "rule"),
+        counted(len(policies.pricing), "pricing rule"),
+        counted(len(policies.tax), "tax zone"),
+    ]
+    return ", ".join(counts)
+
+
+def _objects(table: list[list[str]]) -> list[dict[str, str]]:
+    heading, *rows = table
+    return [dict(zip(heading, row, strict=True)) for row in rows]

@@ -1,0 +1,41 @@
+"""Folders of policies on the command line: which one is meant, and which one a failure is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from cpq.app.access import DECIDERS
+from cpq.app.policy_files import load
+from cpq.base.errors import CpqError
+from cpq.base.settings import shipped
+from cpq.cli import engine
+from cpq.cli.options import Options
+from cpq.domain.policy.policy_set import PolicySet
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def chosen(options: Options, given: Path | None) -> Path:
+    """The folder that was given, or else the one in use."""
+    return given or engine.settings_of(options).policies_dir or shipped("policies")
+
+
+def loaded(folder: Path) -> PolicySet:
+    with naming(folder):
+        return load(folder, DECIDERS)
+
+
+@contextmanager
+def naming(folder: Path) -> Iterator[None]:
+    """Failures to load name the folder: of two that are compared, one does not know which is broken."""
+    try:
+        yield
+    except CpqError as error:
+        details = {**error.details, "folder": str(folder)}
+        if "problems" in details:
+            details["hint"] = f"`cpq policy check {folder}` lists every problem."
+        raise CpqError(error.code, f"{folder}: {error.message}", **details) from error

@@ -1,0 +1,406 @@
+"""`cpq quote`: quotes at a terminal, priced, the proof of their prices, and whether a PDF is one of ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from cpq.app import Answer, App
+from cpq.app.transaction import Tx
+from cpq.base.money import from_micro, readable, to_micro
+from cpq.base.text import to_wire
+from cpq.cli import engine
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import Meter, counted, show_json, show_pairs, show_table
+from cpq.cli.quote_explain import diff, explain, show_trace
+from cpq.domain.quotes.file_rows import Percent
+from cpq.services import catalog, documents, quotes
+from cpq.services.views import PricedQuoteView, PricedSet, QuoteRecord
+
+LIMIT_MAX = 1_000
+HASH_LENGTH = 12
+LINE_COLUMNS = ("line", "product", "id", "quantity", "billing", "unit price", "subtotal", "discount", "%", "total")
+LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "total")
+
+
+@click.group()
+def quote() -> None:
+    """See quotes as they are stored, price them, explain and prove their prices, and verify their PDFs.
+
+    \b
+    Example:
+      cpq quote list --status draft
+    """
+
+
+@quote.command("list")
+@click.option("--account", metavar="ID", help="Only quotes for this account.")
+@click.option("--status", help="Only quotes in this state: draft, approved, sent …")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="Quotes a page.")
+@click.option("--page", type=click.IntRange(1, 10**9), default=1, show_default=True, help="Which page, from 1.")
+@json_option
+@pass_options
+def list_(options: Options, account: str | None, status: str | None, limit: int, page: int) -> None:
+    """List quotes, newest first.
+
+    \b
+    Example:
+      cpq quote list --account acct_acme_001 --status sent
+    """
+
+    def work(tx: Tx) -> Answer:
+        if account is not None:
+            catalog.get_account(tx, account)  # A tool's filter may match nothing; a person has mistyped.
+        return dict(quotes.list_quotes(tx, account_id=account, status=status, limit=limit, page=page))
+
+    with engine.opened(options) as app:
+        answer = engine.read(app, "quote_list", work, account_id=account, status=status, limit=limit, page=page)
+    if options.as_json:
+        show_json(answer)
+        return
+    columns = ("quote", "version", "account", "name", "status", "total", "", "valid until", "created")
+    rows = [
+        (
+            item["id"],
+            item["version"],
+            item["account_id"],
+            item["account_name"],
+            item["status"],
+            readable(item["total"], item["currency"]),
+            item["currency"],
+            item["valid_until"],
+            to_wire(item["created_at"]),
+        )
+        for item in answer["items"]
+    ]
+    if rows:
+        show_table(columns, rows, numbers=("version", "total"))
+    where = answer["pagination"]
+    more = f"; --page {page + 1} has more" if where["has_more"] else ""
+    click.echo(f"{len(rows):,} of {where['total']:,} quotes{more}.")
+
+
+@quote.command()
+@click.argument("quote_id")
+@click.option("--version", type=click.IntRange(1, 2**53), help="An earlier version. Default: the current one.")
+@click.option("--trace", is_flag=True, help="Also show each line's steps down the waterfall.")
+@json_option
+@pass_options
+def show(options: Options, quote_id: str, version: int | None, trace: bool) -> None:
+    """Show a quote: terms, dates, lines, totals and the hashes it is bound to.
+
+    \b
+    Example:
+      cpq quote show Q-06f3mv2k9e7d1xw2rjfb --trace
+    """
+
+    def work(tx: Tx) -> Answer:
+        return dict(quotes.record_of(tx, quote_id, version=version))
+
+    with engine.opened(options) as app:
+        found = cast("QuoteRecord", engine.read(app, "quote_show", work, quote_id=quote_id, version=version))
+    if options.as_json:
+        show_json(found if trace else _without_steps(found))
+        return
+    _show_header(found)
+    for one in found["option_sets"]:
+        _show_set(one, found["quote"]["currency"], trace=trace, is_alone=len(found["option_sets"]) == 1)
+    click.echo()
+    show_pairs([(f"{name} hash", value) for name, value in sorted(found["hashes"].items())])
+
+
+quote.add_command(explain)
+quote.add_command(diff)
+
+
+def _percent(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
+    if given is None:
+        return None
+    try:
+        return to_micro(TypeAdapter(Percent).validate_python(given.removesuffix("%")))
+    except ValidationError:
+        raise click.BadParameter(f"{given!r} is not a number from 0 to 100 with at most 6 decimals.") from None
+
+
+@quote.command()
+@click.argument("quote_id")
+@click.option(
+    "--discount",
+    metavar="PERCENT",
+    callback=_percent,
+    help="On the whole quote, on top of those of its lines, from 0 to 100. Default: as asked for so far.",
+)
+@json_option
+@pass_options
+def price(options: Options, quote_id: str, discount: int | None) -> None:
+    """Price a quote exactly and check it against the policies, as the tool quote_price does.
+
+    A draft keeps the result, an imported one too; any other quote is only evaluated and stays as it was.
+
+    \b
+    Example:
+      cpq quote price D-2041 --discount 7.5
+    """
+
+    priced: list[PricedQuoteView] = []
+
+    def work(tx: Tx) -> Answer:
+        priced.append(quotes.price(tx, quote_id, requested_discount=discount))
+        return dict(priced[-1])
+
+    with engine.opened(options) as app:
+        arguments = {"quote_id": quote_id, "requested_discount_pct": discount}
+        answer = engine.write(app, "quote_price", work, arguments, subject=quote_id)
+        if options.as_json:
+            show_json(answer)
+            return
+        found = engine.read(app, "quote_get", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)))
+    _show_priced(priced[-1], found["quote"]["currency"])  # Not the answer, whose amounts are on their way to JSON.
+
+
+@quote.command()
+@click.argument("quote_id", required=False)
+@click.option("--all", "is_all", is_flag=True, help="Every version of every quote.")
+@json_option
+@pass_options
+def replay(options: Options, quote_id: str | None, is_all: bool) -> None:
+    """Price what was stored again, and prove that result and hashes are the same to the byte.
+
+    Exit code 1 with the first difference when they are not. That catalogue or policies have moved on is said, and is
+    no fault: the stored request holds all that the price rests on.
+
+    \b
+    Example:
+      cpq quote replay --all
+    """
+    if is_all == (quote_id is not None):
+        raise click.UsageError("Give the id of a quote, or --all.")
+    with engine.opened(options) as app:
+        answer = _replay(app, quote_id, keeps_proofs=not is_all)
+    if options.as_json:
+        show_json(answer)
+        return
+    if answer["proofs"]:
+        _show_proofs(answer["proofs"])
+    click.echo(_said(answer))
+
+
+@quote.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+@pass_options
+def verify(options: Options, file: Path) -> int:
+    """Say whether a PDF is a document we issued, of which version, and whether that is the current approved one.
+
+    Exit code 1 when these are not the bytes of a document of ours.
+
+    \b
+    Example:
+      cpq quote verify offer.pdf
+    """
+    content = file.read_bytes()
+
+    def work(tx: Tx) -> Answer:
+        return dict(documents.verify(tx, content=content))
+
+    with engine.opened(options) as app:
+        found = engine.read(app, "quote_verify_pdf", work, file=file.name)
+    if options.as_json:
+        show_json(found)
+    else:
+        _show_verified(found)
+    return 0 if found["verdict"] == "issued" else 1
+
+
+def _show_priced(priced: PricedQuoteView, currency: str) -> None:
+    names = {"subtotal": "subtotal", "discount_total": "discount", "tax_total": "tax", "total": "total"}
+    pricing = cast("Answer", priced["pricing"])
+    show_pairs(
+        [
+            ("quote", priced["quote_id"]),
+            ("status", priced["status"]),
+            ("version", f"{priced['version']}, edit {priced['edit']}"),
+            *((said, f"{readable(pricing[name], currency)} {currency}") for name, said in names.items()),
+        ]
+    )
+    click.echo()
+    violations = priced["policy_violations"]
+    if violations:
+        columns = ("", "asks for", "policy", "why")
+        rows = [
+            (one["severity"], one["required_approver_role"], one["policy_id"], one["description"]) for one in violations
+        ]
+        show_table(columns, rows)
+        click.echo()
+    click.echo(_next_step(priced))
+
+
+def _next_step(priced: PricedQuoteView) -> str:
+    id_ = priced["quote_id"]
+    if not priced["stored"]:
+        return f"Only evaluated: {id_} is {priced['status']} and stays as it was."
+    if any(one["severity"] == "block" for one in priced["policy_violations"]):
+        return "A policy blocks it, and no approval can allow it: change the quote, then price it again."
+    if priced["approval_required"]:
+        return "Next: the tool approval_request asks for the approvals; `cpq approvals list` shows what waits."
+    return f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`."
+
+
+def _show_verified(found: Answer) -> None:
+    click.echo(found["message"])
+    issued_at = found["issued_at"]
+    total = readable(found["total"], found["currency"]) if found["total"] is not None else None
+    pairs = [
+        ("verdict", found["verdict"]),
+        ("current and approved", "yes" if found["is_current_approved"] else "no"),
+        ("quote", found["quote_id"]),
+        ("version", found["version"]),
+        ("current version", found["current_version"]),
+        ("status", found["version_status"]),
+        ("total", f"{total} {found['currency']}" if total else None),
+        ("template", found["template"]),
+        ("locale", found["locale"]),
+        ("stamp", found["stamp"]),
+        ("issued", to_wire(issued_at) if issued_at else None),
+        ("fingerprint", found["fingerprint"]),
+        ("checksum", found["checksum"]),
+    ]
+    show_pairs(pairs)
+
+
+def _without_steps(found: QuoteRecord) -> Answer:
+    sets = [
+        {**one, "lines": [{name: value for name, value in line.items() if name != "steps"} for line in one["lines"]]}
+        for one in found["option_sets"]
+    ]
+    return {**found, "option_sets": sets}
+
+
+def _show_header(found: QuoteRecord) -> None:
+    header = found["quote"]
+    is_old = header["version"] != found["latest_version"]
+    asked = found["requested_discount_pct"]
+    priced_at = found["pricing"]["priced_at"]
+    term = f"{header['term_months']} months" if header["term_months"] else None
+    days = [str(day) for day in (header["start_date"], header["end_date"]) if day]
+    pairs = [
+        ("quote", header["id"]),
+        ("status", header["status"] + (f": {found['reason']}" if found["reason"] else "")),
+        (
+            "version",
+            f"{header['version']} of {found['latest_version']}" + ("" if is_old else f", edit {header['edit']}"),
+        ),
+        ("account", f"{header['account_name']} ({header['account_id']})"),
+        ("deal", header["deal_id"]),
+        ("term", ", ".join(filter(None, [term, " to ".join(days)])) or None),
+        ("payment", header["payment_terms"]),
+        ("created", f"{to_wire(header['created_at'])} by {header['created_by']}"),
+        ("priced", to_wire(priced_at) if priced_at else "not yet"),
+        ("requested discount", f"{asked} %" if asked else None),
+        ("valid until", header["valid_until"]),
+        ("notes", header["notes"]),
+        ("tax note", header["tax_note"]),
+    ]
+    show_pairs(pairs)
+
+
+def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> None:
+    click.echo()
+    if not is_alone or one["option_set"]:
+        click.echo(f"Option set {one['option_set']}{', selected' if one['is_selected'] else ''}:")
+    rows = [
+        (
+            line["number"],
+            line["product_name"],
+            line["product_id"],
+            line["quantity"],
+            line["billing_period"],
+            readable(line["unit_price"], currency),
+            readable(line["subtotal"], currency),
+            readable(line["discount_amount"], currency),
+            line["discount_pct"],
+            readable(line["line_total"], currency),
+        )
+        for line in one["lines"]
+    ]
+    show_table(LINE_COLUMNS, rows, numbers=LINE_NUMBERS)
+    click.echo()
+    show_table(("", currency), _totals(one, currency), numbers=(currency,))
+    if trace:
+        click.echo()
+        show_trace(one, currency)
+
+
+def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
+    """From the subtotal down to the total; who adds the column up arrives at the last row."""
+    taxes = [
+        (
+            f"tax, {group['category']}: {group['rate_pct']} % of {readable(group['base'], currency)}",
+            readable(group["tax"], currency),
+        )
+        for group in one["tax_groups"]
+    ]
+    return [
+        ("subtotal", readable(one["subtotal"], currency)),
+        ("discount", readable(-one["discount_total"], currency)),
+        *taxes,
+        ("total", readable(one["total"], currency)),
+    ]
+
+
+def _replay(app: App, quote_id: str | None, *, keeps_proofs: bool) -> Answer:
+    with Meter("Replaying quotes", app.effects) as meter:
+
+        def work(tx: Tx) -> Answer:
+            counts: Counter[str] = Counter(quotes=0, versions=0, lines=0, catalog_moved_on=0, policies_moved_on=0)
+            proofs, last = [], ""
+            for proof in quotes.replay_stored(tx, quote_id, meter):
+                counts["quotes"] += proof.quote_id != last
+                counts["versions"] += 1
+                counts["lines"] += proof.lines
+                counts["catalog_moved_on"] += not proof.has_same_catalog
+                counts["policies_moved_on"] += not proof.has_same_policies
+                last = proof.quote_id
+                if keeps_proofs:
+                    proofs.append({**asdict(proof), "total": from_micro(proof.total)})
+            return {**counts, "proofs": proofs}
+
+        return engine.read(app, "quote_replay", work, quote_id=quote_id)
+
+
+def _show_proofs(proofs: list[Answer]) -> None:
+    columns = ("version", "status", "lines", "total", "", "request", "result", "catalogue", "policies")
+    rows = [
+        (
+            proof["version"],
+            proof["status"],
+            proof["lines"],
+            readable(proof["total"], proof["currency"]),
+            proof["currency"],
+            proof["hashes"]["request"][:HASH_LENGTH],
+            proof["hashes"]["result"][:HASH_LENGTH],
+            "as then" if proof["has_same_catalog"] else "moved on",
+            "as then" if proof["has_same_policies"] else "moved on",
+        )
+        for proof in proofs
+    ]
+    show_table(columns, rows, numbers=("version", "lines", "total"))
+
+
+def _said(answer: Answer) -> str:
+    moved = " and ".join(
+        f"{answer[f'{what}_moved_on']:,} {name}"
+        for what, name in (("catalog", "of another catalogue"), ("policies", "under other policies"))
+        if answer[f"{what}_moved_on"]
+    )
+    return (
+        f"Proven: {counted(answer['versions'], 'version')} of {counted(answer['quotes'], 'quote')}, "
+        f"{counted(answer['lines'], 'line')}. "
+        "Every request gives its result again to the byte, and all hashes and amounts hold."
+        + (f"\nMoved on since, which is no fault: {moved}." if moved else "")
+    )

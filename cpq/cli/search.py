@@ -1,0 +1,122 @@
+"""`cpq search`: make the vectors of what agents search, and search as they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cpq.app import Answer, App
+from cpq.app.access import OPERATOR
+from cpq.app.transaction import Tx
+from cpq.base.settings import TOOLSETS
+from cpq.cli import engine
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import Meter, show_json, show_table
+from cpq.retrieval import context, equipment, past_quotes
+from cpq.retrieval.corpora import sources_of
+from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search.corpus import Corpus
+from cpq.retrieval.search.embedding import is_installed
+from cpq.retrieval.search.table_corpus import Source
+
+SHOWN_CHARACTERS = 100
+PLACES = ("lines", "quotes", "equipment")
+
+
+@click.group("search")
+def search_() -> None:
+    """Find equipment and past quotes by words and meaning.
+
+    \b
+    Example:
+      cpq search find 100HP oilless food grade
+    """
+
+
+@search_.command()
+@json_option
+@pass_options
+def index(options: Options) -> None:
+    """Make the vectors that are missing, so that search knows meanings. Go on after a stop by running it again.
+
+    Servers do the same in the background; this is quicker, and forgets vectors of texts that are gone. The chunks of
+    CPQ_CHUNKS_DIR are among them when it is set. Without the extra `semantic` there is nothing to make, and search
+    goes by words.
+
+    \b
+    Example:
+      cpq search index
+    """
+    with engine.opened(options) as app:
+        rows = [_index(app, source) for source in sources_of(TOOLSETS)]
+        if app.settings.chunks_dir is not None and app.settings.chunks_dir.is_dir():
+            with Meter("Reading context", app.effects) as meter:
+                rows.append(context.index(app, meter))
+    if options.as_json:
+        show_json({"is_semantic": is_installed(), "corpora": rows})
+        return
+    columns = ("passages", "made", "forgotten")
+    show_table(("corpus", *columns), [tuple(row.values()) for row in rows], numbers=columns)
+    if not is_installed():
+        click.echo("Words only: pip install 'quotewright[semantic]' adds meanings.", err=True)
+
+
+@search_.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--in", "place", type=click.Choice(PLACES), default="lines", show_default=True, help="What to search.")
+@click.option("--category", help="Only lines or equipment of this category.")
+@click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many hits.")
+@json_option
+@pass_options
+def find(options: Options, words: tuple[str, ...], place: str, category: str | None, top: int) -> None:
+    """Search past lines, past quotes or equipment as an agent would.
+
+    \b
+    Example:
+      cpq search find 100HP oilless food grade
+      cpq search find --in equipment quiet compressor for a dental lab
+    """
+    query = " ".join(words)
+
+    def work(tx: Tx) -> Answer:
+        if place == "equipment":
+            return dict(equipment.search(tx, query, bounds={}, words={}, category_id=category, top_k=top))
+        if place == "quotes":
+            return dict(past_quotes.search(tx, query, top_k=top))
+        return dict(past_quotes.search_lines(tx, query, category=category, top_k=top))
+
+    with engine.opened(options) as app:
+        found = engine.read(app, "search_find", work, query=query, place=place, category=category, top=top)
+    if options.as_json:
+        show_json(found)
+        return
+    rows = [(f"{hit['score']:.2f}", hit["confidence"], *_told(hit)) for hit in found["results"]]
+    show_table(("score", "confidence", "where", "what"), rows, numbers=("score",))
+    if not rows:
+        click.echo(found.get("hint", "Nothing found."), err=True)
+
+
+def _index(app: App, source: Source) -> dict[str, Any]:
+    call = app.new_call(OPERATOR)
+
+    def look(tx: Tx) -> list[Corpus]:
+        return [table_corpus.current(tx, variant) for variant in past_quotes.variants(tx, source)]
+
+    corpora = app.look(call, look)
+    made = 0
+    for corpus in corpora:
+        with Meter(f"Reading {source.corpus}", app.effects) as meter:
+            made += table_corpus.embed(app, call, corpus, progress=meter)
+    forgotten = app.upkeep(call, lambda tx: table_corpus.forget_vectors(tx, *corpora))
+    return {"corpus": source.corpus, "passages": len(corpora[0]), "made": made, "forgotten": forgotten}
+
+
+def _told(hit: dict[str, Any]) -> tuple[str, str]:
+    if "product" in hit:
+        return hit["product"]["id"], hit["product"]["name"]
+    quote = hit.get("source_quote") or hit["quote"]
+    text = hit["line_item"]["description"] if "line_item" in hit else hit["summary"]
+    where = f"{quote['quote_id']}, {quote['customer'] or 'customer withheld'}, {quote['quoted_on']}"
+    flat = " ".join(text.split())
+    return where, flat if len(flat) <= SHOWN_CHARACTERS else f"{flat[:SHOWN_CHARACTERS]}…"

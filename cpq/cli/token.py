@@ -1,0 +1,165 @@
+"""`cpq token`: callers, their roles, and the secrets that are shown once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from cpq.app import Answer, access
+from cpq.app.access import PERMISSIONS, Permission, PrincipalKind, TokenSummary
+from cpq.app.transaction import Tx
+from cpq.base.text import to_wire
+from cpq.cli import engine
+from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.output import show_json, show_table
+
+
+@click.group()
+def token() -> None:
+    """Create, list and revoke the tokens that callers present over HTTP.
+
+    \b
+    Example:
+      cpq token create --name dana --role sales_manager
+    """
+
+
+@token.command()
+@click.option("--name", required=True, help="Who calls: a person or a program.")
+@click.option("--role", required=True, help="What the caller may do; `cpq token roles` lists the roles.")
+@click.option("--kind", type=click.Choice(["agent", "human"]), help="Default: agent for the role agent, else human.")
+@click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
+@json_option
+@pass_options
+def create(options: Options, name: str, role: str, kind: PrincipalKind | None, days: int | None) -> None:
+    """Make a token and print its secret, this once. A second token for a name adds the role to it.
+
+    \b
+    Example:
+      TOKEN=$(cpq token create --name crm-bot --role agent --days 90)
+    """
+    secret = ""
+
+    def work(tx: Tx) -> Answer:
+        nonlocal secret  # Kept out of the answer, because answers are stored.
+        summary, secret = access.create_token(tx, name=name, role=role, kind=kind, days=days)
+        return _row(summary, tx.now)
+
+    arguments = {"name": name, "role": role, "kind": kind, "days": days}
+    with engine.opened(options) as app:
+        made = engine.write(app, "token_create", work, arguments)
+    if options.as_json:
+        show_json({**made, "secret": secret})
+        return
+    click.echo(f"Token {made['id']} for {made['caller']} ({', '.join(made['roles'])}).", err=True)
+    click.echo("The secret is not stored: keep it now, it cannot be shown again.", err=True)
+    click.echo(secret)
+
+
+@token.command()
+@click.option("--name", required=True, help="The person.")
+@click.option("--role", required=True, help="What they may do; `cpq token roles` lists the roles.")
+@click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
+@json_option
+@pass_options
+def grant(options: Options, name: str, role: str, days: int | None) -> None:
+    """Give a person a role without a secret, for the console. They sign in by a link or the company's provider.
+
+    \b
+    Example:
+      cpq token grant --name dana --role sales_manager
+    """
+
+    def work(tx: Tx) -> Answer:
+        return _row(access.grant(tx, name=name, role=role, days=days), tx.now)
+
+    with engine.opened(options) as app:
+        made = engine.write(app, "token_grant", work, {"name": name, "role": role, "days": days})
+    if options.as_json:
+        show_json(made)
+        return
+    click.echo(f"{made['caller']} is {', '.join(made['roles'])} ({made['id']}).")
+    click.echo(f"Next: `cpq console link --user {name}` lets them in.")
+
+
+@token.command("list")
+@json_option
+@pass_options
+def list_(options: Options) -> None:
+    """Show all tokens, without their secrets.
+
+    \b
+    Example:
+      cpq token list
+    """
+
+    def work(tx: Tx) -> Answer:
+        return {"items": [_row(summary, tx.now) for summary in access.list_tokens(tx)]}
+
+    with engine.opened(options) as app:
+        answer = engine.read(app, "token_list", work, needs=Permission.ADMINISTER)
+    if options.as_json:
+        show_json(answer)
+    elif answer["items"]:
+        rows = [to_wire({**item, "roles": ", ".join(item["roles"])}) for item in answer["items"]]
+        show_table(list(rows[0]), [list(row.values()) for row in rows])
+    else:
+        click.echo("There are no tokens. `cpq token create` makes one.")
+
+
+@token.command()
+@click.argument("token_id", metavar="ID")
+@pass_options
+def revoke(options: Options, token_id: str) -> None:
+    """End a token at once. Revoking it twice changes nothing.
+
+    \b
+    Example:
+      cpq token revoke tok-01kq3v8n5e7d9xw2rjfb
+    """
+
+    def work(tx: Tx) -> Answer:
+        access.revoke_token(tx, token_id)
+        return {"id": token_id}
+
+    with engine.opened(options) as app:
+        engine.write(app, "token_revoke", work, {"id": token_id}, subject=token_id)
+    click.echo(f"Token {token_id} opens nothing any more.")
+
+
+@token.command()
+@json_option
+@pass_options
+def roles(options: Options) -> None:
+    """Show what each role may do.
+
+    \b
+    Example:
+      cpq token roles
+    """
+    if options.as_json:
+        show_json({"roles": {role: sorted(allowed) for role, allowed in PERMISSIONS.items()}})
+    else:
+        rows = [
+            (role, *("yes" if one in allowed else "-" for one in Permission)) for role, allowed in PERMISSIONS.items()
+        ]
+        show_table(("role", *Permission), rows)
+
+
+def _row(summary: TokenSummary, now: datetime) -> Answer:
+    return {
+        "id": summary.id,
+        "caller": summary.principal.caller,
+        "roles": sorted(summary.principal.roles),
+        "created_at": summary.created_at,
+        "expires_at": summary.expires_at,
+        "revoked_at": summary.revoked_at,
+        "state": _state(summary, now),
+    }
+
+
+def _state(summary: TokenSummary, now: datetime) -> str:
+    if summary.revoked_at is not None:
+        return "revoked"
+    return "expired" if summary.expires_at is not None and summary.expires_at <= now else "valid"

@@ -1,0 +1,170 @@
+"""Where the marks of a chart stand: whole pixels in, whole pixels out; the templates only draw them.
+
+Every chart is drawn twice, for a broad window and for a phone, where the words stand above their bars: a picture that
+is only made smaller cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import NamedTuple
+
+from cpq.services.review_shapes import OutcomeFigure, WaterfallStage
+
+THICKNESS = 18
+COLUMN = 150
+"""How high the highest column may stand."""
+
+
+class Frame(NamedTuple):
+    """How a chart is laid out: where bars begin and end, and in which row the words stand."""
+
+    name: str
+    width: int
+    left: int
+    right: int
+    row: int
+    words: int
+    bar: int
+    is_above: bool
+    """Whether the words stand above their bar instead of beside it."""
+    axis: int
+    label: int
+    """Room for the numbers of an axis, and for what is written under a column."""
+
+
+BROAD = Frame("broad", 640, left=148, right=132, row=32, words=20, bar=7, is_above=False, axis=30, label=56)
+NARROW = Frame("slim", 340, left=0, right=0, row=46, words=13, bar=20, is_above=True, axis=24, label=48)
+FRAMES = (BROAD, NARROW)
+
+
+class Mark(NamedTuple):
+    """One row of a waterfall: a bar from the axis, or a step that hangs between two levels."""
+
+    stage: str
+    kind: str
+    amount: Decimal
+    x: int
+    width: int
+    y: int
+    words_y: int
+    joins: int
+    """Where the level stands after it; a thin line leads from here to the next row."""
+
+
+class Waterfall(NamedTuple):
+    frame: Frame
+    marks: list[Mark]
+    height: int
+
+
+class Bar(NamedTuple):
+    label: str
+    said: str
+    x: int
+    y: int
+    width: int
+    words_y: int
+    said_x: int
+
+
+class Bars(NamedTuple):
+    frame: Frame
+    bars: list[Bar]
+    height: int
+
+
+class Tick(NamedTuple):
+    number: int
+    y: int
+
+
+class Column(NamedTuple):
+    label: str
+    """Empty where there is no room for it."""
+    since: str
+    won: int
+    ended: int
+    share: str
+    center: int
+    won_height: int
+    lost_height: int
+
+
+class Columns(NamedTuple):
+    frame: Frame
+    columns: list[Column]
+    ticks: list[Tick]
+    thickness: int
+    base: int = COLUMN + 20
+    height: int = COLUMN + 44
+
+
+def waterfall(stages: Sequence[WaterfallStage], frame: Frame) -> Waterfall:
+    """Bars that start at nothing for levels, and hang from level to level for what changed them."""
+    levels = [Decimal(0)]
+    standing = Decimal(0)
+    for stage in stages:
+        change = Decimal(stage["amount"])
+        standing = change if stage["is_level"] else standing + change
+        levels.append(standing)
+    highest = max(levels) or Decimal(1)
+    room = frame.width - frame.left - frame.right
+    marks, standing = [], Decimal(0)
+    for place, stage in enumerate(stages):
+        change = Decimal(stage["amount"])
+        before, standing = (Decimal(0), change) if stage["is_level"] else (standing, standing + change)
+        left, right = sorted((_scaled(before, highest, room), _scaled(standing, highest, room)))
+        kind = "level" if stage["is_level"] else "up" if change > 0 else "down"
+        top = place * frame.row
+        where = (frame.left + left, max(2, right - left), top + frame.bar, top + frame.words)
+        marks.append(Mark(stage["stage"], kind, change, *where, frame.left + _scaled(standing, highest, room)))
+    return Waterfall(frame, marks, len(stages) * frame.row)
+
+
+def bars(rows: Sequence[tuple[str, Decimal, str]], frame: Frame) -> Bars:
+    """Horizontal bars of label, value, and what is written beside it."""
+    highest = max((value for _, value, _ in rows), default=Decimal(0)) or Decimal(1)
+    room = frame.width - frame.left - frame.right
+    drawn = []
+    for place, (label, value, said) in enumerate(rows):
+        width, top = max(2 if value else 0, _scaled(value, highest, room)), place * frame.row
+        said_x = frame.width if frame.is_above else frame.left + width + 8
+        drawn.append(Bar(label, said, frame.left, top + frame.bar, width, top + frame.words, said_x))
+    return Bars(frame, drawn, max(1, len(rows)) * frame.row)
+
+
+def columns(rows: Sequence[tuple[str, OutcomeFigure]], frame: Frame) -> Columns:
+    """A column for each part of a period: what was won stands on the axis, what was lost on top of it."""
+    gap = _gap(max((_ended(one) for _, one in rows), default=0))
+    highest = max(gap, *(-(-_ended(one) // gap) * gap for _, one in rows)) if rows else gap
+    step = (frame.width - frame.axis) // max(1, len(rows))
+    every = -(-frame.label // step)
+    drawn = []
+    for place, (since, one) in enumerate(rows):
+        ended, won = _ended(one), one["accepted"]
+        heights = (won * COLUMN // highest, (ended - won) * COLUMN // highest)
+        share = _share(won, ended) + ("" if every > 1 else " %") if ended else ""
+        label = since if place % every == 0 else ""
+        drawn.append(Column(label, since, won, ended, share, frame.axis + place * step + step // 2, *heights))
+    ticks = [Tick(number, COLUMN + 20 - number * COLUMN // highest) for number in range(0, highest + 1, gap)]
+    return Columns(frame, drawn, ticks, step * 3 // 5)
+
+
+def _gap(highest: int) -> int:
+    """From line to line of an axis, so that there are few and their numbers are round."""
+    gaps: Iterator[int] = (digit * 10**power for power in range(30) for digit in (1, 2, 5))
+    return next(gap for gap in gaps if highest <= 4 * gap)
+
+
+def _ended(one: OutcomeFigure) -> int:
+    return one["accepted"] + one["declined"] + one["expired"]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{(Decimal(part * 100) / whole).quantize(Decimal(1), ROUND_HALF_UP)}"
+
+
+def _scaled(value: Decimal, highest: Decimal, room: int) -> int:
+    return int(value * room / highest)

@@ -1,0 +1,81 @@
+"""A quote in two sentences: what is offered, and why somebody has to look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from cpq.console.formats import in_a_sentence, money, span, who, words
+from cpq.services.review_shapes import Opening, QuoteReview
+from cpq.services.views import ApprovalRecord
+
+
+def offer(review: QuoteReview) -> str:
+    """Who is offered what, for how much, and at what discount."""
+    quote, pricing = review["quote"], review["pricing"]
+    lines = [line for line in review["line_items"] if line["option_set"] in (None, quote["option_set"])]
+    largest = max(lines, key=lambda line: line["line_total"])
+    more = len(lines) - 1
+    goods = f"{largest['quantity']:,} × {largest['product_name']}"
+    goods += f" and {more} more line{'s' if more > 1 else ''}" if more else ""
+    term = f" for {quote['term_months']} months" if quote["term_months"] else ""
+    price = f"{money(pricing['total'], quote['currency'])} {quote['currency']}"
+    price += " with tax" if pricing["tax_total"] else ""
+    discount = review["discount_pct"]
+    below = f", {in_a_sentence(discount)} below the regular price" if discount else ", without a discount"
+    margin = review["margin_pct"]
+    kept = f", at a margin of {in_a_sentence(margin)}" if margin is not None else ""
+    return f"{quote['account_name']} is offered {goods}{term} at {price}{below}{kept}{_alternatives(review)}."
+
+
+def _alternatives(review: QuoteReview) -> str:
+    """What the customer could take instead."""
+    others, currency = review["other_totals"], review["quote"]["currency"]
+    if not others:
+        return ""
+    noun = "alternative, at" if len(others) == 1 else "alternatives, up to"
+    return f"; {len(others)} {noun} {money(max(others), currency)} {currency}"
+
+
+def state(review: QuoteReview, openings: Sequence[Opening], records: Sequence[ApprovalRecord], now: datetime) -> str:
+    """Where it stands, and what has to happen."""
+    status = review["quote"]["status"]
+    if openings:
+        return _waiting(review, openings, now)
+    if status == "pending_approval":
+        return "Nobody is asked any more: the request has expired or was withdrawn, so somebody has to ask again."
+    of_version = [record for record in records if record["version"] == review["quote"]["version"]]
+    rejected = next((record for record in of_version if record["status"] == "rejected"), None)
+    if rejected:
+        return f"{who(rejected['decided_by'])} rejected this version as {words(rejected['approver_role'])}."
+    granted = [record for record in of_version if record["status"] in ("approved", "kept")]
+    if status == "approved" and granted:
+        names = ", ".join(dict.fromkeys(who(record["decided_by"]) for record in granted))
+        return f"It is approved by {names} and can be sent until {review['quote']['valid_until']}."
+    return _STATES.get(status, f"It is {words(status).lower()}.").format(until=review["quote"]["valid_until"])
+
+
+_STATES = {
+    "draft": "It is a draft: nobody is asked to approve it yet.",
+    "sent": "It is with the customer, who can accept it until {until}.",
+    "accepted": "The customer has accepted it.",
+    "declined": "The customer has declined it.",
+    "expired": "Its last valid day is over.",
+    "cancelled": "It was cancelled.",
+}
+
+
+def _waiting(review: QuoteReview, openings: Sequence[Opening], now: datetime) -> str:
+    roles = " and ".join(dict.fromkeys(words(one["approver_role"]) for one in openings))
+    verb = "has" if len({one["approver_role"] for one in openings}) == 1 else "have"
+    asked = {one["approver_role"] for one in openings}
+    reason = next(
+        (one["description"] for one in review["policy_violations"] if one["required_approver_role"] in asked),
+        "it was asked for",
+    )
+    because = reason.partition(";")[0].rstrip(".")
+    because = because[:1].lower() + because[1:]
+    first = openings[0]
+    left = span(first["expires_at"] - now)
+    age = span(now - first["requested_at"])
+    return f"{roles} {verb} to approve, because {because}; {who(first['requested_by'])} asked {age} ago, {left} left."

@@ -1,0 +1,115 @@
+"""Signing in and out: one-time links, a new session each time, and a limit on how often anybody may try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from cpq.app import Answer, Command, sessions
+from cpq.app.access import Permission, Principal
+from cpq.app.sessions import SESSION_HOURS, Session
+from cpq.app.transaction import Tx
+from cpq.base.errors import CpqError
+from cpq.base.rate_limit import RateLimiter
+from cpq.console.visit import Door, Visit, require_own_form
+
+TRIES_PER_MINUTE = 20
+"""For each address: a link is used once, so people need few."""
+
+HOME = "/console/queue"
+STRANGER = Principal("anonymous", "agent", frozenset())
+
+
+class Entrance:
+    """The pages that are open to all."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self._tries = RateLimiter(TRIES_PER_MINUTE, door.app.effects)
+
+    def sign_in(self, request: Request, _form: Mapping[str, str]) -> Response:
+        """Says how to get in; whoever is in already goes on."""
+        target = own_path(request.query_params.get("next", ""))
+        if self.door.session_of(request) is not None:
+            return RedirectResponse(target, 303)
+        with_provider = bool(self.door.app.settings.oidc_issuer)
+        values = {"session": None, "with_provider": with_provider, "next": target, "path": request.url.path}
+        return HTMLResponse(self.door.showing.render("sign_in.html", **values))
+
+    def look_at_link(self, request: Request, _form: Mapping[str, str]) -> Response:
+        """Shows whom the link signs in. Only the button uses it up: a mail scanner that looks does not."""
+        self.take_try(request)
+        code = request.path_params["code"]
+        principal = self._whom(code)
+        token = sessions.derived("enter", code)
+        values = {"session": None, "principal": principal, "form_token": token, "path": request.url.path}
+        return HTMLResponse(self.door.showing.render("enter.html", **values))
+
+    def use_link(self, request: Request, form: Mapping[str, str]) -> Response:
+        self.take_try(request)
+        code = request.path_params["code"]
+        require_own_form(form, sessions.derived("enter", code))
+        return self.let_in(request, self._whom(code), lambda tx: sessions.enter(tx, code))
+
+    def take_try(self, request: Request) -> None:
+        """RATE_LIMITED when this address tries too often."""
+        self._tries.take(request.client.host if request.client else "")
+
+    def let_in(
+        self, request: Request, principal: Principal, begin: Callable[[Tx], Session], target: str = HOME
+    ) -> Response:
+        """Begin a session for a person who has shown who they are, and end the one this browser had before."""
+        begun: list[Session] = []
+        before = request.cookies.get(self.door.session_cookie)
+
+        def work(tx: Tx) -> Answer:
+            if before:
+                sessions.end(tx, before)
+            begun.append(begin(tx))  # Kept out of the answer, because answers are stored.
+            return {"name": principal.name}
+
+        command = Command("console_sign_in", Permission.READ, {"name": principal.name})
+        self.door.app.write(self.door.app.new_call(principal), command, work)
+        response = RedirectResponse(target, 303)
+        self.door.keep_cookie(response, self.door.session_cookie, begun[-1].secret, SESSION_HOURS * 3600)
+        return response
+
+    def note_refusal(self, error: CpqError) -> None:
+        """Leave a failed try on record."""
+        command = Command("console_sign_in", Permission.READ)
+        self.door.app.note(self.door.app.new_call(STRANGER), command, error.code.value)
+
+    def _whom(self, code: str) -> Principal:
+        found: list[Principal] = []
+
+        def look(tx: Tx) -> Answer:
+            found.append(sessions.who_enters(tx, code))
+            return {}
+
+        try:
+            self.door.app.look(self.door.upkeep_call(code), look)
+        except CpqError as error:
+            self.note_refusal(error)
+            raise
+        return found[-1]
+
+
+def sign_out(visit: Visit) -> Response:
+    """The session ends on the server; the cookie goes, too, but does not matter any more."""
+
+    def work(tx: Tx) -> Answer:
+        sessions.end(tx, visit.session.secret)
+        return {}
+
+    visit.write(Command("console_sign_out", Permission.READ), work)
+    response = RedirectResponse("/console/sign-in", 303)
+    visit.door.drop_cookie(response, visit.door.session_cookie)
+    return response
+
+
+def own_path(wanted: str) -> str:
+    """A page of the console, or its first one: nobody is led elsewhere after signing in."""
+    is_ours = wanted.startswith("/console/") and wanted.isascii() and wanted.isprintable() and "\\" not in wanted
+    return wanted if is_ours and not wanted.startswith(("/console/sign-in", "/console/enter")) else HOME

@@ -1,0 +1,60 @@
+"""Templates and static files, read once. Everything that comes from data is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cpq import __version__
+from cpq.console.formats import coded, measured, moment, money, number, percent, short, span, who, words
+
+HERE = Path(__file__).parent
+FOREVER = "public, max-age=31536000, immutable"
+
+
+class Showing:
+    """What every page is made with: the templates and the files beside them, read once."""
+
+    def __init__(self) -> None:
+        self.environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        filters = (money, percent, number, measured, words, who, span, moment, short, coded)
+        self.environment.filters |= {function.__name__: function for function in filters}
+        self._files = {path.name: path.read_bytes() for path in (HERE / "static").iterdir()}
+        stamps = {name: hashlib.sha256(content).hexdigest()[:12] for name, content in self._files.items()}
+        self.environment.globals |= {
+            "static": lambda name: f"/console/static/{name}?v={stamps[name]}",
+            "link": link,
+            "product_version": __version__,
+        }
+
+    def render(self, template: str, **values: Any) -> str:
+        return self.environment.get_template(template).render(values)
+
+    def file(self, request: Request) -> Response:
+        """A static file by its name; nothing else can be named."""
+        name = request.path_params["name"]
+        if name not in self._files:
+            return Response("There is no such file.", 404, media_type="text/plain")
+        kind = mimetypes.guess_type(name)[0] or "text/plain"
+        return Response(self._files[name], media_type=kind, headers={"Cache-Control": FOREVER})
+
+
+def link(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> str:
+    """An address of ours with these parameters; those that are empty are left out."""
+    values = {name: value for name, value in {**(given or {}), **changed}.items() if value not in (None, "")}
+    return f"{path}?{urlencode(values)}" if values else path

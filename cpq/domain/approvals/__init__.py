@@ -1,0 +1,1 @@
+"""Approvals as rules: rounds of requests, and when an earlier approval still holds."""

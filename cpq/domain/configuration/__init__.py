@@ -1,0 +1,29 @@
+"""Configuration: whether the chosen options of a line hold, and whether the products of a quote go together.
+
+The check of options is exact for a full configuration and needs no solver. It never changes a value that was given, its
+answer does not depend on the order of the choices, and checking a completed configuration again gives the same answer.
+"""
+
+from cpq.domain.configuration.compiler import compile_model
+from cpq.domain.configuration.model import Checked, Model
+from cpq.domain.configuration.options import Problem, spelled
+from cpq.domain.configuration.relations import (
+    CheckedRelations,
+    ProductRelation,
+    QuotedProduct,
+    Related,
+    check_relations,
+)
+
+__all__ = [
+    "Checked",
+    "CheckedRelations",
+    "Model",
+    "Problem",
+    "ProductRelation",
+    "QuotedProduct",
+    "Related",
+    "check_relations",
+    "compile_model",
+    "spelled",
+]

@@ -1,0 +1,153 @@
+"""PURE. Do the products of one quote go together: what requires, excludes and recommends what."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cpq.domain.catalog.rows import Relation
+
+PROBLEMS_MAX = 20
+DEPTH_MAX = 8
+"""Bundles within bundles are looked into this deep; a bundle that contains itself ends here too."""
+
+
+class QuotedProduct(NamedTuple):
+    """What a line of a quote asks for."""
+
+    product_id: str
+    quantity: int = 1
+
+
+class ProductRelation(NamedTuple):
+    """One relationship of a product, as the catalogue declares it."""
+
+    product_id: str
+    kind: Relation
+    other_id: str
+    quantity: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A relationship that a quote does not honour: whose, on which line, and what it is about."""
+
+    line: int
+    """The index of the first line concerned, from 0."""
+
+    product_id: str
+    """The product that declares the relationship: the line's own, or a component of it."""
+
+    kind: Relation
+    other_id: str
+    message: str
+    missing: int | None = None
+    """How many of the other product are wanting."""
+
+    other_line: int | None = None
+    """The line that holds what is excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRelations:
+    """The first 20 problems and the first 20 recommendations, by line and then as declared."""
+
+    problems: tuple[Related, ...]
+    problem_count: int
+    advice: tuple[Related, ...]
+
+
+def check_relations(lines: Sequence[QuotedProduct], relations: Iterable[ProductRelation]) -> CheckedRelations:
+    """What the products of a quote require, exclude and recommend; give the relations of components too.
+
+    A bundle brings its components with it: they count as quoted, and what they require and exclude stands as if they
+    were quoted alone. Only inside one line nothing excludes: whoever made the bundle has decided that.
+    """
+    quote = _Quote(lines, relations)
+    problems = sorted([*quote.requirements(), *quote.exclusions()], key=lambda problem: problem.line)
+    advice = sorted(quote.recommendations(), key=lambda advice: advice.line)
+    return CheckedRelations(tuple(problems[:PROBLEMS_MAX]), len(problems), tuple(advice[:PROBLEMS_MAX]))
+
+
+class _Quote:
+    """The products of a quote with everything inside them."""
+
+    def __init__(self, lines: Sequence[QuotedProduct], relations: Iterable[ProductRelation]) -> None:
+        self._declared: dict[str, list[ProductRelation]] = defaultdict(list)
+        for relation in relations:
+            self._declared[relation.product_id].append(relation)
+        contents = {product_id: self._contents(product_id) for product_id in {line.product_id for line in lines}}
+        self._quoted = [line.product_id for line in lines]
+        self._quantity: Counter[str] = Counter()
+        self._lines: dict[str, list[int]] = defaultdict(list)
+        for index, line in enumerate(lines):
+            for product_id, count in contents[line.product_id].items():
+                self._quantity[product_id] += count * line.quantity
+                self._lines[product_id].append(index)
+
+    def requirements(self) -> Iterator[Related]:
+        for relation, line in self._of_kind(Relation.REQUIRES):
+            missing = relation.quantity - self._quantity[relation.other_id]
+            if missing > 0:
+                what = relation.other_id if relation.quantity == 1 else f"{relation.quantity} × {relation.other_id}"
+                message = f"{self._named(relation, line)} requires {what} in the quote."
+                yield Related(line, relation.product_id, relation.kind, relation.other_id, message, missing=missing)
+
+    def exclusions(self) -> Iterator[Related]:
+        """Each pair of products once, whichever of them declares it."""
+        seen: set[frozenset[str]] = set()
+        for relation, _ in self._of_kind(Relation.EXCLUDES):
+            pair = frozenset((relation.product_id, relation.other_id))
+            apart = _apart(self._lines[relation.product_id], self._lines.get(relation.other_id, []))
+            if apart is None or pair in seen:
+                continue
+            seen.add(pair)
+            line, other = apart
+            message = f"{self._named(relation, line)} and {relation.other_id} exclude each other in one quote."
+            yield Related(line, relation.product_id, relation.kind, relation.other_id, message, other_line=other)
+
+    def recommendations(self) -> Iterator[Related]:
+        """What goes with the quoted products themselves; whoever made a bundle has chosen what goes with its parts."""
+        for product_id in dict.fromkeys(self._quoted):
+            for relation in self._declared.get(product_id, ()):
+                if relation.kind is Relation.RECOMMENDS and not self._quantity[relation.other_id]:
+                    message = f"{product_id} goes well with {relation.other_id}."
+                    line = self._quoted.index(product_id)
+                    yield Related(line, product_id, relation.kind, relation.other_id, message)
+
+    def _of_kind(self, kind: Relation) -> Iterator[tuple[ProductRelation, int]]:
+        """The relationships of everything quoted, each once, with the first line it stands on."""
+        for product_id, lines in self._lines.items():
+            for relation in self._declared.get(product_id, ()):
+                if relation.kind is kind:
+                    yield relation, lines[0]
+
+    def _named(self, relation: ProductRelation, line: int) -> str:
+        quoted = self._quoted[line]
+        return quoted if quoted == relation.product_id else f"{relation.product_id} in {quoted}"
+
+    def _contents(self, product_id: str) -> Mapping[str, int]:
+        """The product and all that is inside one of it."""
+        if all(relation.kind is not Relation.COMPONENT for relation in self._declared.get(product_id, ())):
+            return {product_id: 1}
+        contents: Counter[str] = Counter()
+        level = {product_id: 1}
+        for _ in range(DEPTH_MAX):
+            if not level:
+                break
+            contents.update(level)
+            inside: dict[str, int] = defaultdict(int)
+            for outer, count in level.items():
+                for relation in self._declared.get(outer, ()):
+                    if relation.kind is Relation.COMPONENT:
+                        inside[relation.other_id] += count * relation.quantity
+            level = inside
+        return contents
+
+
+def _apart(lines: list[int], others: list[int]) -> tuple[int, int] | None:
+    """The first two different lines, one of each list. Two of each suffice: only one can be the same."""
+    pairs = [(line, other) for line in lines[:2] for other in others[:2] if line != other]
+    return min(pairs, key=max, default=None)

@@ -1,0 +1,333 @@
+"""PURE. Asks a policy set about a priced quote: which rules speak, who has to approve, and on which facts it rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from itertools import chain, compress
+from operator import itemgetter
+from typing import NamedTuple
+
+from typing_extensions import TypeIs
+
+from cpq.base.money import plain
+from cpq.domain.policy.facts import SECRET, WORKING, FactsEnvironment, LineFacts, QuoteFacts, piece_ids
+from cpq.domain.policy.files.shapes import Severity
+from cpq.domain.policy.language.nodes import Value
+from cpq.domain.policy.language.trends import Trend
+from cpq.domain.policy.policy_set import Ladder, Order, Outcome, PolicySet, Rule, Step
+
+SHOWN_DECIMALS = 4
+
+
+class Safe(StrEnum):
+    """Where a fact may move without anybody having to look again."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    SAME = "same"
+
+
+Each = tuple[tuple[str, Value | None], ...]
+"""A value for each line, by its id."""
+
+
+class LinesPast(NamedTuple):
+    """The lines that a ladder has on one of its steps; a line fewer is no worse, another line is."""
+
+    values: Each
+
+
+FactValue = Value | frozenset[str] | Each | LinesPast | None
+"""A fact's value; of a fact of the lines, each line's id with its value; None is unknown."""
+
+
+class FactRead(NamedTuple):
+    """A fact that a violation rests on. What is secret is compared, but its values are told to nobody."""
+
+    name: str
+    value: FactValue
+    safe: Safe
+    is_secret: bool = False
+
+
+class Violation(NamedTuple):
+    """A rule, or a step of a ladder, that speaks. `line_ids` are the lines to blame, none when it is the quote."""
+
+    policy_id: str
+    policy_name: str
+    severity: Severity
+    description: str
+    threshold: Decimal | None
+    actual: Decimal | None
+    required_approver_role: str | None
+    facts_read: tuple[FactRead, ...]
+    line_ids: tuple[str, ...]
+    is_secret: bool = False
+    """Whether its numbers tell of a cost or a margin."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the policies say. The chains are asked in parallel, the roles of one chain in turn."""
+
+    violations: tuple[Violation, ...]
+    chains: tuple[tuple[str, ...], ...]
+    policy_hash: str
+
+    @property
+    def required_roles(self) -> tuple[str, ...]:
+        return tuple(role for chain in self.chains for role in chain)
+
+    @property
+    def approval_required(self) -> bool:
+        return bool(self.chains)
+
+    @property
+    def is_blocked(self) -> bool:
+        return any(violation.severity is Severity.BLOCK for violation in self.violations)
+
+
+def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
+    """Every violation in a stable order, and who has to approve. It never raises: a fault blocks the quote."""
+    environment = policies.environment(facts)
+    found: list[tuple[Order, Violation]] = []
+    speaking, faulty = _speaking(policies, environment)
+    for rule in speaking:
+        try:
+            found.append((rule.order, _rule_violation(rule, environment)))
+        except ArithmeticError:
+            faulty.append(rule)
+    found += [(rule.order, _fault(rule.id, rule.name, is_secret=rule.is_secret)) for rule in faulty]
+    for ladder in policies.ladders:
+        try:
+            violation = _climb(ladder, environment)
+        except ArithmeticError:
+            violation = _fault(ladder.id, ladder.id.replace("_", " "), is_secret=ladder.is_secret)
+        if violation is not None:
+            found.append((ladder.order, violation))
+    found.sort(key=itemgetter(0))
+    return _decision(policies, tuple(violation for _, violation in found))
+
+
+def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts]) -> Decision:
+    """One decision over all of them: of each policy the worst it says, because any of them could be accepted."""
+    decisions = [evaluate(policies, facts) for facts in alternatives]
+    if len(decisions) == 1:
+        return decisions[0]
+    worst: dict[str, Violation] = {}
+    for violation in chain.from_iterable(decision.violations for decision in decisions):
+        known = worst.get(violation.policy_id)
+        if known is None or _excess(violation) > _excess(known):
+            worst[violation.policy_id] = violation
+    return _decision(policies, tuple(worst.values()))
+
+
+def is_no_worse(before: FactRead, after: FactRead) -> bool:
+    """Whether an approval that rested on `before` still stands on `after`: unchanged, or moved the safe way."""
+    if before.name != after.name:
+        return False
+    if isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
+        return not worse_lines(before, after)
+    if is_each(before.value) and is_each(after.value):
+        old, new = dict(before.value), dict(after.value)
+        return old.keys() == new.keys() and all(_moved_safely(old[id_], new[id_], before.safe) for id_ in old)
+    return _moved_safely(before.value, after.value, before.safe)
+
+
+def worse_lines(before: FactRead, after: FactRead) -> list[str]:
+    """The lines on a ladder that were not there before, or got worse."""
+    assert isinstance(before.value, LinesPast)
+    assert isinstance(after.value, LinesPast)
+    old = dict(before.value.values)
+    return [
+        id_ for id_, value in after.value.values if id_ not in old or not _moved_safely(old[id_], value, before.safe)
+    ]
+
+
+def is_each(value: FactValue) -> TypeIs[Each]:
+    """Whether there is a value for each line."""
+    return isinstance(value, tuple) and not isinstance(value, LinesPast)
+
+
+def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> Decision:
+    wanted = frozenset(role for violation in violations if (role := violation.required_approver_role) is not None)
+    return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)
+
+
+def _excess(violation: Violation) -> tuple[bool, Decimal]:
+    """How bad it is: what blocks is worse than what can be approved, then how far it is past its threshold, whichever
+    side is the wrong one; what is not known may be anywhere."""
+    is_block = violation.severity is Severity.BLOCK
+    if violation.actual is None:
+        return is_block, Decimal("Infinity")
+    return is_block, abs(violation.actual - (violation.threshold or 0))
+
+
+def _moved_safely(before: object, after: object, safe: Safe) -> bool:
+    if before is None or after is None:
+        return False  # Unknown twice may be anything, twice.
+    if before == after and type(before) is type(after):
+        return True
+    if safe is Safe.SAME:
+        return False
+    if isinstance(before, bool | Decimal) and isinstance(after, bool | Decimal):
+        return after <= before if safe is Safe.LOWER else after >= before
+    return False
+
+
+def _speaking(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
+    """The rules that do not say no, those that hold or are unknown; and those that cannot be worked out."""
+    try:
+        # The common case in one sweep; a fault, which is rare, is then looked for rule by rule.
+        answers = [run(environment, None) for run in policies.conditions]
+    except ArithmeticError:
+        return _one_by_one(policies, environment)
+    return [rule for rule, answer in zip(policies.rules, answers, strict=True) if answer is not False], []
+
+
+def _one_by_one(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
+    speaking, faulty = [], []
+    for rule in policies.rules:
+        try:
+            if rule.when.run(environment, None) is not False:
+                speaking.append(rule)
+        except ArithmeticError:
+            faulty.append(rule)
+    return speaking, faulty
+
+
+def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
+    actual = rule.actual.run(environment, None) if rule.actual else None
+    blamed = [_blamed(blames(environment), environment) for blames in rule.culprits]
+    # Lines mostly come in the order of their ids, which a set would lose and the sorting pay for.
+    is_once = len(blamed) == 1 and environment.pieces is environment.lines
+    lines: Iterable[str] = blamed[0] if is_once else set().union(*blamed)
+    reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
+    sentence = rule.outcome.message or (
+        f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
+    )
+    return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines, is_secret=rule.is_secret)
+
+
+def _blamed(mask: Sequence[bool | None], environment: FactsEnvironment) -> Iterable[str]:
+    """The ids of the lines that the mask does not clear: what is unknown may be to blame."""
+    if None in mask:
+        mask = [is_to_blame is not False for is_to_blame in mask]
+    return compress(environment.line_ids, mask)
+
+
+def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
+    if ladder.is_of_lines:
+        return _climb_lines(ladder, environment)
+    if ladder.where is not None and ladder.where.run(environment, None) is False:
+        return None
+    value: Decimal | None = ladder.over.run(environment, None)
+    step = ladder.steps[-1] if value is None else ladder.reached(value)
+    return None if step is None else _step_violation(ladder, step, value, environment, [])
+
+
+def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
+    """The worst line decides. A line that may be meant is meant, and one whose number is unknown is the worst."""
+    where, over = ladder.where, ladder.over
+    values: list[tuple[Decimal | None, str, LineFacts]] = [
+        (over.run(environment, line), id_, line)
+        for id_, line in zip(piece_ids(environment), environment.pieces, strict=True)
+        if where is None or where.run(environment, line) is not False
+    ]
+    known = [value for value, _, _ in values if value is not None]
+    worst: Decimal | None = None
+    if len(known) == len(values):
+        if not known:
+            return None
+        worst = min(known) if ladder.is_falling else max(known)
+    step = ladder.steps[-1] if worst is None else ladder.reached(worst)
+    if step is None:
+        return None
+    lines = {line.line_id for value, _, line in values if value is None or _is_past(ladder, value, step.bound)}
+    first = ladder.steps[0].bound
+    past = sorted((id_, value) for value, id_, _ in values if value is None or _is_past(ladder, value, first))
+    return _step_violation(ladder, step, worst, environment, lines, LinesPast(tuple(past)))
+
+
+def _is_past(ladder: Ladder, value: Decimal, bound: Decimal) -> bool:
+    return value < bound if ladder.is_falling else value > bound
+
+
+def _step_violation(
+    ladder: Ladder,
+    step: Step,
+    value: Decimal | None,
+    environment: FactsEnvironment,
+    lines: Iterable[str],
+    past: LinesPast | None = None,
+) -> Violation:
+    safe, over = Safe.HIGHER if ladder.is_falling else Safe.LOWER, ladder.over
+    reads = [FactRead(over.text, value, safe, over.is_secret)]
+    if past is not None:
+        # The worst line alone would let every other line rise to it.
+        reads.append(FactRead(f"{over.text} by line", past, safe, over.is_secret))
+    if ladder.where is not None:
+        reads += [_fact_read(name, Trend.EITHER, environment) for name in ladder.where.reads]
+    word = "under" if ladder.is_falling else "above"
+    sentence = step.outcome.message or f"{step.name}: {{actual}} is {word} {{threshold}}"
+    is_secret = ladder.is_secret
+    return _violation(step, step.outcome, sentence, step.bound, value, tuple(reads), lines, is_secret=is_secret)
+
+
+def _violation(
+    speaker: Rule | Step,
+    outcome: Outcome,
+    sentence: str,
+    threshold: Decimal | None,
+    actual: Decimal | None,
+    reads: tuple[FactRead, ...],
+    lines: Iterable[str],
+    *,
+    is_secret: bool,
+) -> Violation:
+    return Violation(
+        policy_id=speaker.id,
+        policy_name=speaker.name,
+        severity=outcome.severity,
+        description=_told(sentence, actual=actual, threshold=threshold),
+        threshold=threshold,
+        actual=None if actual is None else plain(actual),
+        required_approver_role=outcome.role,
+        facts_read=reads,
+        line_ids=tuple(sorted(lines)),
+        is_secret=is_secret,
+    )
+
+
+def _fault(id_: str, name: str, *, is_secret: bool) -> Violation:
+    description = f"{name} cannot be worked out for this quote, so the quote is blocked"
+    return Violation(id_, name, Severity.BLOCK, description, None, None, None, (), (), is_secret)
+
+
+def _fact_read(name: str, trend: Trend, environment: FactsEnvironment) -> FactRead:
+    safe, is_secret = _SAFE[trend], name in SECRET
+    if not name.startswith("line."):
+        value: FactValue = environment[name]  # type: ignore[assignment] # As the fact is declared.
+        return FactRead(name, value, safe, is_secret)
+    each: FactValue = environment["each", name]  # type: ignore[assignment] # Ids and values.
+    return FactRead(name, each, safe, is_secret)
+
+
+def _told(sentence: str, **numbers: Decimal | None) -> str:
+    for name, number in numbers.items():
+        if f"{{{name}}}" in sentence:
+            sentence = sentence.replace(f"{{{name}}}", _shown(number))
+    return sentence
+
+
+def _shown(number: Decimal | None) -> str:
+    """For people: at most a few decimals, and `unknown` for what is."""
+    if number is None:
+        return "unknown"
+    return str(plain(number.quantize(Decimal(1).scaleb(-SHOWN_DECIMALS), ROUND_HALF_UP, WORKING)))
+
+
+_SAFE = {Trend.RISES: Safe.LOWER, Trend.FALLS: Safe.HIGHER, Trend.EITHER: Safe.SAME}

@@ -1,0 +1,362 @@
+"""PURE. The facts a policy may read: declared once, with type and meaning, for the checker, the docs and the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal
+from enum import StrEnum
+from operator import attrgetter, itemgetter
+from string import ascii_uppercase
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from cpq.base.money import MINOR_DIGITS
+from cpq.domain.policy.language.nodes import Declared, Kind, Value
+
+EXACT = Context(prec=60)
+WORKING = Context(prec=200)
+"""Wide enough that sums of facts are exact, whatever the order of the lines."""
+
+LARGEST = Decimal(10) ** 30
+DECIMALS_MAX = 100
+PLAIN_LENGTH = 30
+HUNDRED = Decimal(100)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A product inside the bundle of a line, as far as policies look at products."""
+
+    product_id: str = ""
+    sku: str = ""
+    category: str = ""
+    product_type: str = "simple"
+    attributes: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LineInputs:
+    """What is known of a line before it has a price; pricing rules read these."""
+
+    line_id: str = ""
+    product_id: str = ""
+    sku: str = ""
+    category: str = ""
+    product_type: str = "simple"
+    quantity: Decimal = Decimal(1)
+    billing_period: str = "one_time"
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    """What is inside it, when it is a bundle."""
+
+    def __post_init__(self) -> None:
+        _require_numbers(self)
+
+
+@dataclass(frozen=True)
+class LineFacts(LineInputs):
+    """A priced line. Amounts are in the quote's currency; percentages are of 100; None is unknown."""
+
+    unit_price: Decimal = Decimal(0)
+    regular: Decimal = Decimal(0)
+    net: Decimal = Decimal(0)
+    discount: Decimal = Decimal(0)
+    discount_off_list: Decimal = Decimal(0)
+    margin: Decimal | None = None
+    cost: Decimal | None = None
+
+
+@dataclass(frozen=True)
+class QuoteInputs:
+    """What is known of a quote before it has a price; pricing rules read these."""
+
+    currency: str = "USD"
+    term_months: Decimal | None = None
+    payment_terms: str = "net_30"
+    segment: str = ""
+    region: str = ""
+    country: str = ""
+
+    def __post_init__(self) -> None:
+        _require_numbers(self)
+
+
+@dataclass(frozen=True)
+class QuoteFacts(QuoteInputs):
+    """A priced quote, as the policies see it."""
+
+    gross: Decimal = Decimal(0)
+    net: Decimal = Decimal(0)
+    total: Decimal = Decimal(0)
+    discount: Decimal = Decimal(0)
+    discount_off_list: Decimal = Decimal(0)
+    margin: Decimal | None = None
+    validity_days: Decimal = Decimal(30)
+    lines: tuple[LineFacts, ...] = ()
+
+
+class Unit(StrEnum):
+    """What a number counts; a text, a set or a yes-or-no has none."""
+
+    NONE = ""
+    PERCENT = "percent"
+    AMOUNT = "in the quote's currency"
+    VALUE = "in the policy's currency"
+    MONTHS = "months"
+    DAYS = "days"
+    PIECES = "pieces"
+
+
+class Declaration(NamedTuple):
+    """One fact: its kind, its meaning, whether a pricing rule may read it, and the bounds or words it never leaves."""
+
+    kind: Kind
+    meaning: str
+    unit: Unit = Unit.NONE
+    is_before_pricing: bool = False
+    low: Decimal | None = None
+    high: Decimal | None = None
+    words: frozenset[str] = frozenset()
+
+
+_ZERO = Decimal(0)
+
+COUNTRIES = frozenset(first + second for first in ascii_uppercase for second in ascii_uppercase)
+"""Every two letters that a country could have; a list of those that exist would have to be kept up."""
+
+LINE_FACTS: dict[str, Declaration] = {
+    "line_id": Declaration(Kind.TEXT, "the line's identifier"),
+    "product_id": Declaration(Kind.TEXT, "the product's identifier", is_before_pricing=True),
+    "sku": Declaration(Kind.TEXT, "the product's stock-keeping code", is_before_pricing=True),
+    "category": Declaration(Kind.TEXT, "the product's category", is_before_pricing=True),
+    "product_type": Declaration(
+        Kind.TEXT,
+        "simple, configurable, bundle or service",
+        is_before_pricing=True,
+        words=frozenset({"simple", "configurable", "bundle", "service"}),
+    ),
+    "quantity": Declaration(
+        Kind.NUMBER, "how many; on a ramp, in its largest stretch", Unit.PIECES, is_before_pricing=True, low=_ZERO
+    ),
+    "billing_period": Declaration(
+        Kind.TEXT,
+        "one_time, monthly, quarterly or yearly",
+        is_before_pricing=True,
+        words=frozenset({"one_time", "monthly", "quarterly", "yearly"}),
+    ),
+    "unit_price": Declaration(
+        Kind.NUMBER, "net amount divided by quantity; on a ramp, by its mean over the months", Unit.AMOUNT, low=_ZERO
+    ),
+    "regular": Declaration(Kind.NUMBER, "amount before any discretionary discount", Unit.AMOUNT, low=_ZERO),
+    "net": Declaration(Kind.NUMBER, "amount after line and quote discount", Unit.AMOUNT, low=_ZERO),
+    "discount": Declaration(
+        Kind.NUMBER,
+        "line and quote discount together, off the regular price; tiers, contracts and rules are no discount",
+        Unit.PERCENT,
+        low=_ZERO,
+        high=HUNDRED,
+    ),
+    "discount_off_list": Declaration(
+        Kind.NUMBER, "how far net is below the list price; negative above it", Unit.PERCENT, high=HUNDRED
+    ),
+    "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown without a cost", Unit.PERCENT, high=HUNDRED),
+    "cost": Declaration(Kind.NUMBER, "what the line costs us; may be unknown", Unit.AMOUNT, low=_ZERO),
+}
+"""Facts of a line, written `line.quantity`; a product's attributes are declared in terms.yaml."""
+
+QUOTE_FACTS: dict[str, Declaration] = {
+    "currency": Declaration(
+        Kind.TEXT, "the quote's ISO 4217 code", is_before_pricing=True, words=frozenset(MINOR_DIGITS)
+    ),
+    "segment": Declaration(Kind.TEXT, "the account's segment", is_before_pricing=True),
+    "region": Declaration(Kind.TEXT, "the account's region", is_before_pricing=True),
+    "country": Declaration(Kind.TEXT, "the account's country, two letters", is_before_pricing=True, words=COUNTRIES),
+    "payment_terms": Declaration(Kind.TEXT, "such as net_30", is_before_pricing=True),
+    "is_standard_terms": Declaration(
+        Kind.BOOLEAN, "whether the payment terms are among the standard ones", is_before_pricing=True
+    ),
+    "has_term": Declaration(Kind.BOOLEAN, "whether the quote runs for a number of months", is_before_pricing=True),
+    "term_months": Declaration(
+        Kind.NUMBER, "how long the quote runs; unknown without a term", Unit.MONTHS, is_before_pricing=True, low=_ZERO
+    ),
+    "gross": Declaration(Kind.NUMBER, "sum of the regular amounts", Unit.AMOUNT, low=_ZERO),
+    "net": Declaration(Kind.NUMBER, "sum of the net amounts", Unit.AMOUNT, low=_ZERO),
+    "total": Declaration(Kind.NUMBER, "net and tax", Unit.AMOUNT, low=_ZERO),
+    "gross_value": Declaration(Kind.NUMBER, "gross, converted at the stored rate", Unit.VALUE, low=_ZERO),
+    "net_value": Declaration(Kind.NUMBER, "net, converted at the stored rate", Unit.VALUE, low=_ZERO),
+    "total_value": Declaration(Kind.NUMBER, "total, converted at the stored rate", Unit.VALUE, low=_ZERO),
+    "currency_rate": Declaration(
+        Kind.NUMBER, "what one unit of the quote's currency is worth; unknown without a rate", Unit.VALUE, low=_ZERO
+    ),
+    "discount": Declaration(
+        Kind.NUMBER, "all discretionary discounts off gross", Unit.PERCENT, low=_ZERO, high=HUNDRED
+    ),
+    "discount_off_list": Declaration(
+        Kind.NUMBER, "how far net is below list; negative above it", Unit.PERCENT, high=HUNDRED
+    ),
+    "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown when a line's cost is", Unit.PERCENT, high=HUNDRED),
+    "validity_days": Declaration(Kind.NUMBER, "how long the quote can be accepted", Unit.DAYS, low=_ZERO),
+    "line_count": Declaration(Kind.NUMBER, "how many lines", Unit.PIECES, low=Decimal(1)),
+    "categories": Declaration(Kind.TEXTS, "the categories of its products, and of what is inside bundles"),
+}
+"""Facts of the quote, written by their bare name."""
+
+
+SECRET = frozenset({"margin", "cost", "line.margin", "line.cost"})
+"""What not everybody may see, nor any number that it can be reckoned from."""
+
+
+def combined_discount(line_percent: Decimal, quote_percent: Decimal) -> Decimal:
+    """Both discounts as one share of the regular price, from the percentages: rounded cents would blur a cap."""
+    left = EXACT.multiply(EXACT.subtract(HUNDRED, line_percent), EXACT.subtract(HUNDRED, quote_percent))
+    return EXACT.subtract(HUNDRED, EXACT.divide(left, HUNDRED))
+
+
+def share(part: Decimal, whole: Decimal) -> Decimal:
+    """`part` in percent of `whole`; of nothing it is 0."""
+    return EXACT.divide(EXACT.multiply(part, HUNDRED), whole) if whole else _ZERO
+
+
+class FactsEnvironment(dict[Any, object]):
+    """The facts of one quote by name. What is derived from them is worked out when first read, once."""
+
+    __slots__ = ("attributes", "lines", "pieces", "rates", "standard_terms")
+
+    def __init__(
+        self,
+        facts: QuoteInputs,
+        rates: Mapping[str, Decimal],
+        standard_terms: Sequence[str],
+        attributes: Mapping[str, Declared] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(vars(facts))
+        self.lines: tuple[LineFacts, ...] = getattr(facts, "lines", ())
+        self.pieces = _pieces(self.lines)
+        """The lines, and after each all that is inside it: as dear as its line, with the product facts of the part."""
+        self.rates = rates
+        self.standard_terms = standard_terms
+        self.attributes = attributes
+
+    @property
+    def line_ids(self) -> list[str]:
+        """Of the pieces: a line with parts is named several times."""
+        column: KnownColumn = self["column", "line.line_id"]  # type: ignore[assignment] # Columns are kept so.
+        return column.values
+
+    def __missing__(self, name: object) -> object:
+        value = _OF_LINES[name[0]](self, name[1]) if isinstance(name, tuple) else _DERIVED[str(name)](self)
+        self[name] = value
+        return value
+
+
+def _pieces(lines: tuple[LineFacts, ...]) -> tuple[LineFacts, ...]:
+    if not any(line.parts for line in lines):
+        return lines
+    return tuple(
+        piece for line in lines for piece in (line, *(replace(line, **vars(part), parts=()) for part in line.parts))
+    )
+
+
+class KnownColumn(NamedTuple):
+    """A line fact of all pieces, in their order."""
+
+    values: list[Any]
+    has_unknown: bool
+
+
+class ColumnRange(NamedTuple):
+    """The smallest and largest known value of a line fact; both None when no line has one."""
+
+    low: Decimal | None
+    high: Decimal | None
+    has_unknown: bool
+
+
+def attribute_value(attributes: Mapping[str, object], name: str, kind: Kind, absent: Value | None) -> Value | None:
+    """An attribute as its declared kind; `absent` when the product does not say, unknown when it is something else."""
+    value = attributes.get(name)
+    if value is None:
+        return absent
+    if kind is Kind.BOOLEAN or isinstance(value, bool):
+        return value if kind is Kind.BOOLEAN and isinstance(value, bool) else None
+    if kind is Kind.TEXT:
+        return value if isinstance(value, str) else None
+    if isinstance(value, int):
+        return Decimal(value)
+    return value if isinstance(value, Decimal) and value.is_finite() else None
+
+
+def _column(environment: FactsEnvironment, name: str) -> KnownColumn:
+    word = name.removeprefix("line.attributes.")
+    if word != name:
+        declared = environment.attributes[word]
+        values = [
+            attribute_value(piece.attributes, word, declared.kind, declared.absent) for piece in environment.pieces
+        ]
+    else:
+        values = list(map(attrgetter(name.removeprefix("line.")), environment.pieces))
+    return KnownColumn(values, any(value is None for value in values))
+
+
+def _column_range(environment: FactsEnvironment, name: str) -> ColumnRange:
+    values, has_unknown = _column(environment, name)
+    known = [value for value in values if value is not None]
+    return ColumnRange(min(known), max(known), has_unknown) if known else ColumnRange(None, None, has_unknown)
+
+
+def _each_line(environment: FactsEnvironment, name: str) -> tuple[tuple[str, object], ...]:
+    """The fact by line id, for the record of a decision; a part also goes by its product."""
+    values = _column(environment, name).values
+    return tuple(sorted(zip(piece_ids(environment), values, strict=True), key=itemgetter(0)))
+
+
+def piece_ids(environment: FactsEnvironment) -> list[str]:
+    """A name for each piece that no other has, nor had in another version: `2 prod_x`, and `2 prod_x with prod_y` for
+    what is inside it. The number alone may have been another product's."""
+    return [
+        f"{line.line_id} {line.product_id}{word}"
+        for line in environment.lines
+        for word in ("", *(f" with {part.product_id}" for part in line.parts))
+    ]
+
+
+_OF_LINES: dict[str, Callable[[FactsEnvironment, str], object]] = {
+    "column": _column,
+    "range": _column_range,
+    "each": _each_line,
+}
+
+
+def _converted(name: str) -> Callable[[FactsEnvironment], object]:
+    def convert(environment: FactsEnvironment) -> object:
+        rate, amount = environment["currency_rate"], environment[name]
+        return EXACT.multiply(amount, rate) if isinstance(rate, Decimal) and isinstance(amount, Decimal) else None
+
+    return convert
+
+
+_DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
+    "is_standard_terms": lambda environment: environment["payment_terms"] in environment.standard_terms,
+    "has_term": lambda environment: environment["term_months"] is not None,
+    "currency_rate": lambda environment: environment.rates.get(str(environment["currency"])),
+    "gross_value": _converted("gross"),
+    "net_value": _converted("net"),
+    "total_value": _converted("total"),
+    "line_count": lambda environment: Decimal(len(environment.lines)),
+    "categories": lambda environment: frozenset(piece.category for piece in environment.pieces),
+}
+
+
+def _require_numbers(facts: LineInputs | QuoteInputs) -> None:
+    for name, value in vars(facts).items():
+        if type(value) is Decimal:
+            text = str(value)
+            # Nearly every number is written plainly and short, which bounds its size and its decimals at a glance.
+            if len(text) > PLAIN_LENGTH or "E" in text or not value.is_finite():
+                _require_bounded(name, value)
+
+
+def _require_bounded(name: str, value: Decimal) -> None:
+    if not value.is_finite() or value.copy_abs() > LARGEST or int(value.as_tuple().exponent) < -DECIMALS_MAX:
+        raise ValueError(f"{name} is a finite number up to {LARGEST} with at most {DECIMALS_MAX} decimals")

@@ -1,0 +1,455 @@
+"""PURE. From the texts of the policy files to a policy set, or to every problem in them with file, line and column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.money import plain
+from cpq.base.text import fingerprint
+from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
+from cpq.domain.policy.files import lint
+from cpq.domain.policy.files.document import Document, Path, Problem, UnreadableError, read_document
+from cpq.domain.policy.files.lint import Placed
+from cpq.domain.policy.files.shapes import (
+    FILES,
+    ApprovalsShape,
+    GuardsShape,
+    LadderShape,
+    OutcomeShape,
+    PricingRuleShape,
+    PricingShape,
+    RolesShape,
+    RuleShape,
+    Shape,
+    StepShape,
+    TaxShape,
+    TermsShape,
+)
+from cpq.domain.policy.language.compiler import Column, column, compiled
+from cpq.domain.policy.language.definitions import with_definitions
+from cpq.domain.policy.language.nodes import (
+    MIRRORED,
+    Comparison,
+    Declared,
+    Fact,
+    Fold,
+    Junction,
+    Kind,
+    Literal,
+    Node,
+    children,
+    facts_in,
+)
+from cpq.domain.policy.language.parser import ExpressionError, Scope, canonical, names_in, read_condition, read_number
+from cpq.domain.policy.language.trends import trends
+from cpq.domain.policy.policy_set import (
+    ADJUSTMENT_ORDER,
+    Adjustment,
+    Escalation,
+    Expression,
+    Ladder,
+    Order,
+    Outcome,
+    PolicySet,
+    PricingRule,
+    Roles,
+    Rule,
+    Step,
+    Terms,
+)
+
+GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
+"""The files with rules over the priced quote; their order is the order of their stages."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A policy file as far as it could be read; faulty items are left out, so the kept ones know their old place."""
+
+    document: Document
+    shape: Shape
+    kept: Mapping[str, list[int]]
+
+    def path(self, section: str, index: int) -> tuple[str, int]:
+        return section, self.kept[section][index]
+
+
+def build(texts: Mapping[str, str], deciders: Collection[str] | None = None) -> PolicySet:
+    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem there is.
+
+    `deciders` are the roles by which somebody can decide, so that no approval is asked of a role nobody can hold.
+    """
+    strange = sorted(texts.keys() - FILES.keys())
+    problems = [Problem(file, 1, 1, f"{file} is not a policy file", tuple(nearest(file, FILES))) for file in strange]
+    files = {file: found for file in FILES if (found := _read_file(file, texts.get(file), problems)) is not None}
+    policies = _Assembly(files, problems).policies(deciders) if files.keys() == FILES.keys() else None
+    if problems or policies is None:
+        raise invalid(problems)
+    return policies
+
+
+def invalid(problems: Iterable[Problem]) -> CpqError:
+    ordered = sorted(set(problems))
+    first = ordered[0]
+    more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
+    return CpqError(
+        Code.CONFIGURATION_INVALID,
+        f"{first.file}, line {first.line}, column {first.column}: {first.message}{more}",
+        problems=[problem.details() for problem in ordered],
+        hint="`cpq policy check` lists every problem; `cpq doctor` says which folder it is.",
+    )
+
+
+def read_shape(document: Document, shape: type[Shape], problems: list[Problem]) -> File | None:
+    """The file as its shape. Rules that do not fit are reported and left out, so that the rest is checked too."""
+    plain = document.root.plain()
+    kept = {section: list(range(len(plain[section]))) for section in plain if isinstance(plain[section], list)}
+    try:
+        return File(document, shape.model_validate(plain), kept)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    problems += [_shape_problem(document, shape, found) for found in _one_per_choice(document, errors)]
+    faulty = {tuple(found["loc"][:2]) for found in errors}
+    strange = {
+        str(found["loc"][0]) for found in errors if found["type"] == "extra_forbidden" and len(found["loc"]) == 1
+    }
+    plain = {name: part for name, part in plain.items() if name not in strange}
+    for section in kept.keys() & plain.keys():
+        kept[section] = [index for index in kept[section] if (section, index) not in faulty]
+        plain[section] = [plain[section][index] for index in kept[section]]
+    try:
+        return File(document, shape.model_validate(plain), kept)
+    except ValidationError:
+        return None
+
+
+def _one_per_choice(document: Document, errors: list[Any]) -> Iterable[Any]:
+    """Of a value that may be this or that, only why it is not this."""
+    seen: set[Path] = set()
+    for error in errors:
+        path = document.known_part(error["loc"])
+        is_choice = len(path) < len(error["loc"]) and error["type"] != "missing"
+        if not is_choice or path not in seen:
+            yield error
+        seen.add(path)
+
+
+def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | None:
+    if text is None:
+        problems.append(Problem(file, 1, 1, f"the file {file} is missing"))
+        return None
+    try:
+        document = read_document(file, text)
+    except UnreadableError as error:
+        problems.append(error.problem)
+        return None
+    return read_shape(document, FILES[file], problems)
+
+
+def _shape_problem(document: Document, shape: type[Shape], error: Any) -> Problem:
+    path, kind = error["loc"], error["type"]
+    written = path if kind == "missing" else document.known_part(path)
+    name = next((str(part) for part in reversed(written) if isinstance(part, str)), document.file)
+    if kind == "extra_forbidden":
+        near = nearest(name, _field_names(shape))
+        return document.problem_at_name(path, f"there is no field {name} here", near)
+    if kind == "missing":
+        return document.problem(path[:-1], f"the field {name} is missing")
+    if kind in ("literal_error", "enum"):
+        allowed = re.findall(r"'([^']*)'", str(error["ctx"]["expected"]))
+        near = nearest(str(error["input"]), allowed)
+        return document.problem(path, f"{name} is one of {', '.join(allowed)}", near)
+    message = str(error["ctx"]["error"]) if kind == "value_error" else str(error["msg"]).lower()
+    return document.problem(path, f"{name}: {message}")
+
+
+def _field_names(shape: type[BaseModel]) -> set[str]:
+    """Every name that may stand anywhere in the file."""
+    names: set[str] = set()
+    for name, field in shape.model_fields.items():
+        names.add(name)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                names |= _field_names(part)
+    return names
+
+
+class _Assembly:
+    """One pass over all files. Whatever is wrong goes to `problems`, and the pass goes on without it."""
+
+    def __init__(self, files: Mapping[str, File], problems: list[Problem]) -> None:
+        self._files = files
+        self._problems = problems
+        terms, approvals = files["terms.yaml"].shape, files["approvals.yaml"].shape
+        assert isinstance(terms, TermsShape)
+        assert isinstance(approvals, ApprovalsShape)
+        self._terms = terms
+        self._roles = _roles(approvals.roles)
+        attributes = _attributes(terms)
+        self._after = Scope(_declared(QUOTE_FACTS), _declared(LINE_FACTS), attributes)
+        early = [{name: fact for name, fact in facts.items() if fact.is_before_pricing} for facts in _ALL_FACTS]
+        self._before = Scope(_declared(early[0]), _declared(early[1]), attributes, has_line=True, has_lines=False)
+
+    def policies(self, deciders: Collection[str] | None) -> PolicySet:
+        guards = [self._files[file] for file in GUARDS]
+        self._after = with_definitions(self._after, map(_definitions, guards), self._problems)
+        pricing_file = self._files["pricing.yaml"]
+        self._before = with_definitions(self._before, [_definitions(pricing_file)], self._problems)
+        rules = [rule for stage, file in enumerate(guards) for rule in self._rules(file, stage)]
+        ladders = [ladder for stage, file in enumerate(guards) for ladder in self._ladders(file, stage)]
+        pricing = self._pricing(pricing_file)
+        tax = self._tax(self._files["tax.yaml"])
+        self._problems += lint.problems(rules, ladders, pricing, self._roles)
+        self._problems += lint.role_problems(self._files["approvals.yaml"].document, self._roles, deciders)
+        return PolicySet(
+            rules=tuple(sorted((placed.item for placed in rules), key=lambda rule: rule.order)),
+            ladders=tuple(sorted((placed.item for placed in ladders), key=lambda ladder: ladder.order)),
+            pricing=tuple(sorted((placed.item for placed in pricing), key=_pricing_order)),
+            roles=self._roles,
+            terms=_terms(self._terms),
+            tax=tax,
+            content_hash="" if self._problems else _content_hash(self._files),
+        )
+
+    def _rules(self, file: File, stage: int) -> list[Placed[Rule]]:
+        assert isinstance(file.shape, GuardsShape)
+        found = []
+        for index, shape in enumerate(file.shape.rules):
+            path = file.path("rules", index)
+            rule = self._rule(file, path, shape, stage)
+            if rule is not None:
+                found.append(Placed(rule, file.document, path))
+        return found
+
+    def _rule(self, file: File, path: Path, shape: RuleShape, stage: int) -> Rule | None:
+        when = self._expression(file, (*path, "when"), shape.when, self._after, read_condition)
+        given = self._expression(file, (*path, "actual"), shape.actual, self._after, read_number)
+        outcome = self._outcome(file, (*path, "then"), shape.then)
+        if when is None or outcome is None:
+            return None
+        limit, measured = _measure(when.node)
+        threshold = limit if shape.threshold is None else shape.threshold
+        if given is None and measured is not None:
+            given = _expression(shape.when, measured)
+        return Rule(
+            id=shape.id,
+            name=shape.name or _in_words(shape.id),
+            order=Order(stage, -shape.priority, -len(when.reads), shape.id),
+            when=when,
+            outcome=outcome,
+            threshold=None if threshold is None else plain(threshold),
+            actual=given,
+            culprits=tuple(_culprits(when.node)),
+        )
+
+    def _ladders(self, file: File, stage: int) -> list[Placed[Ladder]]:
+        assert isinstance(file.shape, GuardsShape)
+        found = []
+        for index, shape in enumerate(file.shape.ladders):
+            path = file.path("ladders", index)
+            ladder = self._ladder(file, path, shape, stage)
+            if ladder is not None:
+                found.append(Placed(ladder, file.document, path))
+        return found
+
+    def _ladder(self, file: File, path: Path, shape: LadderShape, stage: int) -> Ladder | None:
+        scope = replace(self._after, has_line=True)
+        over = self._expression(file, (*path, "over"), shape.over, scope, read_number)
+        is_of_lines = over is not None and _reads_line(over.node)
+        if not is_of_lines:
+            scope = self._after
+        where = self._expression(file, (*path, "where"), shape.where, scope, read_condition)
+        outcomes = [
+            self._outcome(file, (*path, "steps", number, "then"), step.then) for number, step in enumerate(shape.steps)
+        ]
+        faults = list(lint.ladder_problems(file.document, path, shape))
+        self._problems += faults
+        if over is None or faults or None in outcomes or (shape.where is not None and where is None):
+            return None
+        steps = tuple(map(_step, shape.steps, [outcome for outcome in outcomes if outcome is not None]))
+        reads = over.reads.keys() | (where.reads.keys() if where else set())
+        order = Order(stage, -shape.priority, -len(reads), shape.id)
+        return Ladder(shape.id, order, over, where, shape.steps[0].under is not None, is_of_lines, steps)
+
+    def _pricing(self, file: File) -> list[Placed[PricingRule]]:
+        assert isinstance(file.shape, PricingShape)
+        found = []
+        for index, shape in enumerate(file.shape.rules):
+            path = file.path("rules", index)
+            when = self._expression(file, (*path, "when"), shape.when, self._before, read_condition)
+            if when is not None:
+                order = Order(0, -shape.priority, -len(when.reads), shape.id)
+                found.append(Placed(PricingRule(order, when, _adjustment(shape)), file.document, path))
+        return found
+
+    def _tax(self, file: File) -> dict[str, dict[str, Decimal]]:
+        """Every zone with every category: what a zone leaves out is a gap, found here and not on a customer's quote."""
+        assert isinstance(file.shape, TaxShape)
+        categories = file.shape.categories
+        tax: dict[str, dict[str, Decimal]] = {}
+        for zone, given in file.shape.zones.items():
+            rates = dict(given) if isinstance(given, Mapping) else dict.fromkeys(categories, given)
+            for category in sorted(rates.keys() - set(categories)):
+                message = f"{category} is not among the categories"
+                self._problems.append(
+                    file.document.problem_at_name(("zones", zone, category), message, nearest(category, categories))
+                )
+            for category in categories:
+                if category not in rates:
+                    message = f"{zone} has no rate for {category}"
+                    self._problems.append(file.document.problem_at_name(("zones", zone), message))
+            tax[zone] = rates
+        return tax
+
+    def _outcome(self, file: File, path: Path, shape: OutcomeShape) -> Outcome | None:
+        known = self._roles.known
+        if shape.role is not None and shape.role not in known:
+            message = f"there is no role {shape.role} in approvals.yaml"
+            self._problems.append(file.document.problem((*path, "role"), message, nearest(shape.role, known)))
+            return None
+        return Outcome(shape.severity, shape.role, shape.message)
+
+    def _expression(
+        self, file: File, path: Path, text: str | None, scope: Scope, reader: Callable[[str, Scope], Node]
+    ) -> Expression | None:
+        if text is None:
+            return None
+        try:
+            if scope.broken and any(word in scope.broken for word, _ in names_in(text)):
+                return None
+            return _expression(text, reader(text, scope))
+        except ExpressionError as error:
+            self._problems.append(file.document.problem(path, error.message, error.near, error.offset))
+            return None
+
+
+def _roles(shape: RolesShape) -> Roles:
+    return Roles(
+        commercial=shape.commercial,
+        orthogonal=shape.orthogonal,
+        asks_each=shape.ask == "each",
+        quorum=shape.quorum,
+        backup=shape.backup,
+        escalate_to={role: Escalation(part.to, part.after_hours) for role, part in shape.escalate_to.items()},
+        keep=shape.keep,
+    )
+
+
+def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:
+    assert isinstance(file.shape, GuardsShape | PricingShape)
+    return file.document, file.shape.define
+
+
+def _attributes(shape: TermsShape) -> dict[str, Declared]:
+    return {name: Declared(Kind(part.type), part.absent) for name, part in shape.attributes.items()}
+
+
+def _declared(facts: Mapping[str, Declaration]) -> dict[str, Declared]:
+    return {name: Declared(fact.kind, words=fact.words) for name, fact in facts.items()}
+
+
+def _expression(text: str, node: Node) -> Expression:
+    return Expression(canonical(text), node, compiled(node), dict(sorted(trends(node).items())))
+
+
+def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
+    """The limit in a condition and the number held against it, where it is a single comparison."""
+    if isinstance(node, Fold) and node.function == "any":
+        threshold, inner = _measure(node.body)
+        if threshold is None or inner is None or not facts_in(inner):
+            return None, None
+        comparison = node.body
+        assert isinstance(comparison, Comparison)
+        operator = comparison.operator if inner is comparison.left else MIRRORED[comparison.operator]
+        function = {">": "max", ">=": "max", "<": "min", "<=": "min"}.get(operator)
+        return threshold, Fold(function, inner, node.where, Kind.NUMBER) if function else None  # type: ignore[arg-type] # Either.
+    if isinstance(node, Comparison) and node.left.kind is Kind.NUMBER:
+        for bound, measured in ((node.right, node.left), (node.left, node.right)):
+            if isinstance(bound, Literal) and isinstance(bound.value, Decimal) and not isinstance(measured, Literal):
+                return bound.value, measured
+    return None, None
+
+
+def _culprits(node: Node) -> Iterable[Column]:
+    """Conditions on single lines: those of every `any` that makes the whole condition true."""
+    if isinstance(node, Junction):
+        for part in node.parts:
+            yield from _culprits(part)
+    elif isinstance(node, Fold) and node.function == "any":
+        yield column(node.body if node.where is None else Junction("and", (node.where, node.body)))
+
+
+def _reads_line(node: Node) -> bool:
+    """Whether a fact of a line is read outside of any fold."""
+    if isinstance(node, Fold):
+        return False
+    return (isinstance(node, Fact) and node.is_of_line) or any(map(_reads_line, children(node)))
+
+
+def _step(shape: StepShape, outcome: Outcome) -> Step:
+    bound = shape.under if shape.above is None else shape.above
+    assert bound is not None
+    return Step(shape.id, shape.name or _in_words(shape.id), plain(bound), outcome)
+
+
+def _adjustment(shape: PricingRuleShape) -> Adjustment:
+    kind = next(name for name in ADJUSTMENT_ORDER if getattr(shape.then, name) is not None)
+    base = shape.then.base or ("unit" if kind == "amount" else "running")
+    name = shape.name or _in_words(shape.id)
+    return Adjustment(shape.id, name, kind, getattr(shape.then, kind), base, shape.then.stacking)
+
+
+def _pricing_order(rule: PricingRule) -> tuple[int, Order]:
+    return ADJUSTMENT_ORDER.index(rule.adjustment.kind), rule.order
+
+
+def _terms(shape: TermsShape) -> Terms:
+    return Terms(
+        validity_days=shape.validity_days,
+        rounding=shape.rounding,
+        tax_rounding=shape.tax_rounding,
+        part_periods=shape.part_periods,
+        standard_payment_terms=shape.standard_payment_terms,
+        approval_expiry_hours=shape.approval_expiry_hours,
+        currency=shape.currency,
+        rates={**shape.rates, shape.currency: Decimal(1)},
+        attributes=_attributes(shape),
+    )
+
+
+def _content_hash(files: Mapping[str, File]) -> str:
+    """Of what the files say: layout, comments, the order of names and of rules do not count; defaults are filled in."""
+    return fingerprint({file: _canonical(found.shape.model_dump()) for file, found in files.items()})
+
+
+def _canonical(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {
+            name: canonical(value) if name in _FORMULAS and isinstance(value, str) else _canonical(value)
+            for name, value in content.items()
+            if name != "define"
+        } | (
+            {"define": {name: canonical(text) for name, text in content["define"].items()}}
+            if "define" in content
+            else {}
+        )
+    if isinstance(content, list | tuple):
+        items = [_canonical(item) for item in content]
+        has_ids = all(isinstance(item, Mapping) and "id" in item for item in items)
+        return sorted(items, key=lambda item: str(item["id"])) if has_ids else items
+    return content
+
+
+def _in_words(id_: str) -> str:
+    return id_.replace("_", " ")
+
+
+_ALL_FACTS = (QUOTE_FACTS, LINE_FACTS)
+_FORMULAS = {"when", "over", "where", "actual"}

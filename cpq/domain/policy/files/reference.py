@@ -1,0 +1,72 @@
+"""PURE. The policy files described for people and editors: the table of facts and the JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
+from cpq.domain.policy.files.cases import CasesShape
+from cpq.domain.policy.files.shapes import FILES, Shape
+from cpq.domain.policy.language.nodes import Kind
+
+_TYPES: dict[Kind, dict[str, Any]] = {
+    Kind.NUMBER: {"type": ["number", "string", "null"]},
+    Kind.TEXT: {"type": "string"},
+    Kind.BOOLEAN: {"type": "boolean"},
+}
+_BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
+_DERIVED = {"is_standard_terms", "has_term", "gross_value", "net_value", "total_value", "currency_rate", "line_count"}
+"""Facts that are worked out from others, so that a case does not give them."""
+
+
+def facts_table() -> list[list[str]]:
+    """Every fact as the rows of a table; the first row is the heading."""
+    rows = [["fact", "type", "unit", "pricing rules", "meaning"]]
+    for prefix, facts in (("", QUOTE_FACTS), ("line.", LINE_FACTS)):
+        for name, fact in facts.items():
+            early = "yes" if fact.is_before_pricing else ""
+            rows.append([f"`{prefix}{name}`", fact.kind, fact.unit, early, fact.meaning])
+    rows.append(
+        ["`line.attributes.…`", "as declared", "", "yes", "an attribute of the product, declared in terms.yaml"]
+    )
+    return rows
+
+
+def json_schema() -> dict[str, Any]:
+    """One schema for all policy files; `$defs` has one entry for each file, to which the file's first line points."""
+    models: list[type[Shape]] = [*FILES.values(), CasesShape]
+    _, schema = models_json_schema([(model, "validation") for model in models], title="Policy files")
+    definitions = schema["$defs"]
+    words = ", ".join([*QUOTE_FACTS, *(f"line.{name}" for name in LINE_FACTS)])
+    for model in ("RuleShape", "PricingRuleShape"):
+        definitions[model]["properties"]["when"]["description"] += f". Facts: {words}"
+    definitions["LineFacts"] = _facts_schema(LINE_FACTS, attributes={"type": "object"})
+    lines = {"type": "array", "items": {"$ref": "#/$defs/LineFacts"}}
+    definitions["QuoteFacts"] = _facts_schema(QUOTE_FACTS, lines=lines)
+    definitions["DecisionCase"]["properties"]["facts"] = {"$ref": "#/$defs/QuoteFacts"}
+    for name, facts in (("quote", "QuoteFacts"), ("line", "LineFacts")):
+        definitions["AdjustmentCase"]["properties"][name] = {"$ref": f"#/$defs/{facts}"}
+    references = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "anyOf": references}
+    return {name: _with_bounds(part) for name, part in whole.items()}
+
+
+def _with_bounds(schema: Any) -> Any:
+    """pydantic leaves the bounds of exact numbers under its own names, which no editor knows."""
+    if isinstance(schema, list):
+        return [_with_bounds(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {_BOUNDS.get(name, name): _with_bounds(part) for name, part in schema.items()}
+
+
+def _facts_schema(facts: Mapping[str, Declaration], **more: object) -> dict[str, Any]:
+    given = {
+        name: {**_TYPES[fact.kind], "description": fact.meaning}
+        for name, fact in facts.items()
+        if fact.kind in _TYPES and name not in _DERIVED
+    }
+    return {"type": "object", "additionalProperties": False, "properties": {**given, **more}}

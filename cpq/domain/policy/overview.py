@@ -1,0 +1,114 @@
+"""PURE. A policy set as tables for people: who approves, what speaks and when, what changes a price, terms and tax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Unit
+from cpq.domain.policy.language.nodes import Fact, Fold, Node
+from cpq.domain.policy.policy_set import Ladder, Order, PolicySet, PricingRule, Roles, Rule
+
+Table = list[list[str]]
+"""Rows of cells; the first row is the heading."""
+
+
+def tables(policies: PolicySet) -> dict[str, Table]:
+    """Everything a set says, by subject."""
+    return {
+        "roles": _roles(policies.roles),
+        "policies": overview(policies),
+        "pricing": _pricing(policies.pricing),
+        "terms": _terms(policies),
+        "rates": _rates(policies),
+        "tax": _tax(policies),
+    }
+
+
+def units(policies: PolicySet) -> dict[str, Unit]:
+    """What the limit of each rule and of each step of a ladder counts, by its id."""
+    of_steps = {step.id: unit_of(ladder.over.node) for ladder in policies.ladders for step in ladder.steps}
+    return of_steps | {rule.id: unit_of(rule.actual.node) for rule in policies.rules if rule.actual}
+
+
+def unit_of(node: Node) -> Unit:
+    """What a number counts where it is one fact, or the largest or smallest of the lines; of others it is not known."""
+    if isinstance(node, Fold) and node.function in ("max", "min"):
+        return unit_of(node.body)
+    if not isinstance(node, Fact):
+        return Unit.NONE
+    declared = (LINE_FACTS if node.is_of_line else QUOTE_FACTS).get(node.name.removeprefix("line."))
+    return declared.unit if declared else Unit.NONE
+
+
+def overview(policies: PolicySet) -> Table:
+    """Every rule and every step of a ladder, in the order in which they would speak."""
+    speakers: list[tuple[Order, Table]] = [(rule.order, [_rule_row(rule)]) for rule in policies.rules]
+    speakers += [(ladder.order, list(_ladder_rows(ladder))) for ladder in policies.ladders]
+    ordered = sorted(speakers, key=lambda speaker: speaker[0])
+    return [["policy", "speaks when", "severity", "role"], *(row for _, rows in ordered for row in rows)]
+
+
+def _rule_row(rule: Rule) -> list[str]:
+    return [rule.id, rule.when.text, rule.outcome.severity, rule.outcome.role or ""]
+
+
+def _ladder_rows(ladder: Ladder) -> Iterator[list[str]]:
+    where = f", where {ladder.where.text}" if ladder.where else ""
+    begins, ends = ("under", "down to") if ladder.is_falling else ("above", "up to")
+    bounds = [*(step.bound for step in ladder.steps[1:]), None]
+    for step, end in zip(ladder.steps, bounds, strict=True):
+        reach = f" {ends} {end}" if end is not None else ""
+        spoken = f"{ladder.over.text} {begins} {step.bound}{reach}{where}"
+        yield [step.id, spoken, step.outcome.severity, step.outcome.role or ""]
+
+
+def _roles(roles: Roles) -> Table:
+    asked = "in turn, each that is needed" if roles.asks_each else "only the highest that is needed"
+    count = len(roles.commercial)
+    commercial = [[role, f"commercial, {number} of {count}", asked] for number, role in enumerate(roles.commercial, 1)]
+    return [
+        ["role", "authority", "asked"],
+        *commercial,
+        *([role, "orthogonal", "beside the others, whenever it is needed"] for role in roles.orthogonal),
+    ]
+
+
+def _pricing(rules: tuple[PricingRule, ...]) -> Table:
+    rows = [["rule", "applies when", "kind", "value", "base", "stacking"]]
+    for rule in rules:
+        change = rule.adjustment
+        rows.append([change.rule_id, rule.when.text, change.kind, f"{change.value:f}", change.base, change.stacking])
+    return rows
+
+
+def _terms(policies: PolicySet) -> Table:
+    terms = policies.terms
+    return [
+        ["term", "value"],
+        ["validity_days", str(terms.validity_days)],
+        ["rounding", terms.rounding.value],
+        ["tax_rounding", terms.tax_rounding.value],
+        ["part_periods", terms.part_periods.value],
+        ["standard_payment_terms", ", ".join(terms.standard_payment_terms)],
+        ["approval_expiry_hours", str(terms.approval_expiry_hours)],
+        ["currency", terms.currency],
+    ]
+
+
+def _rates(policies: PolicySet) -> Table:
+    rates = sorted(policies.terms.rates.items())
+    return [["currency", f"worth in {policies.terms.currency}"], *([name, f"{rate:f}"] for name, rate in rates)]
+
+
+def _tax(policies: PolicySet) -> Table:
+    """In percent; an empty cell is no rate, which is an error where one is needed, never 0."""
+    categories = sorted({category for rates in policies.tax.values() for category in rates})
+    rows = [["zone", *categories]]
+    for zone, rates in sorted(policies.tax.items()):
+        rows.append([zone, *(_percent(rates.get(category)) for category in categories)])
+    return rows
+
+
+def _percent(rate: Decimal | None) -> str:
+    return "" if rate is None else f"{rate:f}"

@@ -1,0 +1,277 @@
+"""PURE. A loaded policy set: rules, ladders, pricing rules, roles, terms and tax, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from itertools import takewhile
+from typing import Literal, NamedTuple
+
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.money import Rounding
+from cpq.domain.policy.facts import SECRET, FactsEnvironment, LineInputs, QuoteInputs
+from cpq.domain.policy.files.shapes import PartPeriods, Severity, TaxRounding
+from cpq.domain.policy.language.compiler import Column, Run, compiled
+from cpq.domain.policy.language.nodes import Declared, Junction, Node, facts_in
+from cpq.domain.policy.language.trends import Trend
+
+AdjustmentKind = Literal["markup", "percentage", "amount"]
+
+ADJUSTMENT_ORDER: tuple[AdjustmentKind, ...] = ("markup", "percentage", "amount")
+
+
+class Order(NamedTuple):
+    """Who speaks first: stage, then priority, then specificity (how many facts are read), then id."""
+
+    stage: int
+    minus_priority: int
+    minus_specificity: int
+    id: str
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its canonical text, its tree, its closure, and how it follows each fact it reads."""
+
+    text: str
+    node: Node
+    run: Run
+    reads: Mapping[str, Trend]
+
+    @cached_property
+    def is_secret(self) -> bool:
+        """Whether its value tells of a cost or a margin, by whatever name it goes."""
+        return not SECRET.isdisjoint(self.reads)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    severity: Severity
+    role: str | None
+    message: str | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Fires when its condition holds or is unknown. `culprits` are the conditions by which it blames single lines."""
+
+    id: str
+    name: str
+    order: Order
+    when: Expression
+    outcome: Outcome
+    threshold: Decimal | None
+    actual: Expression | None
+    culprits: tuple[Column, ...]
+
+    @cached_property
+    def is_secret(self) -> bool:
+        return self.when.is_secret or (self.actual is not None and self.actual.is_secret)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Begins above `bound`, in a falling ladder under it, and reaches to the next step."""
+
+    id: str
+    name: str
+    bound: Decimal
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Steps over one number; the farthest step that is reached speaks. Of the lines' numbers the worst counts."""
+
+    id: str
+    order: Order
+    over: Expression
+    where: Expression | None
+    is_falling: bool
+    is_of_lines: bool
+    steps: tuple[Step, ...]
+
+    @cached_property
+    def is_secret(self) -> bool:
+        return self.over.is_secret or (self.where is not None and self.where.is_secret)
+
+    def reached(self, value: Decimal) -> Step | None:
+        found = None
+        for step in self.steps:
+            if (value < step.bound) if self.is_falling else (value > step.bound):
+                found = step
+            else:
+                break
+        return found
+
+
+class Adjustment(NamedTuple):
+    """What a pricing rule does to a line. `value` is signed: percent, or an amount in the quote's currency."""
+
+    rule_id: str
+    name: str
+    kind: AdjustmentKind
+    value: Decimal
+    base: str
+    stacking: str
+
+
+@dataclass(frozen=True)
+class PricingRule:
+    order: Order
+    when: Expression
+    adjustment: Adjustment
+
+    @cached_property
+    def about_quote(self) -> tuple[Run, ...]:
+        """The conditions that must all hold, as far as they stand before the first one about a line."""
+        node = self.when.node
+        parts = node.parts if isinstance(node, Junction) and node.operator == "and" else (node,)
+        return tuple(map(compiled, takewhile(_is_about_quote, parts)))
+
+    def may_apply(self, environment: FactsEnvironment) -> bool:
+        """False when no line can change that the condition is false; a fault is left to the lines to tell."""
+        try:
+            return all(run(environment, None) is not False for run in self.about_quote)
+        except ArithmeticError:
+            return True
+
+
+def _is_about_quote(node: Node) -> bool:
+    return not any(name.startswith("line.") for name in facts_in(node))
+
+
+class Escalation(NamedTuple):
+    """Who may decide as well, after so many hours."""
+
+    to: str
+    after_hours: int
+
+
+Quorum = Literal["one", "all", "majority"] | int
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The commercial chain, lowest authority first, the roles asked beside it, and how each of them decides."""
+
+    commercial: tuple[str, ...]
+    orthogonal: tuple[str, ...]
+    asks_each: bool
+    quorum: Mapping[str, Quorum] = field(default_factory=dict)
+    backup: Mapping[str, str] = field(default_factory=dict)
+    escalate_to: Mapping[str, Escalation] = field(default_factory=dict)
+    keep: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Every role, in the order in which they are asked."""
+        return (*self.commercial, *self.orthogonal)
+
+    def stands_for(self, role: str, other: str) -> bool:
+        """Whether `role` has at least the authority of `other`: a higher one of its chain, or, for a role beside the
+        chain, another one beside it or the top of the chain."""
+        if other in self.commercial:
+            return role in self.commercial and self.commercial.index(role) >= self.commercial.index(other)
+        return role in self.orthogonal or role == self.commercial[-1]
+
+    def chains(self, wanted: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+        """One chain per tuple: its roles are asked in turn, the chains in parallel; in a stable order."""
+        commercial = tuple(role for role in self.commercial if role in wanted)
+        first = commercial if self.asks_each else commercial[-1:]
+        return tuple(chain for chain in (first, *((role,) for role in self.orthogonal if role in wanted)) if chain)
+
+
+@dataclass(frozen=True)
+class Terms:
+    validity_days: int
+    rounding: Rounding
+    tax_rounding: TaxRounding
+    part_periods: PartPeriods
+    standard_payment_terms: tuple[str, ...]
+    approval_expiry_hours: int
+    currency: str
+    rates: Mapping[str, Decimal]
+    attributes: Mapping[str, Declared]
+
+
+@dataclass(frozen=True)
+class PolicySet:
+    """Everything the policy files say. It never changes; a changed file makes a new set with another hash."""
+
+    rules: tuple[Rule, ...]
+    ladders: tuple[Ladder, ...]
+    pricing: tuple[PricingRule, ...]
+    roles: Roles
+    terms: Terms
+    tax: Mapping[str, Mapping[str, Decimal]]
+    content_hash: str
+
+    @cached_property
+    def conditions(self) -> tuple[Run, ...]:
+        """Of the rules, in their order."""
+        return tuple(rule.when.run for rule in self.rules)
+
+    def environment(self, facts: QuoteInputs) -> FactsEnvironment:
+        terms = self.terms
+        return FactsEnvironment(facts, terms.rates, terms.standard_payment_terms, terms.attributes)
+
+    def adjustments(self, quote: QuoteInputs, line: LineInputs) -> tuple[Adjustment, ...]:
+        """What the pricing rules do to a line: markups, percentages, amounts, each in the order they apply.
+
+        A rule applies only when its condition is true: an unknown changes no price.
+        """
+        environment = self.environment(quote)
+        return self.adjustments_within(environment, line, self.pricing_within(environment))
+
+    def pricing_within(self, environment: FactsEnvironment) -> tuple[PricingRule, ...]:
+        """The pricing rules that may apply to a line of this quote; most are about other customers."""
+        return tuple(rule for rule in self.pricing if rule.may_apply(environment))
+
+    def adjustments_within(
+        self, environment: FactsEnvironment, line: LineInputs, rules: Sequence[PricingRule]
+    ) -> tuple[Adjustment, ...]:
+        """The same for one of many lines: what is derived from the quote is worked out once for all of them."""
+        found = []
+        for rule in rules:
+            try:
+                applies = rule.when.run(environment, line)
+            except ArithmeticError:
+                raise CpqError(
+                    Code.POLICY_BLOCKED,
+                    f"The pricing rule {rule.adjustment.rule_id} cannot be worked out for this line.",
+                    policy_id=rule.adjustment.rule_id,
+                    line_id=line.line_id or None,
+                ) from None
+            if applies:
+                found.append(rule.adjustment)
+        return tuple(found)
+
+    def tax_rates(self, zone: str) -> Mapping[str, Decimal]:
+        """The rates of a zone in percent, by tax category; none for a zone that no file names."""
+        return self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*") or {}
+
+    def tax_rate(self, zone: str, category: str) -> Decimal:
+        """The rate in percent; a zone or category without one is an error, never 0."""
+        rates = self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*")
+        if rates is None:
+            known = sorted(self.tax)
+            raise CpqError(
+                Code.CONFIGURATION_INVALID,
+                f"There is no tax rate for the zone {zone!r}; tax.yaml has none.",
+                zone=zone,
+                known=known,
+                nearest=nearest(zone, known),
+            )
+        if category not in rates:
+            raise CpqError(
+                Code.CONFIGURATION_INVALID,
+                f"There is no tax rate for the category {category!r} in the zone {zone}; tax.yaml has none.",
+                zone=zone,
+                category=category,
+                known=sorted(rates),
+                nearest=nearest(category, rates),
+            )
+        return rates[category]

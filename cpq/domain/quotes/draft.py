@@ -1,0 +1,55 @@
+"""PURE. A quote as it is asked for, before anybody looked anything up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+from cpq.base.text import canonical_json
+from cpq.domain.pricing.request import Segment
+
+
+class DraftLine(NamedTuple):
+    """A line as it is asked for. Percentages are whole millionths of a percent."""
+
+    number: int
+    product_id: str
+    quantity: int
+    discount_pct: int = 0
+    attributes: Mapping[str, Any] = {}
+    notes: str | None = None
+    option_set: str | None = None
+    ramp: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A quote as it is asked for, before anybody looked anything up."""
+
+    account_id: str
+    currency: str
+    lines: tuple[DraftLine, ...]
+    deal_id: str | None = None
+    term_months: int | None = None
+    start_date: date | None = None
+    end_date: date | None = None
+    """Given instead of `term_months`: the last day of a term that ends with another contract."""
+    payment_terms: str | None = None
+    notes: str | None = None
+    requested_discount: int = 0
+    option_set: str | None = None
+
+    @property
+    def option_sets(self) -> list[str]:
+        """The names of its alternatives, in the order they first appear; empty for an ordinary quote."""
+        return list(dict.fromkeys(line.option_set for line in self.lines if line.option_set))
+
+    def is_same(self, other: Draft) -> bool:
+        """Equal, and so are the free values of its lines as they are written: to Python true is 1."""
+        return self == other and canonical_json(self._attributes) == canonical_json(other._attributes)
+
+    @property
+    def _attributes(self) -> list[object]:
+        return [line.attributes for line in self.lines]

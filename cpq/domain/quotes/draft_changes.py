@@ -1,0 +1,123 @@
+"""PURE. Changes of a draft: lines added, altered and removed, terms and notes set or cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cpq.base.errors import CpqError, bad_field, next_call
+from cpq.domain.quotes.draft import Draft, DraftLine
+
+STRETCHES_MAX = 5_000
+"""Over all lines: each is priced by itself, in about a tenth of a millisecond, while others wait to write."""
+
+CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "notes")
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What to do to a draft. Lines keep their numbers; a new one takes the number after the last line's."""
+
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    clear: Sequence[str] = ()
+    add_lines: Sequence[DraftLine] = ()
+    change_lines: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    """The id of a line, and the fields to set on it."""
+    remove_lines: Sequence[str] = ()
+
+
+def line_id(quote_id: str, number: int) -> str:
+    return f"{quote_id}-ql-{number}"
+
+
+def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
+    """The draft with the changes made; a line that is not there is refused by name."""
+    by_id = {line_id(quote_id, line.number): line for line in draft.lines}
+    for position, id_ in enumerate(changes.remove_lines):
+        _require_line(f"/remove_lines/{position}", id_, by_id, quote_id)
+    for position, (id_, values) in enumerate(changes.change_lines):
+        _require_line(f"/change_lines/{position}/line_id", id_, by_id, quote_id)
+        by_id[id_] = by_id[id_]._replace(**values)
+    removed = set(changes.remove_lines)
+    kept = [line for id_, line in by_id.items() if id_ not in removed]
+    last = max(line.number for line in draft.lines)
+    added = [line._replace(number=last + place) for place, line in enumerate(changes.add_lines, 1)]
+    if not kept and not added:
+        raise bad_field("/remove_lines", "A quote has at least one line; cancel it instead.", minimum=1)
+    for position, name in enumerate(changes.clear):
+        if name not in CLEARABLE:
+            raise bad_field(f"/clear/{position}", f"{name!r} cannot be cleared.", allowed=list(CLEARABLE))
+    cleared = dict.fromkeys(changes.clear)
+    if "term_months" in changes.terms:
+        cleared["end_date"] = None
+    if "end_date" in changes.terms:
+        cleared["term_months"] = None
+    return replace(draft, **{**cleared, **changes.terms}, lines=(*kept, *added))
+
+
+def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int, str]:
+    """For the number of every line that the changes touch, the argument that does it."""
+    by_id = {line_id(quote_id, line.number): line.number for line in draft.lines}
+    last = max(by_id.values())
+    changed = {by_id[id_]: f"/change_lines/{place}" for place, (id_, _) in enumerate(changes.change_lines)}
+    return changed | {last + place: f"/add_lines/{place - 1}" for place in range(1, len(changes.add_lines) + 1)}
+
+
+def about_lines(error: CpqError, draft: Draft, quote_id: str, arguments: Mapping[int, str]) -> CpqError:
+    """The same error, whose fields name arguments of the call instead of places among the lines of the quote.
+
+    What is wrong with a line that the call does not touch is about the quote; `line_id` says which line it is.
+    """
+    details = _about_line(error.details, draft, quote_id, arguments)
+    problems = error.details.get("problems")
+    if isinstance(problems, list):
+        details["problems"] = [_about_line(problem, draft, quote_id, arguments) for problem in problems]
+    return CpqError(error.code, error.message, **details)
+
+
+def _about_line(
+    details: Mapping[str, object], draft: Draft, quote_id: str, arguments: Mapping[int, str]
+) -> dict[str, object]:
+    start, _, rest = str(details.get("field", "")).removeprefix("/").partition("/")
+    if start != "line_items":
+        return dict(details)
+    place, _, part = rest.partition("/")
+    if not place:
+        return {**details, "field": next(iter(arguments.values()), "/quote_id")}
+    number = draft.lines[int(place)].number
+    field_ = f"{arguments[number]}/{part}" if number in arguments else "/quote_id"
+    return {**details, "field": field_, "line_id": line_id(quote_id, number)}
+
+
+def require_few_lines(lines: Sequence[DraftLine], most: int, field_: str) -> None:
+    """Refuse more lines, or more stretches of ramps, than a tool takes, and say what takes them."""
+    count, stretches = len(lines), sum(len(line.ramp) for line in lines)
+    if stretches > STRETCHES_MAX:
+        raise bad_field(
+            field_,
+            f"The ramps of a quote have at most {STRETCHES_MAX:,} stretches through this tool, not {stretches:,}.",
+            maximum=STRETCHES_MAX,
+            hint="Join stretches that are alike, split the quote, or have the operator run `cpq import quotes`.",
+        )
+    if count > most:
+        raise bad_field(
+            field_,
+            f"A quote has at most {most:,} lines through this tool, not {count:,}.",
+            maximum=most,
+            hint="Split it, or have the operator run `cpq import quotes`, which takes up to 10,000 lines.",
+        )
+
+
+def _require_line(field_: str, id_: str, known: Mapping[str, DraftLine], quote_id: str) -> None:
+    if id_ not in known:
+        raise _no_line(field_, id_, list(known), quote_id)
+
+
+def _no_line(field_: str, id_: str, known: list[str], quote_id: str) -> CpqError:
+    return bad_field(
+        field_,
+        f"The quote has no line {id_!r}.",
+        allowed=known[:20],
+        next_call=next_call("quote_get", quote_id=quote_id),
+    )

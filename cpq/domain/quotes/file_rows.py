@@ -1,0 +1,193 @@
+"""PURE. Quotes as a file may hold them: whole with their lines inside, or as rows of one line each, as a CSV does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from cpq.base.money import to_micro
+from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import Problem, faults
+from cpq.base.text import clean, clean_identifier
+from cpq.domain.catalog.rows import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
+from cpq.domain.pricing.request import Segment
+from cpq.domain.quotes.draft import Draft, DraftLine
+
+LINES_MAX = 10_000
+MONTHS_MAX = 1200
+RAMP_MAX = 60
+YEARS = (1900, 2200)
+
+AnyQuote = TypeVar("AnyQuote", bound=Row)
+
+
+def _usual(day: date) -> date:
+    if not YEARS[0] <= day.year <= YEARS[1]:
+        raise ValueError(f"is a day from {YEARS[0]} to {YEARS[1]}")
+    return day
+
+
+Percent = Annotated[Number, Field(ge=0, le=100)]
+Months = Annotated[Whole, Field(ge=1, le=MONTHS_MAX)]
+Quantity = Annotated[Whole, Field(ge=1, le=QUANTITY_MAX)]
+Notes = Annotated[str, Field(max_length=10_000), AfterValidator(clean)]
+Reference = Annotated[str, Field(max_length=128), AfterValidator(clean_identifier)]
+UsualDay = Annotated[Day, AfterValidator(_usual)]
+
+
+class RampRow(Row):
+    months: Months
+    quantity: Quantity | None = None
+    uplift_pct: Percent = Decimal(0)
+
+
+class LineRow(Row):
+    product_id: Reference
+    quantity: Quantity
+    discount_pct: Percent = Decimal(0)
+    attributes: Annotated[dict[Word, Scalar], Field(max_length=100)] = Field(default_factory=dict)
+    notes: Notes | None = None
+    option_set: Word | None = None
+    ramp: Annotated[tuple[RampRow, ...], Field(max_length=RAMP_MAX)] = ()
+
+    def as_draft(self, number: int) -> DraftLine:
+        ramp = tuple(Segment(step.months, step.quantity, None, to_micro(step.uplift_pct)) for step in self.ramp)
+        discount = to_micro(self.discount_pct)
+        return DraftLine(
+            number, self.product_id, self.quantity, discount, self.attributes, self.notes, self.option_set, ramp
+        )
+
+
+class QuoteRow(Row):
+    id: Identifier
+    account_id: Reference
+    deal_id: Reference | None = None
+    currency: Currency = "USD"
+    term_months: Months | None = None
+    start_date: UsualDay | None = None
+    end_date: UsualDay | None = None
+    payment_terms: Word | None = None
+    notes: Notes | None = None
+    line_items: tuple[LineRow, ...]
+
+    @model_validator(mode="after")
+    def _has_lines(self) -> Self:
+        if not self.line_items:
+            raise ValueError("a quote has at least one line in line_items")
+        return self
+
+    def as_draft(self) -> Draft:
+        return Draft(
+            account_id=self.account_id,
+            currency=self.currency,
+            lines=tuple(line.as_draft(number) for number, line in enumerate(self.line_items, 1)),
+            deal_id=self.deal_id,
+            term_months=self.term_months,
+            start_date=self.start_date,
+            end_date=self.end_date,
+            payment_terms=self.payment_terms,
+            notes=self.notes,
+        )
+
+
+QUOTE_NOTES = "quote_notes"
+"""What the notes of the quote are called in a row of one line, where `notes` are the line's."""
+
+OF_QUOTE = frozenset((*QuoteRow.model_fields, QUOTE_NOTES)) - {"notes", "line_items"}
+KNOWN = (*QuoteRow.model_fields, *LineRow.model_fields, QUOTE_NOTES)
+
+
+@dataclass
+class SourceQuote:
+    """One quote as it stood in the file, and the line of the file that each of its lines was on."""
+
+    line: int
+    values: dict[str, Any]
+    lines: list[int] | None = None
+    """None when the lines stand inside the quote's own row."""
+    problems: list[Problem] = field(default_factory=list)
+    given_on: dict[str, int] = field(default_factory=dict)
+    of_quote: frozenset[str] = OF_QUOTE
+
+    def place(self, index: int, inside: str) -> tuple[int, str]:
+        """Where a problem of a line is: the line of the file, and the field as the file has it."""
+        if self.lines is None or index >= len(self.lines):
+            return self.line, ".".join(filter(None, ("line_items", str(index), inside)))
+        return self.lines[index], inside or "row"
+
+    def add(self, source: SourceRow) -> None:
+        """Take a row of one line; what it says of the quote must be what earlier rows said."""
+        items = self.values["line_items"]
+        asked = {}
+        for name, value in source.values.items():
+            if name not in self.of_quote:
+                asked[name] = value
+                continue
+            known = "notes" if name == QUOTE_NOTES else name
+            if known not in self.values:
+                self.values[known] = value
+                self.given_on[known] = source.line
+            elif self.values[known] != value:
+                reason = (
+                    f"is {value!r} here and {self.values[known]!r} on line {self.given_on[known]} of the same quote"
+                )
+                self.problems.append(Problem(source.line, name, reason))
+        assert self.lines is not None
+        self.lines.append(source.line)
+        if len(items) <= LINES_MAX:
+            items.append(asked)
+
+
+def quotes_of(rows: Iterable[SourceRow], of_quote: frozenset[str] = OF_QUOTE) -> Iterator[SourceQuote]:
+    """The quotes of a file, each whole. Rows of one line belong together while they name the same quote.
+
+    `of_quote` are the columns that speak of the whole quote.
+    """
+    current: SourceQuote | None = None
+    for row in rows:
+        is_whole, id_ = "line_items" in row.values, row.values.get("id")
+        if current is not None and (is_whole or id_ is None or current.values.get("id") != id_):
+            yield current
+            current = None
+        if is_whole:
+            yield SourceQuote(row.line, dict(row.values))
+            continue
+        current = current or SourceQuote(row.line, {"line_items": []}, lines=[], of_quote=of_quote)
+        current.add(row)
+    if current is not None:
+        yield current
+
+
+def validate(source: SourceQuote) -> tuple[QuoteRow | None, list[Problem]]:
+    """The quote, or every reason why it is none."""
+    return validate_as(QuoteRow, source, KNOWN)
+
+
+def validate_as(
+    shape: type[AnyQuote], source: SourceQuote, known: Iterable[str]
+) -> tuple[AnyQuote | None, list[Problem]]:
+    """The quote as a row of that shape, or every reason why it is none."""
+    items = source.values.get("line_items")
+    count = len(source.lines or ()) or (len(items) if isinstance(items, list) else 0)
+    if count > LINES_MAX:
+        reason = f"a quote has at most {LINES_MAX:,} lines, not {count:,}"
+        return None, [*source.problems, Problem(source.line, "line_items", reason)]
+    try:
+        row = shape.model_validate(source.values)
+    except ValidationError as error:
+        return None, [*source.problems, *(_located(problem, source) for problem in faults(error, source.line, known))]
+    return (None, source.problems) if source.problems else (row, [])
+
+
+def _located(problem: Problem, source: SourceQuote) -> Problem:
+    first, _, rest = problem.field.partition(".")
+    index, _, inside = rest.partition(".")
+    if first != "line_items" or not index.isdecimal():
+        return problem
+    line, place = source.place(int(index), inside)
+    return problem._replace(line=line, field=place)

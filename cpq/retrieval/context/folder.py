@@ -1,0 +1,193 @@
+"""The chunk files of a folder: read again when they change and rest, swapped as a whole, the last good state kept."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.memory import give_back
+from cpq.retrieval.context.chunks import DimensionError, MalformedError, Packed, packed, read_file, searchable
+from cpq.retrieval.search import folders
+from cpq.retrieval.search.corpus import Corpus, new_corpus
+from cpq.retrieval.search.folders import Listing, Stamp, UnreadableError
+from cpq.retrieval.search.index import Chunk
+from cpq.retrieval.search.scores import PROSE
+
+log = logging.getLogger("cpq.context")
+
+QUIET_SECONDS = 0.5
+"""An indexer writes several files, one shortly after the other."""
+
+LOOK_SECONDS = 0.1
+FILE_BYTES_MAX = 1024**3
+BATCH_CHUNKS = 2_000
+SKIPPED_SHOWN_MAX = 5
+
+Packs = dict[str, Packed]
+
+
+class ContextKeeper:
+    """Safe for many threads. Searches never wait: they have the last good state until the next one is complete."""
+
+    def __init__(self, root: Path, effects: Effects) -> None:
+        self.root = root
+        self.corpus: Corpus = new_corpus("context", PROSE)
+        self.revision = 0
+        self.reloads = 0
+        self._problem: str | None = None
+        """Why the files as they are now are not used, while an earlier state of them is."""
+        self._skipped: dict[str, str] = {}
+        self._effects = effects
+        self._lock = threading.Lock()
+        self._is_loaded = False
+        self._seen: dict[str, Stamp] = {}
+        self._refused: dict[str, str] = {}
+        """What stood in the folder at the last look and could not be used."""
+        self._loaded: dict[str, Stamp] = {}
+        self._packs: dict[str, Packs] = {}
+        self._quiet_at: float | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What an answer may lack."""
+        if self._problem:
+            return f"The newest chunk files cannot be used, the last good state answers: {self._problem}"
+        if self._skipped:
+            skipped = "; ".join(f"{name} {reason}" for name, reason in islice(self._skipped.items(), SKIPPED_SHOWN_MAX))
+            return f"{len(self._skipped)} of the chunk files cannot be used: {skipped}"
+        return None
+
+    def load(self) -> None:
+        """The first time: read all files, skip malformed ones with a warning. CpqError when the folder is missing."""
+        if self._is_loaded:
+            return
+        with self._lock:
+            if not self._is_loaded:
+                found = self._scan()
+                for name in found.files:
+                    self._packs[name] = self._read_first(name)
+                self.corpus.change_in_parts(_parts(pack for packs in self._packs.values() for pack in packs.values()))
+                self._skip(found.problems)
+                self._seen = self._loaded = dict(found.files)
+                self._refused = found.problems
+                self._is_loaded = True
+                self.revision += 1
+                give_back()
+
+    def look(self) -> None:
+        """Notice files that were written or are new, and load them once nothing was written for a while.
+
+        Removing a file is not enough: an indexer that replaces its files may do that for a moment.
+        """
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            found = self._scan()
+            now = self._effects.monotonic()
+            is_new = any(self._seen.get(name) != stamp for name, stamp in found.files.items())
+            if is_new or found.problems != self._refused:
+                self._seen, self._refused = dict(found.files), found.problems
+                self._quiet_at = now + QUIET_SECONDS
+            elif self._quiet_at is not None and now >= self._quiet_at:
+                self._quiet_at = None
+                self._reload(found)
+        except CpqError as error:
+            self._seen = {}  # Should the folder come back, everything in it is new.
+            self._note(error.message)
+        finally:
+            self._lock.release()
+
+    def _scan(self) -> Listing:
+        try:
+            return folders.scan(self.root, (".json",))
+        except OSError as error:
+            raise CpqError(
+                Code.UNAVAILABLE,
+                f"CPQ_CHUNKS_DIR: the folder {self.root} cannot be opened: {error.strerror}.",
+                hint="Make it with `cpq context index DIR`, or leave the toolset context out of CPQ_TOOLSETS.",
+            ) from None
+
+    def _read_first(self, name: str) -> Packs:
+        try:
+            return self._read(name)
+        except DimensionError as error:
+            raise CpqError(
+                Code.UNAVAILABLE,
+                f"The chunk file {name} {error}.",
+                hint="Make the chunks anew with `cpq context index DIR`.",
+            ) from None
+        except (MalformedError, UnreadableError) as error:
+            self._skip({name: str(error)})
+            return {}
+
+    def _skip(self, files: Mapping[str, str]) -> None:
+        for name, reason in files.items():
+            if self._skipped.get(name) != reason:
+                log.warning("a chunk file is skipped", extra={"file": name, "reason": reason})
+        self._skipped |= files
+
+    def _reload(self, found: Listing) -> None:
+        """All that changed, or nothing: half of what an indexer wrote is no state."""
+        for name, known in self._packs.items():
+            is_there = name in found.problems or found.may_still_hold(name)
+            if known and is_there and name not in found.files:
+                self._note(f"{name} {found.problems.get(name, 'stands in a folder that cannot be used')}")
+                return
+        packs: dict[str, Packs] = {}
+        for name, stamp in found.files.items():
+            try:
+                packs[name] = self._packs[name] if self._loaded.get(name) == stamp else self._read(name)
+            except (MalformedError, UnreadableError) as error:
+                self._note(f"{name} {error}")
+                return
+        before, after = _documents(self._packs), _documents(packs)
+        fresh = [pack for document, pack in after.items() if before.get(document) != pack]
+        removed = before.keys() - after.keys()
+        if fresh or removed:
+            self.corpus.change_in_parts(_parts(fresh), removed)
+            self.revision += 1
+        self._skipped = {
+            name: reason
+            for name, reason in self._skipped.items()
+            if name in found.problems or (name in found.files and found.files[name] == self._loaded.get(name))
+        }
+        self._skip(found.problems)
+        self._loaded, self._packs = dict(found.files), packs
+        self._problem = None
+        self.reloads += 1
+        give_back()
+        log.info("context reloaded", extra={"files": len(packs), "chunks": len(self.corpus)})
+
+    def _read(self, name: str) -> Packs:
+        """What is in a file; what was in it before is the same object."""
+        before = self._packs.get(name, {})
+        packs: Packs = {}
+        for pack in packed(name, read_file(folders.read_bytes(self.root, name, FILE_BYTES_MAX))):
+            known = before.get(pack.document_id)
+            packs[pack.document_id] = known if known == pack else pack
+        return packs
+
+    def _note(self, problem: str) -> None:
+        if problem != self._problem:
+            log.error("chunk files cannot be used, the last good state stays", extra={"problem": problem})
+        self._problem = problem
+
+
+def _documents(packs: Mapping[str, Packs]) -> Packs:
+    return {document: pack for of_file in packs.values() for document, pack in of_file.items()}
+
+
+def _parts(packs: Iterable[Packed]) -> Iterator[list[Chunk]]:
+    """What is searched of them, some at a time."""
+    part: list[Chunk] = []
+    for pack in packs:
+        part += searchable(pack)
+        if len(part) >= BATCH_CHUNKS:
+            yield part
+            part = []
+    yield part

@@ -1,0 +1,148 @@
+"""The pages of a folder, kept in step with its files: what changed is read again, the rest costs a look."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cpq.base.clock import Effects
+from cpq.base.memory import give_back
+from cpq.retrieval.docs.pages import Page, chunks_of, page_of
+from cpq.retrieval.search import folders
+from cpq.retrieval.search.corpus import Corpus, new_corpus
+from cpq.retrieval.search.folders import Stamp, UnreadableError
+from cpq.retrieval.search.follower import Progress
+from cpq.retrieval.search.scores import PROSE
+
+log = logging.getLogger("cpq.docs")
+
+SUFFIXES = (".md", ".markdown")
+SKIPPED = ("node_modules", "__pycache__")
+BATCH_PAGES = 500
+LOOK_SECONDS_MAX = 0.25
+FEW_FILES = 20
+"""So many are read in a moment that is worth waiting for: whoever just wrote one wants to see it."""
+
+SETTLED_SECONDS = 0.05
+"""A file that was changed this shortly before it was read may change again without its time telling."""
+
+_FIRST_MOMENT = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known at one moment; replaced as a whole."""
+
+    pages: Mapping[str, Page] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    indexed_at: datetime | None = None
+
+
+class DocsKeeper:
+    """Safe for many threads: one at a time brings it up to date, the others go on with what there is."""
+
+    def __init__(self, root: Path, effects: Effects) -> None:
+        self.root = root
+        self.corpus: Corpus = new_corpus("docs", PROSE)
+        self.state = State()
+        self.revision = 0
+        """Counts the changes of the corpus."""
+        self.started_at = effects.monotonic()
+        self._effects = effects
+        self._lock = threading.Lock()
+        self._reading = 0
+        self._stamps: dict[str, Stamp | None] = {}
+
+    def look(self) -> None:
+        self.refresh()
+
+    def refresh(self, progress: Progress = lambda _done, _total: None) -> State:
+        """The state with every change of the files so far, unless another thread is reading many changed files.
+
+        The very first reading is waited for; one of a few files, or a look that finds nothing, only for a moment.
+        A file that cannot be read keeps its last good page.
+        """
+        is_first = self.state.indexed_at is None
+        if self._lock.acquire(timeout=-1 if is_first else 0 if self._reading > FEW_FILES else LOOK_SECONDS_MAX):
+            try:
+                self._take_over(progress)
+            finally:
+                self._reading = 0
+                self._lock.release()
+        return self.state
+
+    def _take_over(self, progress: Progress) -> None:
+        try:
+            found = folders.scan(self.root, SUFFIXES, skipped=SKIPPED)
+        except OSError as error:
+            self._note({"": f"the folder cannot be opened: {error.strerror}; the last good state is used"})
+            return
+        changed = [path for path, stamp in found.files.items() if self._stamps.get(path) != stamp]
+        gone = [
+            path
+            for path in self._stamps
+            if path not in found.files and path not in found.problems and not found.may_still_hold(path)
+        ]
+        known = {path: said for path, said in self.state.problems.items() if path in found.files}
+        problems = known | found.problems
+        self._reading = len(changed)
+        before, is_first = self.revision, self.state.indexed_at is None
+        for start in range(0, max(len(changed), 1), BATCH_PAGES):
+            batch = changed[start : start + BATCH_PAGES]
+            self._change(batch, gone if start == 0 else [], found.files, problems)
+            progress(start + len(batch), len(changed))
+        self._note(problems)
+        if is_first or self.revision != before:
+            self.state = replace(self.state, indexed_at=self._effects.now())
+        if len(changed) >= BATCH_PAGES:
+            give_back()
+
+    def _change(self, paths: list[str], gone: list[str], stamps: Mapping[str, Stamp], problems: dict[str, str]) -> None:
+        """Read these files and take over what is new in them; `problems` is brought up to date."""
+        fresh: dict[str, Page] = {}
+        looked_at: dict[str, Stamp | None] = {}
+        for path in paths:
+            now = self._effects.now().timestamp()
+            problems.pop(path, None)
+            try:
+                text, problem = folders.read_text(self.root, path)
+            except UnreadableError as error:
+                problems[path] = f"{error}; the last good state is used" if path in self.state.pages else str(error)
+                looked_at[path] = stamps[path]
+                continue
+            modified, changed = stamps[path].modified_ns / 1e9, stamps[path].changed_ns / 1e9
+            page = page_of(path, text, _moment(modified), problem)
+            if page.problem:
+                problems[path] = page.problem
+            # Also when it is of tomorrow: clocks differ, and archives say what they like.
+            is_settled = min(abs(now - modified), abs(now - changed)) > SETTLED_SECONDS
+            looked_at[path] = stamps[path] if is_settled else None
+            if path not in self.state.pages or page != self.state.pages[path]:
+                fresh[path] = page
+        if fresh or gone:
+            # A page without a word is a page all the same, but holds nothing that could be found.
+            emptied = [path for path, page in fresh.items() if not page.total_chars]
+            self.corpus.change([chunk for page in fresh.values() for chunk in chunks_of(page)], [*gone, *emptied])
+            self.revision += 1
+            kept = {path: page for path, page in self.state.pages.items() if path not in gone}
+            self.state = replace(self.state, pages=kept | fresh)
+        # Last: what was not taken over is looked at again.
+        for path in gone:
+            del self._stamps[path]
+        self._stamps |= looked_at
+
+    def _note(self, problems: Mapping[str, str]) -> None:
+        for path in problems.keys() - self.state.problems.keys():
+            log.info("a page cannot be used as it is", extra={"page": path, "problem": problems[path]})
+        if problems != self.state.problems:
+            self.state = replace(self.state, problems=dict(problems))
+
+
+def _moment(seconds: float) -> datetime:
+    """A file may be of any time; a date has a year of four digits."""
+    return datetime.fromtimestamp(min(max(seconds, _FIRST_MOMENT), _LAST_MOMENT), UTC)

@@ -1,0 +1,56 @@
+"""PURE. Past quotes as a file may hold them: whole with their lines inside, or a row for each line, as a CSV does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from cpq.base.text import clean, clean_line
+from cpq.domain.catalog.rows import Currency, Identifier, Number, Row
+from cpq.domain.quotes.file_rows import QUOTE_NOTES, Notes, Quantity, Reference, UsualDay
+
+DESCRIPTION_LENGTH_MAX = 100_000
+"""Some installation blocks are dense; they are kept and returned whole, typing errors and all."""
+
+Line = Annotated[str, Field(max_length=200), AfterValidator(clean_line)]
+
+
+def _said(text: str) -> str:
+    if not clean(text).strip():
+        raise ValueError("is blank")
+    return text
+
+
+Verbatim = Annotated[str, Field(max_length=DESCRIPTION_LENGTH_MAX), AfterValidator(_said)]
+
+
+class PastLineRow(Row):
+    category: Line
+    description: Verbatim
+    quantity: Quantity = 1
+    unit_price: Annotated[Number, Field(ge=0)] | None = None
+    model: Line | None = None
+    product_id: Reference | None = None
+
+
+class PastQuoteRow(Row):
+    id: Identifier
+    customer: Line
+    project: Line
+    quoted_on: UsualDay
+    currency: Currency = "USD"
+    outcome: Literal["won", "lost", "open", "unknown"] = "unknown"
+    salesperson: Line | None = None
+    notes: Notes | None = None
+    line_items: tuple[PastLineRow, ...]
+
+    @model_validator(mode="after")
+    def _has_lines(self) -> Self:
+        if not self.line_items:
+            raise ValueError("a quote has at least one line in line_items")
+        return self
+
+
+OF_QUOTE = frozenset((*PastQuoteRow.model_fields, QUOTE_NOTES)) - {"notes", "line_items"}
+KNOWN = (*PastQuoteRow.model_fields, *PastLineRow.model_fields, QUOTE_NOTES)

@@ -1,0 +1,139 @@
+"""PURE. Customers' names in texts: known however they are written, and hidden from those who may not see them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from cpq.retrieval.search.terms import STOP_WORDS, UNITS
+
+HIDDEN = "[customer]"
+
+_LEGAL_FORMS = """ab ag as bv co company corp corporation gmbh group holding holdings inc incorporated international kg
+limited llc llp lp ltd nv oy plc pty sa sarl se spa"""
+_ORDINARY = """advanced air allied american applied associated atlantic best big brothers central city clean coastal
+county dr eastern first food foods general global grand great industrial land medical metro modern mt national new north
+northern oil old pacific power premier pure quality royal saint san service services south southern st state sun
+superior total tri united universal valley water west western world"""
+_USUAL = frozenset((*_LEGAL_FORMS.split(), *_ORDINARY.split())) | STOP_WORDS | UNITS.keys()
+"""Words that many names have: alone they tell nobody, and descriptions are full of them."""
+
+_WORD = re.compile(r"[^\W_]+")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
+
+
+class Names:
+    """The names of all customers, so that no quote tells of another's customer either."""
+
+    def __init__(self, customers: Iterable[str]) -> None:
+        self._phrases: dict[str, set[tuple[str, ...]]] = {}
+        self._heads: set[str] = set()
+        self._joined: set[str] = set()
+        for parsed in map(_parsed, customers):
+            for phrase in parsed.phrases:
+                self._phrases.setdefault(phrase[0], set()).add(phrase)
+            self._heads |= parsed.written
+            self._joined |= {"".join(phrase) for phrase in parsed.phrases}
+
+    def hidden(self, text: str, customer: str) -> str:
+        """The text without its customer's name in any case, whole or by its telling word, and without other customers'
+        names: whole in any case, or by the telling word as it is written."""
+        own = _parsed(customer)
+        if not self._phrases and text.isascii() and not any(word in text.lower() for word in own.clues):
+            return text
+        text = text if text.isascii() else unicodedata.normalize("NFC", text)
+        found = [(word.start(), word.end(), _folded(word[0])) for word in _WORD.finditer(text)]
+        kept, end, place = [], 0, 0
+        while place < len(found):
+            start, after, word = found[place]
+            length = self._length(own, found, place)
+            if length == 0 and (
+                word in own.heads
+                or word in self._joined
+                or text[start:after] in own.written
+                or text[start:after] in self._heads
+            ):
+                length = 1
+            if length:
+                kept += [text[end:start], HIDDEN]
+                end = found[place + length - 1][1]
+            place += length or 1
+        return "".join([*kept, text[end:]])
+
+    def _length(self, own: _Parsed, found: list[tuple[int, int, str]], place: int) -> int:
+        """How many words of the longest name that begins here; 0 when none does."""
+        word = found[place][2]
+        phrases = [*self._phrases.get(word, ()), *(phrase for phrase in own.phrases if phrase[0] == word)]
+        following = tuple(folded for _, _, folded in found[place : place + max(map(len, phrases), default=0)])
+        return max((len(phrase) for phrase in phrases if following[: len(phrase)] == phrase), default=0)
+
+
+class _Parsed(NamedTuple):
+    phrases: frozenset[tuple[str, ...]]
+    """The name and its beginnings, of two words and more."""
+    heads: frozenset[str]
+    """The words that tell who it is, alone and in any case."""
+    written: frozenset[str]
+    """Those, as they are written; and short ones, which in another case are other words."""
+    clues: frozenset[str]
+    """A text that has none of these has nothing of the name."""
+
+
+@lru_cache(maxsize=100_000)
+def _parsed(name: str) -> _Parsed:
+    words = _WORD.findall(unicodedata.normalize("NFC", name))
+    first = next((place for place, word in enumerate(words) if _folded(word) not in STOP_WORDS), 0)
+    told = [*_telling(name, words[first:])]
+    spellings = {tuple(map(_folded, words)), tuple(map(_transcribed, words))}
+    phrases = {
+        spelling[start:end]
+        for spelling in spellings
+        for start in {0, first}
+        for end in range(start + 2, len(words) + 1)
+        if _says_more(spelling[start:end])
+    }
+    long = [word for word in told if len(word) > 2 or not word.isalpha()]
+    heads = {spelling for word in long for spelling in (_folded(word), _transcribed(word))}
+    heads |= {"".join(phrase) for phrase in phrases}  # As in the address of a web site.
+    clues = {*heads, *map(_folded, told), *(phrase[0] for phrase in phrases)}
+    return _Parsed(frozenset(phrases), frozenset(heads), frozenset(told), frozenset(clues))
+
+
+def _telling(name: str, words: list[str]) -> Iterator[str]:
+    """The first word that is not ordinary, with what is joined to it: `Anheuser-Busch`, `Smith & Wesson`."""
+    is_initial = [len(word) == 1 for word in words]
+    place = next((n for n, word in enumerate(words) if not is_initial[n] and _folded(word) not in _USUAL), None)
+    if place is None:
+        yield from words if len(words) == 1 else ()
+        return
+    yield words[place]
+    for one, other in zip(words[place:], words[place + 1 :], strict=False):
+        if not re.search(rf"{re.escape(one)}(?:-| & | and | \+ ){re.escape(other)}", name):
+            return
+        if _folded(other) not in _USUAL:
+            yield other
+
+
+def _says_more(phrase: tuple[str, ...]) -> bool:
+    """Whether it is more than little words and initials."""
+    return any(len(word) > 1 and word not in STOP_WORDS for word in phrase)
+
+
+@lru_cache(maxsize=100_000)
+def _folded(word: str) -> str:
+    """Without case and accents."""
+    if word.isascii():
+        return word.lower()
+    return "".join(c for c in unicodedata.normalize("NFKD", word).casefold() if not unicodedata.combining(c))
+
+
+def _transcribed(word: str) -> str:
+    """As those write it who have no such letters: Mueller."""
+    return _folded(word.lower().translate(_UMLAUTS))
+
+
+NOBODY_ELSE = Names(())
+"""Hides a quote's own customer alone."""

@@ -1,0 +1,518 @@
+"""PURE. An index in memory that never changes: a change makes a new one, and readers keep the one they have.
+
+It is a few immutable segments, as in Lucene: a change adds a small one and marks what it replaces as gone. Everything
+that passes the filters is scored, so nothing is lost for being outside the nearest N, and order is score, then id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.dtypes import StringDType
+from numpy.typing import NDArray
+
+from cpq.domain.catalog.words import nearest_words
+from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows
+from cpq.retrieval.search.scores import CLASH_SHARE, TITLE_SHARE, Scale, as_analogue, as_named, confidence, weight
+from cpq.retrieval.search.spelling import Spellings
+from cpq.retrieval.search.terms import Clash, Reading, Slot, read_passage, read_query, terms
+from cpq.retrieval.search.vectors import DIMENSIONS, Vector
+
+SCORE_STEPS = 10_000
+"""Scores are compared to four digits, so that no rounding of a last bit decides an order."""
+
+_BLOCK = 1024
+_HASH = np.dtype("V16")
+_TAG, _TITLE = "\0", "\1"
+"""Stand before terms that are tags, or words of the title; no word begins with them."""
+
+
+Number = float | Decimal
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage that can be found. `title`, `text` and `words` are searched, and none is kept: `payload` is."""
+
+    id: str
+    """Unique in the corpus; equal scores are in the order of ids."""
+    document_id: str
+    """What it is a part of. Documents are replaced and removed as a whole."""
+    text: str
+    title: str = ""
+    words: str = ""
+    """Searched by its words alone: codes, numbers and specs, which say little to the model."""
+    tags: Collection[str] = ()
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    is_prose: bool = False
+    """Whether it is found by what it denies, too; see `wording.terms`."""
+    payload: Any = None
+    """Comes back with the hit: provenance, or where the text is to be read."""
+
+    @property
+    def read(self) -> str:
+        """What is embedded; its words are searched too."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True)
+class Where:
+    """Hard conditions, checked before anything is ranked. A passage without the number or tag asked for is out."""
+
+    numbers: Mapping[str, tuple[Number | None, Number | None]] = field(default_factory=dict)
+    """Smallest and largest, both included; None is open."""
+    all_tags: Collection[str] = ()
+    any_tags: Collection[Collection[str]] = ()
+    """Of each group at least one."""
+    documents: Collection[str] | None = None
+    is_asked: bool = True
+    """False when nobody asked for these conditions, and hits that have nothing of the query are of no use."""
+    is_lenient: bool = False
+    """True when the best are wanted however little they have of the query."""
+
+    @property
+    def is_open(self) -> bool:
+        if self.is_lenient:
+            return False
+        return not self.is_asked or not (self.numbers or self.all_tags or self.any_tags or self.documents is not None)
+
+
+ANYWHERE = Where()
+
+
+class Hit(NamedTuple):
+    id: str
+    document_id: str
+    score: float
+    confidence: str
+    similarity: float | None
+    """Cosine of the vectors; None where there is no vector."""
+    coverage: float
+    payload: Any
+
+
+class Found(NamedTuple):
+    hits: list[Hit]
+    eligible: int
+    """How many passages passed the filters."""
+    mode: str
+    """`hybrid`, or `lexical` when words alone decided."""
+    corrections: dict[str, str]
+    """Words that nothing holds, and what they were taken for."""
+    words: tuple[str, ...]
+    """The terms that were looked for, for excerpts."""
+
+
+def text_hash(text: str) -> bytes:
+    """By which a vector is kept: the same text is embedded once."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class Segment:
+    """Passages that were indexed together. All but the vectors is fixed; those are filled in as they are reckoned."""
+
+    def __init__(self, chunks: Sequence[Chunk], *, with_vectors: bool) -> None:
+        count = len(chunks)
+        # Arrays instead of small objects: those take twice the room, and scattered among what a load needs for a
+        # moment they keep the system from getting that back.
+        self.ids = _strings(chunk.id for chunk in chunks)
+        self.hashes: NDArray[np.void] = np.array([text_hash(chunk.read) for chunk in chunks], _HASH)
+        self.documents = [chunk.document_id for chunk in chunks]
+        self.payloads = [chunk.payload for chunk in chunks]
+        self.numbers = _columns([chunk.numbers for chunk in chunks])
+        self.postings = Postings.of(map(_terms_of, chunks))
+        self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
+        self.scales = np.zeros(count, np.float32)
+        """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
+        self.missing = self._without_vector() if with_vectors else {}
+        self.texts = _strings(chunk.read for chunk in chunks) if with_vectors else _strings(())
+        """What is to be embedded; empty as soon as nothing is."""
+
+    @classmethod
+    def merged(cls, parts: Sequence[tuple[Segment, Mask]]) -> Segment:
+        """What is alive in several segments, as one."""
+        whole = cls((), with_vectors=False)
+        kept = [(part, np.flatnonzero(alive)) for part, alive in parts]
+        whole.ids = np.concatenate([part.ids[rows] for part, rows in kept])
+        whole.hashes = np.concatenate([part.hashes[rows] for part, rows in kept])
+        whole.documents = [part.documents[row] for part, rows in kept for row in rows.tolist()]
+        whole.payloads = [part.payloads[row] for part, rows in kept for row in rows.tolist()]
+        names = {name for part, _ in kept for name in part.numbers}
+        whole.numbers = {
+            name: np.concatenate([part.numbers.get(name, np.full(len(part.ids), np.nan))[rows] for part, rows in kept])
+            for name in names
+        }
+        whole.postings = Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
+        with_vectors = any(len(part.digits) for part, _ in kept)
+        if with_vectors:
+            whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
+        whole.scales = np.concatenate([part.scales[rows] for part, rows in kept])
+        whole.missing = whole._without_vector() if with_vectors else {}
+        if whole.missing:
+            whole.texts = np.concatenate(
+                [part.texts[rows] if len(part.texts) else _strings([""] * len(rows)) for part, rows in kept]
+            )
+        return whole
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        return Spellings(term.removeprefix(SPELT) for term in self.postings.terms() if term.startswith(SPELT))
+
+    @cached_property
+    def starts(self) -> Rows:
+        """Where each document begins; its passages stand together."""
+        changes = [row for row, name in enumerate(self.documents) if not row or name != self.documents[row - 1]]
+        return np.array(changes, np.int64)
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int32]:
+        """For each passage its place in the order of ids."""
+        ranks = np.empty(len(self.ids), np.int32)
+        ranks[np.argsort(self.ids)] = np.arange(len(self.ids), dtype=np.int32)
+        return ranks
+
+    @cached_property
+    def rows_of(self) -> dict[str, range]:
+        ends = [*self.starts[1:].tolist(), len(self.ids)]
+        return {self.documents[start]: range(start, end) for start, end in zip(self.starts.tolist(), ends, strict=True)}
+
+    def eligible(self, alive: Mask, where: Where) -> Mask:
+        mask = alive
+        if where.documents is not None:
+            mask = mask & self._mask(row for name in where.documents for row in self.rows_of.get(name, ()))
+        for tag in where.all_tags:
+            mask = mask & self._mask(self.postings.rows(_TAG + tag))
+        for group in where.any_tags:
+            mask = mask & self._having([_TAG + tag for tag in group])
+        for name, (low, high) in where.numbers.items():
+            column = self.numbers.get(name)
+            if column is None:
+                return np.zeros(len(self.ids), bool)
+            mask = mask & ~np.isnan(column)
+            mask = mask if low is None else mask & (column >= _bound(low, np.inf))
+            mask = mask if high is None else mask & (column <= _bound(high, -np.inf))
+        return mask
+
+    def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
+        """For every passage the share of the query's words that it holds, each by how much it says."""
+        whole = sum(weights)
+        covered = np.zeros(len(self.ids), np.float64)
+        for slot, share in zip(slots, weights, strict=True):
+            for mark, part in (("", 1 - TITLE_SHARE), (_TITLE, TITLE_SHARE)):
+                self._add(covered, [(mark + term, share * part * worth) for term, worth in slot.fillings])
+        return covered / whole if whole else covered
+
+    def _add(self, covered: NDArray[np.float64], fillings: Sequence[tuple[str, float]]) -> None:
+        """To every passage the worth of the best filling that it holds; they come best first."""
+        held = [(rows, worth) for term, worth in fillings if len(rows := self.postings.rows(term))]
+        if len(held) == 1:
+            covered[held[0][0]] += held[0][1]
+        elif held:
+            best = np.zeros(len(covered), np.float64)
+            for rows, worth in reversed(held):
+                best[rows] = worth
+            covered += best
+
+    def clashing(self, clashes: Sequence[Clash]) -> Mask:
+        """Which passages have the opposite of what is asked for, and nothing of that itself."""
+        found = np.zeros(len(self.ids), bool)
+        for clash in clashes:
+            found |= self._having(clash.excluded) & ~self._having(clash.asked)
+        return found
+
+    def holding(self, all_of: Collection[str]) -> Mask:
+        found = np.ones(len(self.ids), bool)
+        for term in all_of:
+            found &= self._having([term])
+        return found
+
+    def similarity(self, vector: Vector, rows: Rows) -> tuple[NDArray[np.float64], Mask]:
+        """The cosine of the query with each of the rows, 0 where there is no vector yet; and where there is one."""
+        if not len(self.digits):
+            return np.zeros(len(rows), np.float64), np.zeros(len(rows), bool)
+        scales = self.scales[rows]  # Before the digits, because they are written after them.
+        asked = vector.digits.astype(np.float32)
+        products = np.empty(len(rows), np.float32)
+        block = np.empty((min(_BLOCK, len(rows)), DIMENSIONS), np.float32)
+        is_all = len(rows) == len(self.ids)
+        for start in range(0, len(rows), _BLOCK):
+            end = min(start + _BLOCK, len(rows))
+            part = block[: end - start]
+            np.copyto(part, self.digits[start:end] if is_all else self.digits[rows[start:end]], casting="unsafe")
+            np.matmul(part, asked, out=products[start:end])
+        return products.astype(np.float64) * scales * vector.scale, scales > 0
+
+    def fill(self, vectors: Mapping[bytes, Vector]) -> int:
+        """Put vectors in their places; returns for how many texts there was one."""
+        known = [name for name in vectors if name in self.missing]
+        for name in known:
+            for row in self.missing.pop(name):
+                self.digits[row] = vectors[name].digits
+                self.scales[row] = vectors[name].scale
+        self._spare_texts()
+        return len(known)
+
+    def forget(self, rows: Iterable[int]) -> None:
+        """These passages are gone, so nobody needs their vectors."""
+        for row in rows:
+            name = self.hashes[row].tobytes()
+            if row in (waiting := self.missing.get(name, ())):
+                self.missing[name] = [other for other in waiting if other != row]
+                if len(waiting) == 1:
+                    del self.missing[name]
+        self._spare_texts()
+
+    def text(self, name: bytes) -> str | None:
+        """The text of this hash, when it waits for a vector here."""
+        rows = self.missing.get(name)
+        return str(self.texts[rows[0]]) if rows else None
+
+    def _spare_texts(self) -> None:
+        if not self.missing and len(self.texts):
+            self.texts = _strings(())
+            self.missing = {}  # One that was emptied is as large as it ever was.
+
+    def vectors_of(self, rows: Iterable[int]) -> dict[bytes, Vector]:
+        return {self.hashes[r].tobytes(): Vector(self.digits[r], float(self.scales[r])) for r in rows if self.scales[r]}
+
+    def _without_vector(self) -> dict[bytes, list[int]]:
+        missing: dict[bytes, list[int]] = {}
+        for row in np.flatnonzero(self.scales == 0).tolist():
+            missing.setdefault(self.hashes[row].tobytes(), []).append(row)
+        return missing
+
+    def _having(self, any_of: Collection[str]) -> Mask:
+        return self._mask(np.concatenate([NO_ROWS, *(self.postings.rows(term) for term in any_of)]))
+
+    def _mask(self, rows: Iterable[int] | Rows) -> Mask:
+        mask = np.zeros(len(self.ids), bool)
+        mask[rows if isinstance(rows, np.ndarray) else list(rows)] = True
+        return mask
+
+
+class Index:
+    """What can be searched at one moment. Never changed; `changed` makes the next one."""
+
+    def __init__(self, parts: Sequence[tuple[Segment, Mask]] = ()) -> None:
+        self._parts = tuple(parts)
+        self._alive = [int(alive.sum()) for _, alive in self._parts]
+
+    def __len__(self) -> int:
+        return sum(self._alive)
+
+    def documents(self) -> Iterator[str]:
+        for segment, alive in self._parts:
+            yield from (segment.documents[start] for start in segment.starts.tolist() if alive[start])
+
+    def hashes(self) -> Iterator[bytes]:
+        for segment, alive in self._parts:
+            yield from (name.tobytes() for name in segment.hashes[alive])
+
+    def changed(self, chunks: Iterable[Chunk], removed: Collection[str] = (), *, with_vectors: bool) -> Index:
+        """The index with these documents in place of what it had of them, and without the removed ones."""
+        fresh = sorted(chunks, key=attrgetter("document_id", "id"))
+        gone = {*removed, *(chunk.document_id for chunk in fresh)}
+        known: dict[bytes, Vector] = {}
+        parts = []
+        for segment, alive in self._parts:
+            rows = [row for name in gone if name in segment.rows_of for row in segment.rows_of[name] if alive[row]]
+            if rows:
+                known |= segment.vectors_of(rows)
+                segment.forget(rows)
+                alive = alive.copy()
+                alive[rows] = False
+            if alive.any():
+                parts.append((segment, alive))
+        if fresh:
+            segment = Segment(fresh, with_vectors=with_vectors)
+            segment.fill(known)
+            parts.append((segment, np.ones(len(fresh), bool)))
+        return Index(_tidied(parts))
+
+    def missing(self, *, newest_first: bool = False) -> Iterator[bytes]:
+        """The hashes of the texts that have no vector yet; nothing may be filled in meanwhile."""
+        parts = [segment.missing for segment, _ in self._parts]
+        return chain.from_iterable(map(reversed, reversed(parts)) if newest_first else parts)
+
+    def has_missing(self) -> bool:
+        return any(segment.missing for segment, _ in self._parts)
+
+    def text(self, name: bytes) -> str | None:
+        """A text that has no vector yet, by its hash."""
+        texts = (segment.text(name) for segment, _ in self._parts)
+        return next((text for text in texts if text is not None), None)
+
+    def fill(self, vectors: Mapping[bytes, Vector]) -> int:
+        return sum(segment.fill(vectors) for segment, _ in self._parts)
+
+    def has_vectors(self) -> bool:
+        return any(bool(segment.scales.any()) for segment, _ in self._parts)
+
+    def search(self, text: str, vector: Vector | None, *, scale: Scale, limit: int, where: Where = ANYWHERE) -> Found:
+        """The best of everything that passes `where`."""
+        total = len(self)
+        read = read_query(text, self.count, self._near, with_denied=scale.is_prose)
+        weights = [
+            weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in read.slots
+        ]
+        vector = vector if self.has_vectors() else None
+        ranked = [
+            _Ranked(segment, segment.eligible(alive, where), read, weights, vector, scale)
+            for segment, alive in self._parts
+        ]
+        mode = "lexical" if vector is None else "hybrid"
+        words = tuple(term for slot in read.slots for term, _ in slot.fillings)
+        eligible = sum(len(part.rows) for part in ranked)
+        if limit < 1 or (where.is_open and _is_nonsense(ranked, scale)):
+            return Found([], eligible, mode, read.corrections, words)
+        # Without a filter a passage that has nothing of the query is no answer.
+        floor = 0 if where.is_open else -1
+        best = [row for part in ranked for row in part.best(limit, floor)]
+        chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
+        return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
+
+    def tags(self) -> set[str]:
+        """Every tag that some passage has."""
+        found = {term for segment, _ in self._parts for term in segment.postings.terms() if term.startswith(_TAG)}
+        return {term.removeprefix(_TAG) for term in found if self.count(term)}
+
+    def matching(self, where: Where) -> list[str]:
+        """The ids of all passages that pass, in order."""
+        found = ((part, np.flatnonzero(part.eligible(alive, where))) for part, alive in self._parts)
+        return sorted(part.ids[row] for part, rows in found for row in rows.tolist())
+
+    def count(self, term: str) -> int:
+        """How many passages hold a term."""
+        total = 0
+        for (segment, alive), living in zip(self._parts, self._alive, strict=True):
+            rows = segment.postings.rows(term)
+            total += len(rows) if living == len(alive) else int(alive[rows].sum())
+        return total
+
+    def _near(self, word: str) -> list[str]:
+        """Words that something holds and that a small typing error could have turned into this one."""
+        found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
+        return nearest_words(word, (near for near in found if self.count(SPELT + near)))
+
+
+class _Ranked:
+    """The eligible passages of one segment with their scores."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        mask: Mask,
+        read: Reading,
+        weights: Sequence[float],
+        vector: Vector | None,
+        scale: Scale,
+    ) -> None:
+        self.segment = segment
+        self.rows: Rows = np.flatnonzero(mask)
+        self.coverage = segment.coverage(read.slots, weights)[self.rows]
+        scores = scale.of_words(self.coverage)
+        self.similarity: NDArray[np.float64] | None = None
+        self.has_vector = np.zeros(len(self.rows), bool)
+        if vector is not None:
+            self.similarity, self.has_vector = segment.similarity(vector, self.rows)
+            scores = np.where(self.has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+        if read.codes:
+            is_named = segment.holding(read.codes)[self.rows]
+            scores = np.where(is_named, as_named(scores, scale.of_words(self.coverage)), as_analogue(scores))
+        if read.sizes:
+            scores = np.where(segment.clashing(read.sizes)[self.rows], as_analogue(scores), scores)
+        if read.clashes:
+            scores = np.where(segment.clashing(read.clashes)[self.rows], scores * CLASH_SHARE, scores)
+        self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
+
+    def best(self, limit: int, floor: int) -> Iterator[tuple[int, str, _Ranked, int]]:
+        """The best `limit`, and maybe some that equal the last of them, as (steps, id, self, place)."""
+        places: Rows = np.flatnonzero(self.steps > floor)
+        steps = self.steps[places]
+        if len(places) > limit:
+            last = np.partition(steps, len(places) - limit)[len(places) - limit]
+            places = places[steps >= last]
+        if len(places) > 4 * limit:  # Many equals, as when nothing has a word of the query.
+            order = np.lexsort((self.segment.ranks[self.rows[places]], -self.steps[places]))
+            places = places[order[:limit]]
+        for place in places.tolist():
+            yield int(self.steps[place]), self.segment.ids[self.rows[place]], self, place
+
+    def hit(self, place: int) -> Hit:
+        row = int(self.rows[place])
+        score = int(self.steps[place]) / SCORE_STEPS
+        return Hit(
+            id=self.segment.ids[row],
+            document_id=self.segment.documents[row],
+            score=score,
+            confidence=confidence(score),
+            similarity=round(float(self.similarity[place]), 4)
+            if self.similarity is not None and self.has_vector[place]
+            else None,
+            coverage=round(float(self.coverage[place]), 4),
+            payload=self.segment.payloads[row],
+        )
+
+
+def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
+    if any(part.coverage.any() for part in ranked):
+        return False
+    nearest = [part.similarity.max() for part in ranked if part.similarity is not None and len(part.similarity)]
+    return max(nearest, default=0.0) < scale.nonsense_below
+
+
+def _terms_of(chunk: Chunk) -> tuple[set[str], set[str]]:
+    """All that a passage can be found by, and its words as they are written."""
+    found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
+    found.update(_TAG + tag for tag in chunk.tags)
+    found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
+    return found, words
+
+
+def _bound(number: Number, inwards: float) -> float:
+    """A bound among the column's numbers; the next one inwards where a float would let in what the bound keeps out."""
+    near = float(number)
+    told = Decimal(repr(near))
+    is_outside = told < Decimal(number) if inwards > 0 else told > Decimal(number)
+    return float(np.nextafter(near, inwards)) if isinstance(number, Decimal) and is_outside else near
+
+
+def _strings(texts: Iterable[str]) -> NDArray[Any]:
+    return np.array(list(texts), StringDType())
+
+
+def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:
+    columns: dict[str, NDArray[np.float64]] = {}
+    for row, numbers in enumerate(rows):
+        for name, number in numbers.items():
+            if name not in columns:
+                columns[name] = np.full(len(rows), np.nan)
+            columns[name][row] = float(number)
+    return columns
+
+
+def _tidied(parts: list[tuple[Segment, Mask]]) -> list[tuple[Segment, Mask]]:
+    """Merge as one carries in adding, so that there are few segments and a change costs little on average."""
+    parts = [_compacted(part) for part in parts]
+    while len(parts) > 1 and 2 * len(parts[-1][0].ids) >= len(parts[-2][0].ids):
+        parts[-2:] = [_merged(parts[-2:])]
+    return parts
+
+
+def _compacted(part: tuple[Segment, Mask]) -> tuple[Segment, Mask]:
+    return _merged([part]) if 2 * int(part[1].sum()) < len(part[1]) else part
+
+
+def _merged(parts: Sequence[tuple[Segment, Mask]]) -> tuple[Segment, Mask]:
+    whole = Segment.merged(parts)
+    return whole, np.ones(len(whole.ids), bool)

@@ -1,0 +1,276 @@
+"""PURE. How the search core reads text into terms, and a query into slots that a passage may fill."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from cpq.base import vocabulary
+from cpq.domain.catalog.words import WORD_LENGTH_MAX, may_be_misspelt
+
+QUERY_WORDS_MAX = 64
+QUERY_CHARACTERS_MAX = 4_000
+"""Of a longer query the rest does not count; nobody is refused for pasting a whole mail."""
+
+MISSPELT_LENGTH_MIN = 5
+"""Shorter words are too often another word with a letter changed."""
+
+EXACT, SYNONYM, CORRECTED, BARE_NUMBER = 1.0, 0.9, 0.6, 0.4
+"""How much of a word's weight a passage earns: for the word itself, another word for it, what was probably meant, and
+for a number that stands there without the unit or the model that was asked for."""
+
+_LITTLE = """a an and any are as at be by can do does for from get has have how i in is it its me my need of on or our
+please show that the their there these this to us want was we what when where which who why will with would you your
+find give looking"""
+STOP_WORDS = frozenset(_LITTLE.split())
+NEGATIONS = frozenset(("not", "never", "without"))
+_HEDGES = frozenset(("more", "less", "only", "just", "too", "very", "sure", "over", "under", "above", "below"))
+"""Behind a negation these are no denial: `not less than 100 HP`."""
+
+_ENDINGS = (
+    *("ations", "ation", "ments", "ment", "ings", "ing", "edly", "ers", "ors", "ions", "ied", "ies"),
+    *("ed", "er", "or", "ion", "es", "ly", "s"),
+)
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """The word without its ending, so that `servicing`, `serviced` and `service` are one. Crude on purpose: fast."""
+    word = word[:WORD_LENGTH_MAX]
+    if not word.endswith(("ss", "us", "is")):
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= (3 if ending == "s" else 4):
+                word = word[: -len(ending)]
+                if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeioulsfz":
+                    word = word[:-1]
+                break
+    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+
+
+UNITS = {unit: unit for unit in vocabulary.UNITS} | {stem(name): unit for name, unit in vocabulary.UNIT_NAMES.items()}
+"""What may stand after a number and then belongs to it, under its one name."""
+
+_SIZE = re.compile(r"[\d.]+([a-z]+)")
+_TOKEN = re.compile(r"(\d+(?:[.,]\d+)*|[^\W\d_]+)([-/.](?=[^\W_]))?")
+_BOUNDARY = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+_MARKS = re.compile(r"[\u0300-\u036f]")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One word of a query: the terms that fill it and how well, best first. None fill a word that nobody uses."""
+
+    word: str
+    fillings: tuple[tuple[str, float], ...]
+
+
+class Clash(NamedTuple):
+    """What a query asks for and what excludes it: a passage with the latter alone is the tempting wrong answer."""
+
+    asked: frozenset[str]
+    excluded: frozenset[str]
+
+
+class Reading(NamedTuple):
+    slots: list[Slot]
+    clashes: list[Clash]
+    sizes: list[Clash]
+    """What is asked for in numbers: a passage that has another number of the same unit, or of the same series,
+    alone is an analogue at best."""
+    codes: list[str]
+    """Models that are asked for by name and that some passage has."""
+    corrections: dict[str, str]
+    """Words that nothing holds, and what they were taken for."""
+
+
+def terms(text: str, *, with_denied: bool = False) -> set[str]:
+    """Every term that a text can be found by: stems, numbers, and what belongs together as one term too.
+
+    What is denied is no term: `not an oilless machine` is not found by oilless, nor `non-lubricated` by lubricated. In
+    prose it is one: who looks for refunds wants to read that there are none.
+    """
+    return _terms(_TOKEN.findall(_fold(text)), with_denied=with_denied)
+
+
+def read_passage(text: str, *, with_denied: bool) -> tuple[set[str], set[str]]:
+    """The terms of a passage, with the units in which it says a size, and those of its words, as they are written,
+    whose stem is one of them."""
+    tokens = _TOKEN.findall(_fold(text))
+    found = _terms(tokens, with_denied=with_denied)
+    sizes = (_SIZE.fullmatch(term) for term in found if term[0].isdigit())
+    words = {token for token, _ in tokens if token.isalpha()}
+    if not with_denied:
+        words = {word for word in words if stem(word) in found}
+    return found.union(_SIZED + size[1] for size in sizes if size), words
+
+
+def _terms(tokens: Iterable[tuple[str, str]], *, with_denied: bool) -> set[str]:
+    found: set[str] = set()
+    before, is_glued, is_negated = "", "", False
+    for token, glue in tokens:
+        if is_negated and token not in STOP_WORDS:
+            before, is_negated = "", False
+            continue
+        is_negated = not with_denied and (is_negated or token in NEGATIONS)
+        term = _term(token)
+        if before != "non" or with_denied:
+            found.add(term)
+        if before and (joined := _joined(before, term, is_glued=bool(is_glued))):
+            found.add(joined)
+        before, is_glued = term, glue
+    return found
+
+
+def read_query(
+    text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]], *, with_denied: bool = False
+) -> Reading:
+    """A query as slots, with what excludes what it asks for, and its words that were taken for others.
+
+    `count` says how many passages hold a term, `correct` names known words that resemble an unknown one.
+    """
+    folded = _fold(text[:QUERY_CHARACTERS_MAX])
+    if not with_denied:
+        for pattern, word in vocabulary.PHRASES:
+            folded = pattern.sub(word, folded)
+    found = _TOKEN.findall(folded)[:QUERY_WORDS_MAX]
+    tokens = [token for token, _ in found]
+    written = [_term(token) for token in tokens]
+    said, denied = _heard(tokens, written, with_denied=with_denied)
+    slots: dict[str, Slot] = {}
+    corrections: dict[str, str] = {}
+    for place in said:
+        if (term := written[place]) in slots:
+            continue
+        fillings = {other: weight for other, weight in _fillings(written, place) if count(other)}
+        if term[0].isdigit() and term in fillings and EXACT in (fillings[other] for other in fillings if other != term):
+            fillings[term] = BARE_NUMBER
+        if not fillings and len(tokens[place]) >= MISSPELT_LENGTH_MIN and may_be_misspelt(tokens[place]):
+            meant = list(correct(tokens[place]))
+            fillings = dict.fromkeys(map(_term, meant), CORRECTED)
+            if meant:
+                corrections[tokens[place]] = meant[0]
+        ordered = sorted(fillings.items(), key=lambda item: (-item[1], item[0]))
+        slots[term] = Slot(term, tuple(ordered))
+    asked = terms(folded)
+    clashes = [clash for clash in _CLASHES if asked & clash.asked and not asked & clash.excluded]
+    clashes += [Clash(frozenset(), names) for names in denied if not asked & names]
+    if with_denied:
+        return Reading(list(slots.values()), clashes, [], [], corrections)
+    models = {one + other: (one, other) for one, other in _models(found)}
+    codes = [model for model in models if count(model)]
+    # Of a model that nobody has, those of the same series are analogues.
+    others = [
+        Clash(frozenset((other,)), frozenset((one,))) for model, (one, other) in models.items() if not count(model)
+    ]
+    return Reading(list(slots.values()), clashes, [*_sizes(written, said), *others], codes, corrections)
+
+
+def _heard(tokens: list[str], written: list[str], *, with_denied: bool) -> tuple[list[int], list[frozenset[str]]]:
+    """The places of the words that are asked for, and of each thing that is denied all its names."""
+    said: list[int] = []
+    denied: list[frozenset[str]] = []
+    is_negated = False
+    place = 0
+    while place < len(tokens):
+        token, compound = tokens[place], "".join(written[place : place + 2])
+        if token in NEGATIONS:
+            is_negated = not with_denied
+        elif token not in STOP_WORDS:
+            if not is_negated:
+                said.append(place)
+            elif token not in _HEDGES:
+                name = compound if compound in _COMPOUNDS else written[place]
+                denied.append(frozenset((name, *_OTHERS.get(name, ()))))
+                place += name == compound and len(compound) > len(written[place])
+            is_negated = False
+        place += 1
+    return said, denied
+
+
+def _sizes(written: list[str], said: list[int]) -> list[Clash]:
+    """For each unit that is asked for its numbers; any of them will do."""
+    found: dict[str, set[str]] = {}
+    for place in said:
+        unit = UNITS.get(written[place + 1]) if place + 1 < len(written) else None
+        if unit and written[place][0].isdigit():
+            found.setdefault(unit, set()).add(written[place] + unit)
+    return [Clash(frozenset(asked), frozenset((_SIZED + unit,))) for unit, asked in found.items()]
+
+
+def _models(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The models in a query: letters and digits that were written as one."""
+    pairs = [(_term(one), _term(other)) for (one, glue), (other, _) in pairwise(found) if glue]
+    mixed = [(one, other) for one, other in pairs if one[0].isdigit() != other[0].isdigit()]
+    return [(one, other) for one, other in mixed if not (one[0].isdigit() and other in UNITS)]
+
+
+def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
+    """What may stand for a word of a query, weakest first, so that the best weight of a term is kept."""
+    term = written[place]
+    pairs = [*pairwise(written[max(0, place - 1) : place + 2])]
+    joined = [_joined(one, other, is_glued=True) for one, other in pairs]
+    for word in (term, *joined):
+        yield from ((other, SYNONYM) for other in _OTHERS.get(word, ()))
+    has_unit = term[0].isdigit() and place + 1 < len(written) and written[place + 1] in UNITS
+    yield term, BARE_NUMBER if has_unit else EXACT
+    yield from ((word, EXACT) for word in joined if word)
+
+
+def _fold(text: str) -> str:
+    """Without case and accents, with a joint where letters meet digits: `100HP` is 100-hp."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+    return _BOUNDARY.sub("-", text.casefold())
+
+
+@lru_cache(maxsize=100_000)
+def _term(token: str) -> str:
+    if not token[0].isdigit():
+        return stem(token)
+    number = token.replace(",", "") if _GROUPED.fullmatch(token) else token.replace(",", ".")
+    number = number.rstrip("0").rstrip(".") if number.count(".") == 1 else number
+    return number[:WORD_LENGTH_MAX]
+
+
+def _joined(one: str, other: str, *, is_glued: bool) -> str:
+    """Two neighbours as one term where they make one: a number and its unit, a model, a compound word."""
+    if one[0].isdigit():
+        unit = UNITS.get(other)
+        if unit is None:
+            return one + other if is_glued and not other[0].isdigit() else ""
+        return one + unit
+    return one + other if is_glued or one + other in _COMPOUNDS else ""
+
+
+def _read_synonyms(groups: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """For each word, or pair of words without the blank, the others of its group."""
+    others: dict[str, tuple[str, ...]] = {}
+    for phrases in groups:
+        group = list(dict.fromkeys("".join(map(stem, phrase.split())) for phrase in phrases))
+        for word in group:
+            others[word] = tuple(other for other in group if other != word)
+    return others
+
+
+def _read_opposites(pairs: Iterable[Sequence[str]]) -> list[Clash]:
+    """Each pair both ways, every side with its synonyms."""
+    clashes = []
+    for pair in pairs:
+        sides = ["".join(map(stem, phrase.split())) for phrase in pair]
+        one, other = (frozenset((side, *_OTHERS.get(side, ()))) for side in sides)
+        clashes += [Clash(one, other), Clash(other, one)]
+    return clashes
+
+
+_SIZED = "#"
+"""Stands before a unit in which a passage says a size; no word begins with it."""
+
+_OTHERS = _read_synonyms(vocabulary.SYNONYMS)
+_CLASHES = _read_opposites(vocabulary.OPPOSITES)
+_COMPOUNDS = frozenset(_OTHERS).union(*(clash.asked for clash in _CLASHES))

@@ -1,0 +1,271 @@
+"""Pages that were read, as rows: kept, found again by any address that leads to them, and handed to the search core."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from cpq.app import corpus_changes
+from cpq.app.transaction import Tx, mine_among
+from cpq.retrieval.search.index import Chunk
+from cpq.retrieval.search.scores import PROSE
+from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.web.fetcher import FetchError, Known
+from cpq.retrieval.web.rules.addresses import URL_LENGTH_MAX, Address
+from cpq.retrieval.web.rules.page import Image, Link, Page
+from cpq.retrieval.web.rules.page_passages import Passage
+from cpq.storage.schema import web_alias, web_page, web_passage
+from cpq.storage.statements import AnyRow, insert_many
+
+CORPUS = "web"
+PAGES_MAX = 50_000
+"""Of a tenant. An agent can ask for pages all day; the operator decides what stays."""
+
+
+@dataclass(frozen=True)
+class StoredPage:
+    """A page without its text."""
+
+    id: str
+    url: str
+    host: str
+    title: str
+    kind: str
+    known: Known
+    content_hash: str
+    passages: int
+    tokens: int
+    links: tuple[Link, ...]
+    warning: str | None
+    failure: str | None
+    fetched_at: datetime
+    checked_at: datetime
+
+
+@dataclass(frozen=True)
+class StoredPassage:
+    page_id: str
+    ordinal: int
+    headings: tuple[str, ...]
+    text: str
+    tokens: int
+    images: tuple[Image, ...]
+
+
+def find_page(tx: Tx, url: str) -> StoredPage | None:
+    """The page that an address leads to, also by a redirect."""
+    by_alias = sa.select(web_alias.c.page_id).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == url)
+    mine = (web_page.c.tenant_id == tx.tenant_id) & sa.or_(
+        web_page.c.url == url, web_page.c.id == by_alias.scalar_subquery()
+    )
+    rows = tx.connection.execute(sa.select(web_page).where(mine)).all()
+    exact = next((row for row in rows if row.url == url), rows[0] if rows else None)
+    return _stored(exact) if exact is not None else None
+
+
+def pages_by_id(tx: Tx, ids: Collection[str]) -> dict[str, StoredPage]:
+    """Without their links, which are long to read and seldom wanted."""
+    rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, web_page.c.id, ids)))
+    return {row.id: _stored(row) for row in rows}
+
+
+def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]:
+    """Where these pages lead to, each with the address of the page; in the order of the addresses."""
+    mine = sa.select(web_page.c.url, web_page.c.links).where(mine_among(tx, web_page.c.id, ids))
+    return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(web_page.c.url))]
+
+
+def list_pages(tx: Tx, limit: int) -> list[StoredPage]:
+    """In the order of their addresses, without their links."""
+    mine = sa.select(*_BARE).where(web_page.c.tenant_id == tx.tenant_id)
+    return [_stored(row) for row in tx.connection.execute(mine.order_by(web_page.c.url).limit(limit))]
+
+
+def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = ()) -> tuple[int, int, int]:
+    """How many pages, passages and tokens there are, in all or on these hosts and of these pages."""
+    mine = web_page.c.tenant_id == tx.tenant_id
+    if hosts is not None:
+        mine &= sa.or_(mine_among(tx, web_page.c.host, hosts), mine_among(tx, web_page.c.id, ids))
+    counted = sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(web_page.c.passages), 0),
+        sa.func.coalesce(sa.func.sum(web_page.c.tokens), 0),
+    )
+    pages, passages, tokens = tx.connection.execute(counted.where(mine)).one()
+    return int(pages), int(passages), int(tokens)
+
+
+def read_passages(tx: Tx, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], StoredPassage]:
+    """These passages, by page and ordinal; what is not there is left out."""
+    pairs = set(wanted)
+    ids = {page_id for page_id, _ in pairs}
+    ordinals = {ordinal for _, ordinal in pairs}
+    mine = mine_among(tx, web_passage.c.page_id, ids) & web_passage.c.ordinal.in_(sorted(ordinals))
+    rows = tx.connection.execute(sa.select(web_passage).where(mine))
+    return {(row.page_id, row.ordinal): _passage(row) for row in rows if (row.page_id, row.ordinal) in pairs}
+
+
+def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
+    """All passages of these pages, in order."""
+    mine = sa.select(web_passage).where(mine_among(tx, web_passage.c.page_id, ids))
+    return [_passage(row) for row in tx.connection.execute(mine.order_by(web_passage.c.page_id, web_passage.c.ordinal))]
+
+
+def keep(
+    tx: Tx, address: Address, page: Page, passages: Sequence[Passage], *, kind: str, known: Known, content_hash: str
+) -> StoredPage:
+    """Put a page in place of what there was of it, and tell the search core."""
+    page_id = page_id_of(address.url)
+    before = pages_by_id(tx, [page_id]).get(page_id)
+    if before is None and totals(tx)[0] >= PAGES_MAX:
+        raise FetchError(f"{PAGES_MAX:,} pages are kept already; the operator can take some away: cpq web forget")
+    stored = StoredPage(
+        id=page_id,
+        url=address.url,
+        host=address.host,
+        title=page.title,
+        kind=kind,
+        known=known,
+        content_hash=content_hash,
+        passages=len(passages),
+        tokens=sum(passage.tokens for passage in passages),
+        links=page.links,
+        warning=page.warning,
+        failure=None,
+        fetched_at=tx.now,
+        checked_at=tx.now,
+    )
+    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
+    values = _row(tx, stored)
+    made = insert(web_page).values(values)
+    others = {name: made.excluded[name] for name in values if name not in ("tenant_id", "id")}
+    tx.connection.execute(made.on_conflict_do_update(index_elements=["tenant_id", "id"], set_=others))
+    tx.connection.execute(
+        sa.delete(web_passage).where(web_passage.c.tenant_id == tx.tenant_id, web_passage.c.page_id == page_id)
+    )
+    insert_many(tx.connection, web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
+    # An address that redirected before and now has a page of its own is that page.
+    tx.connection.execute(
+        sa.delete(web_alias).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == address.url)
+    )
+    corpus_changes.touch(tx, CORPUS, [page_id])
+    return stored
+
+
+def confirm(tx: Tx, page: StoredPage, known: Known) -> StoredPage:
+    """Note that a page has not changed."""
+    kept = Known(known.etag or page.known.etag, known.last_modified or page.known.last_modified)
+    values = {"etag": kept.etag, "last_modified": kept.last_modified, "checked_at": tx.now, "failure": None}
+    tx.connection.execute(sa.update(web_page).where(_is(tx, page.id)).values(values))
+    return replace(page, known=kept, checked_at=tx.now, failure=None)
+
+
+def note_failure(tx: Tx, page: StoredPage, reason: str) -> StoredPage:
+    """The last good state stays; the status tells why there is no newer one."""
+    tx.connection.execute(sa.update(web_page).where(_is(tx, page.id)).values(failure=reason))
+    return replace(page, failure=reason)
+
+
+def lead(tx: Tx, url: str, page: StoredPage) -> None:
+    """Remember that an address redirects to a page."""
+    if url == page.url:
+        return
+    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
+    made = insert(web_alias).values(tenant_id=tx.tenant_id, url=url, page_id=page.id)
+    tx.connection.execute(
+        made.on_conflict_do_update(index_elements=["tenant_id", "url"], set_={"page_id": made.excluded.page_id})
+    )
+
+
+def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
+    """Take pages away, with their passages and the addresses that led to them."""
+    ids = [page.id for page in pages]
+    for table, column in (
+        (web_passage, web_passage.c.page_id),
+        (web_alias, web_alias.c.page_id),
+        (web_page, web_page.c.id),
+    ):
+        tx.connection.execute(sa.delete(table).where(mine_among(tx, column, ids)))
+    corpus_changes.touch(tx, CORPUS, ids)
+
+
+def page_id_of(url: str) -> str:
+    return hashlib.blake2b(url.encode(), digest_size=10).hexdigest()
+
+
+def host_tag(host: str) -> str:
+    return f"host={host}"
+
+
+def page_tag(page_id: str) -> str:
+    return f"page={page_id}"
+
+
+def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
+    columns = (web_passage.c.page_id, web_passage.c.ordinal, web_passage.c.headings, web_passage.c.text)
+    joined = sa.select(web_page.c.title, web_page.c.host, *columns).join(
+        web_page, (web_page.c.tenant_id == web_passage.c.tenant_id) & (web_page.c.id == web_passage.c.page_id)
+    )
+    mine = (
+        web_passage.c.tenant_id == tx.tenant_id
+        if documents is None
+        else mine_among(tx, web_passage.c.page_id, documents)
+    )
+    for row in tx.connection.execute(joined.where(mine)):
+        yield Chunk(
+            id=f"{row.page_id}/{row.ordinal:05}",
+            document_id=row.page_id,
+            title=" › ".join(dict.fromkeys([row.title, *row.headings])),
+            text=row.text,
+            tags=(host_tag(row.host), page_tag(row.page_id)),
+            payload=(row.page_id, row.ordinal),
+            is_prose=True,
+        )
+
+
+_BARE = [column for column in web_page.c if column.name != "links"]
+
+SOURCE = Source(CORPUS, PROSE, _gather)
+
+
+def _is(tx: Tx, page_id: str) -> sa.ColumnElement[bool]:
+    return (web_page.c.tenant_id == tx.tenant_id) & (web_page.c.id == page_id)
+
+
+def _row(tx: Tx, page: StoredPage) -> dict[str, object]:
+    values = {name: getattr(page, name) for name in web_page.c.keys() if hasattr(page, name)}  # noqa: SIM118 - of columns
+    links = [[link.url, link.text, link.is_navigation] for link in page.links]
+    return {**values, "tenant_id": tx.tenant_id, "links": links, **asdict(page.known)}
+
+
+def _stored(row: AnyRow) -> StoredPage:
+    values = {name: getattr(row, name) for name in StoredPage.__dataclass_fields__ if name not in ("known", "links")}
+    return StoredPage(**values, links=_links(getattr(row, "links", ())), known=Known(row.etag, row.last_modified))
+
+
+def _links(written: Iterable[tuple[str, str, bool]]) -> tuple[Link, ...]:
+    """Without those that an earlier version kept although they are longer than an address may be."""
+    return tuple(Link(url, text, is_menu) for url, text, is_menu in written if len(url) <= URL_LENGTH_MAX)
+
+
+def _passage_row(tx: Tx, page_id: str, passage: Passage) -> dict[str, object]:
+    return {
+        "tenant_id": tx.tenant_id,
+        "page_id": page_id,
+        "ordinal": passage.ordinal,
+        "headings": list(passage.headings),
+        "text": passage.text,
+        "tokens": passage.tokens,
+        "images": [[image.url, image.alt, image.caption] for image in passage.images],
+    }
+
+
+def _passage(row: AnyRow) -> StoredPassage:
+    images = tuple(Image(url, alt, caption, 0) for url, alt, caption in row.images)
+    return StoredPassage(row.page_id, row.ordinal, tuple(row.headings), row.text, row.tokens, images)

@@ -1,0 +1,8 @@
+"""The catalogue: products, prices and accounts, searched, read, imported and exported."""
+
+from cpq.base.row_files import columns_of, read_rows
+from cpq.services.catalog.accounts import get_account, search_accounts
+from cpq.services.catalog.importer import ImportReport, import_rows
+from cpq.services.catalog.views import get, search
+
+__all__ = ["ImportReport", "columns_of", "get", "get_account", "import_rows", "read_rows", "search", "search_accounts"]

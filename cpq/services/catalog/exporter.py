@@ -1,0 +1,201 @@
+"""Reads the catalogue out again, as rows that an import accepts and finds unchanged; and counts what it holds."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import IO, Any
+
+import sqlalchemy as sa
+import yaml
+
+from cpq.app.transaction import Tx
+from cpq.domain.catalog.rows import AttributeDefinition, Bundle, CategoryRow, Option, ProductRow, Row, SpecDefinition
+from cpq.storage.schema import account, category, price, product, product_relation
+
+BATCH = 500
+
+Progress = Callable[[int, int], None]
+Values = dict[str, Any]
+
+
+def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda _done, _total: None) -> dict[str, int]:
+    """Write products, and categories where the form (`json`, `yaml`, `csv`) has sections; how many of each."""
+    total = counts(tx)
+    sections = {"categories": categories(tx), "products": _watched(products(tx), total["products"], progress)}
+    if form == "csv":
+        del sections["categories"]
+    written = {"json": _write_json, "yaml": _write_yaml, "csv": _write_csv}[form](file, sections)
+    return {name: count for name, count in written.items() if count}
+
+
+def counts(tx: Tx) -> dict[str, int]:
+    """How many products, prices and accounts there are."""
+    tables = {"products": product, "prices": price, "accounts": account}
+    return {
+        name: tx.connection.scalar(
+            sa.select(sa.func.count()).select_from(table).where(table.c.tenant_id == tx.tenant_id)
+        )
+        or 0
+        for name, table in tables.items()
+    }
+
+
+def categories(tx: Tx) -> Iterator[Values]:
+    """Every category as a row of an import file, in the order of ids."""
+    query = sa.select(category).where(category.c.tenant_id == tx.tenant_id).order_by(category.c.id)
+    for row in tx.connection.execute(query):
+        yield _without_defaults(
+            CategoryRow,
+            {
+                "id": row.id,
+                "name": row.name,
+                "specs": {name: _without_defaults(SpecDefinition, spec) for name, spec in row.specs.items()},
+                "attributes": {name: _without_defaults(AttributeDefinition, a) for name, a in row.attributes.items()},
+            },
+        )
+
+
+def products(tx: Tx) -> Iterator[Values]:
+    """Every product as a row of an import file, in the order of ids, read in pieces."""
+    query = sa.select(product).where(product.c.tenant_id == tx.tenant_id).order_by(product.c.id)
+    for batch in tx.connection.execute(query.execution_options(yield_per=BATCH)).partitions():
+        relations = _relationships(tx, [row.id for row in batch])
+        for row in batch:
+            yield _without_defaults(ProductRow, _product(row, relations[row.id]))
+
+
+def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
+    return {
+        "id": row.id,
+        "sku": row.sku,
+        "name": row.name,
+        "description": row.description,
+        "product_type": row.product_type,
+        "category": row.category_id,
+        "active": row.active,
+        "attributes": row.attributes,
+        "specs": row.specs,
+        "options": {option["name"]: _option(option) for option in row.options},
+        "rules": row.rules.get("rules", []),
+        "recommend": row.rules.get("recommend", []),
+        "relationships": relationships,
+        "bundle": _without_defaults(Bundle, row.bundle) if row.bundle else None,
+    }
+
+
+def _option(stored: Mapping[str, Any]) -> Values:
+    return _without_defaults(Option, {name: value for name, value in stored.items() if name != "name"})
+
+
+def _relationships(tx: Tx, ids: list[str]) -> dict[str, list[Values]]:
+    query = (
+        sa.select(product_relation)
+        .where(product_relation.c.tenant_id == tx.tenant_id, product_relation.c.product_id.in_(ids))
+        .order_by(product_relation.c.product_id, product_relation.c.position)
+    )
+    found: dict[str, list[Values]] = defaultdict(list)
+    for row in tx.connection.execute(query):
+        quantity = {"quantity": row.quantity} if row.quantity != 1 else {}
+        found[row.product_id].append({"kind": row.kind, "product_id": row.other_id, **quantity})
+    return found
+
+
+def _without_defaults(model: type[Row], values: Mapping[str, Any]) -> Values:
+    """Only what says something: an import fills the rest in again."""
+    return {
+        name: value
+        for name, value in values.items()
+        if (field := model.model_fields[name]).is_required() or value != _as_stored(field.default)
+    }
+
+
+def _as_stored(default: object) -> object:
+    return list(default) if isinstance(default, tuple) else default
+
+
+def _watched(rows: Iterator[Values], total: int, progress: Progress) -> Iterator[Values]:
+    for done, row in enumerate(rows, 1):
+        yield row
+        progress(done, total)
+
+
+def _write_json(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict[str, int]:
+    written = dict.fromkeys(sections, 0)
+    for position, (name, rows) in enumerate(sections.items()):
+        file.write(f'{"," if position else "{"}\n"{name}": [')
+        for row in rows:
+            file.write(f"{',' if written[name] else ''}\n  {_json(row)}")
+            written[name] += 1
+        file.write("\n]")
+    file.write("\n}\n")
+    return written
+
+
+def _write_yaml(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict[str, int]:
+    written = dict.fromkeys(sections, 0)
+    for name, rows in sections.items():
+        file.write(f"{name}:\n")
+        for row in rows:
+            file.write(yaml.dump([row], Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+            written[name] += 1
+        if not written[name]:
+            file.write("  []\n")
+    return written
+
+
+def _write_csv(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict[str, int]:
+    """Nested values are JSON in their cell: a column for each would lose which value is a word and which a number."""
+    written = dict.fromkeys(sections, 0)
+    columns = list(ProductRow.model_fields)
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for name, rows in sections.items():
+        for row in rows:
+            writer.writerow([_csv_cell(row.get(column)) for column in columns])
+            written[name] += 1
+    return written
+
+
+def _csv_cell(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else _json(value)
+
+
+_MARKED = re.compile(r'"\\u0000(-?[0-9.]+)\\u0000"')
+_ESCAPED = re.compile("[\u2028\u2029\ufeff]")
+
+
+def _json(value: object) -> str:
+    """JSON with exact decimals. JSON files are read by the YAML reader, for which some characters end a line."""
+    written = json.dumps(value, ensure_ascii=False, default=_marked)
+    if "\\u0000" in written:
+        written = _MARKED.sub(r"\1", written)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def _marked(value: object) -> str:
+    """A decimal between NULs, which no stored text holds; the quotes are taken away afterwards."""
+    assert isinstance(value, Decimal), value
+    return f"\0{_plain(value)}\0"
+
+
+def _plain(number: Decimal) -> str:
+    """Without exponent, which YAML would read as a word."""
+    return f"{number.normalize() + 0:f}"
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # The C class where libyaml is there.
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_decimal(dumper: Any, number: Decimal) -> Any:
+    text = _plain(number)
+    return dumper.represent_scalar("tag:yaml.org,2002:float" if "." in text else "tag:yaml.org,2002:int", text)
+
+
+_Dumper.add_representer(Decimal, _represent_decimal)

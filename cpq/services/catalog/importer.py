@@ -1,0 +1,399 @@
+"""Writes files into the catalogue: all or nothing, every bad row named, and only what changed is touched."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import signal
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from cpq.app import corpus_changes
+from cpq.app.transaction import Tx, mine_among
+from cpq.base.errors import nearest
+from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import Problem, require_none
+from cpq.domain import configuration
+from cpq.domain.catalog.preparation import (
+    PAYLOADS,
+    PRODUCT_COLUMNS,
+    SECTIONS,
+    Declared,
+    Prepared,
+    PreparedBatch,
+    columns,
+    dump,
+    prepare_products,
+    validate,
+)
+from cpq.domain.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
+from cpq.services.catalog import word_index
+from cpq.storage.columns import JsonText
+from cpq.storage.schema import (
+    account,
+    catalog_revision,
+    category,
+    price,
+    price_book,
+    product,
+    product_relation,
+    product_spec,
+)
+from cpq.storage.statements import AnyRow, insert_many, insert_written
+
+BATCH = 5_000
+AHEAD_MAX = 2
+PROBLEMS_MAX = 10_000
+
+
+@dataclass
+class ImportReport:
+    """What an import did, by kind of row, which things it made because a row mentioned them first, and its doubts."""
+
+    created: Counter[str] = field(default_factory=Counter)
+    updated: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = field(default_factory=Counter)
+    also_created: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
+    """Import categories, products, price books, accounts and prices; each stands before what refers to it.
+
+    Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
+    """
+    with _without_garbage_collection(), _Import(tx) as work:
+        for section, batch in _batches(rows):
+            work.take(section, batch)
+        work.finish()
+    return work.report
+
+
+class _Import(ExitStack):
+    """One file on its way in."""
+
+    def __init__(self, tx: Tx) -> None:
+        super().__init__()
+        self.tx = tx
+        self.report = ImportReport()
+        self._problems: list[Problem] = []
+        self._problem_count = 0
+        self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
+        self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, category))}
+        self._books = set(tx.connection.scalars(_mine(tx, price_book).with_only_columns(price_book.c.id)))
+        self._had_products = (
+            tx.connection.scalar(_mine(tx, product).with_only_columns(product.c.id).limit(1)) is not None
+        )
+        self._related: dict[str, tuple[int, str]] = {}
+        self._vocabulary: set[str] = set()
+        self._touched: set[str] = set()
+        self._ahead: deque[Future[_PlainBatch]] = deque()
+        self._helper: Executor | None = None
+
+    def take(self, section: str, batch: Sequence[SourceRow]) -> None:
+        if section == "products":
+            self._prepare_products(batch)
+            return
+        self._settle()
+        steps = {
+            "categories": self._take_categories,
+            "price_books": self._take_price_books,
+            "accounts": self._take_accounts,
+            "prices": self._take_prices,
+        }
+        if section not in steps:
+            reason = f"is not one of {', '.join(SECTIONS)}"
+            self._refuse(Problem(batch[0].line, section, reason, nearest(section, SECTIONS)))
+            return
+        steps[section]([(source.line, row) for source in batch if (row := self._validate(source)) is not None])
+
+    def finish(self) -> None:
+        self._settle()
+        self._check_relations()
+        require_none(self._problems, self._problem_count)
+        word_index.learn(self.tx, self._vocabulary)
+        is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
+        corpus_changes.touch(
+            self.tx, corpus_changes.EQUIPMENT, [corpus_changes.EVERYTHING] if is_redefined else self._touched
+        )
+        if self.report.updated["accounts"] or self.report.updated["products"] or is_redefined:
+            corpus_changes.touch(
+                self.tx, corpus_changes.PAST_QUOTES, [corpus_changes.EVERYTHING]
+            )  # Our own quotes are told by these.
+        if self.report.created.total() or self.report.updated.total():
+            self._revise()
+
+    def _revise(self) -> None:
+        """Give the catalogue a new revision, so that nobody takes what they read before for what is there now."""
+        revision = {"revision": self.tx.new_id("rev-")}
+        mine = catalog_revision.c.tenant_id == self.tx.tenant_id
+        if self.tx.connection.execute(sa.update(catalog_revision).where(mine).values(revision)).rowcount == 0:
+            self.tx.connection.execute(sa.insert(catalog_revision).values(tenant_id=self.tx.tenant_id, **revision))
+
+    def _prepare_products(self, batch: Sequence[SourceRow]) -> None:
+        """A file of several batches is prepared by a second process, a little ahead of the database."""
+        if len(batch) == BATCH and self._helper is None and self._seen["products"]:
+            spawn = multiprocessing.get_context("spawn")
+            self._helper = self.enter_context(ProcessPoolExecutor(1, spawn, _become_helper))
+        if self._helper is None:
+            self._take_products(prepare_products(batch, self._categories, self.tx.tenant_id))
+            return
+        plain = list(map(tuple, batch))
+        self._ahead.append(self._helper.submit(_prepare_plain, plain, dict(self._categories), self.tx.tenant_id))
+        self._settle(AHEAD_MAX)
+
+    def _settle(self, ahead_max: int = 0) -> None:
+        while len(self._ahead) > ahead_max:
+            ready, problems, vocabulary = self._ahead.popleft().result()
+            self._take_products(PreparedBatch(list(map(Prepared._make, ready)), problems, vocabulary))
+
+    def _validate(self, source: SourceRow) -> Any:
+        row, problems = validate(source)
+        for problem in problems:
+            self._refuse(problem)
+        key = row.key() if isinstance(row, PriceRow) else str(getattr(row, "id", ""))
+        return row if row is not None and self._is_new(source.section, source.line, key) else None
+
+    def _is_new(self, section: str, line: int, key: str) -> bool:
+        if key in self._seen[section]:
+            self._refuse(Problem(line, "id", f"{key!r} stands in this file twice"))
+            return False
+        self._seen[section].add(key)
+        return True
+
+    def _refuse(self, problem: Problem) -> None:
+        self._problem_count += 1
+        if len(self._problems) < PROBLEMS_MAX:
+            self._problems.append(problem)
+
+    def _take_categories(self, valid: list[tuple[int, Any]]) -> None:
+        rows = [columns(row, specs=dump(row.specs), attributes=dump(row.attributes)) for _, row in valid]
+        self._store("categories", category, rows)
+        self._categories |= {row.id: Declared(row.specs, row.attributes) for _, row in valid}
+
+    def _take_price_books(self, valid: list[tuple[int, Any]]) -> None:
+        self._store("price_books", price_book, [columns(row) for _, row in valid])
+        self._books |= {row.id for _, row in valid}
+
+    def _take_accounts(self, valid: list[tuple[int, Any]]) -> None:
+        for _, row in valid:
+            self._ensure_book(row.price_book)
+        self._store("accounts", account, [columns(row, price_book_id=row.price_book) for _, row in valid], dated=True)
+
+    def _take_prices(self, valid: list[tuple[int, Any]]) -> None:
+        options = self._known(product, (row.product_id for _, row in valid), product.c.options)
+        accounts = self._known(account, (row.account_id for _, row in valid if row.account_id))
+        rows = []
+        for line, row in valid:
+            surcharges = row.surcharges
+            if row.product_id not in options and row.product_id in self._seen["products"]:
+                pass  # It stands in this file, and is not stored because of an earlier problem.
+            elif row.product_id not in options:
+                self._refuse(Problem(line, "product_id", f"there is no product {row.product_id!r}"))
+            else:
+                surcharges = self._surcharges(line, row, options[row.product_id])
+            if row.account_id and row.account_id not in accounts:
+                self._refuse(Problem(line, "account_id", f"there is no account {row.account_id!r}"))
+            if row.price_book:
+                self._ensure_book(row.price_book)
+            rows.append(
+                columns(row, id=row.key(), price_book_id=row.price_book, tiers=dump(row.tiers), surcharges=surcharges)
+            )
+        self._store("prices", price, rows, dated=True)
+
+    def _surcharges(self, line: int, row: PriceRow, options: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """By values that can be chosen, spelled as a choice is: one that nobody can choose would never be charged."""
+        if not row.surcharges:
+            return row.surcharges
+        known = configuration.compile_model(options, {}).options
+        spelled: dict[str, dict[str, Any]] = {}
+        for name, amounts in row.surcharges.items():
+            if name not in known:
+                self._refuse(Problem(line, "surcharges", f"{name!r} is not an option of {row.product_id}"))
+                continue
+            spelled[name] = {}
+            for value, amount in amounts.items():
+                try:
+                    spelled[name][configuration.spelled(known[name].read(value))] = amount
+                except ValueError as error:
+                    self._refuse(Problem(line, f"surcharges.{name}", str(error).removesuffix(".")))
+        return spelled
+
+    def _take_products(self, batch: PreparedBatch) -> None:
+        for problem in batch.problems:
+            self._refuse(problem)
+        self._vocabulary |= batch.vocabulary
+        by_id = {part.id: part for part in batch.ready if self._is_new("products", part.line, part.id)}
+        owners = {key: owner for key, owner in self._sku_owners(by_id.values()).items() if owner not in by_id}
+        for id_, part in by_id.items():
+            self._ensure_category(part.category_id)
+            for relation in part.relations:
+                self._related[relation["other_id"]] = (part.line, id_)
+            if (owner := owners.setdefault(part.sku_key, id_)) != id_:
+                self._refuse(Problem(part.line, "sku", f"{part.sku!r} belongs to product {owner!r}"))
+        if by_id and not self._problems:
+            self._store_products(by_id)
+
+    def _store_products(self, by_id: dict[str, Prepared]) -> None:
+        hashes = {id_: part.content_hash for id_, part in by_id.items()}
+        known = self._known(product, hashes, product.c.content_hash) if self._had_products else {}
+        new, changed = self._differing("products", hashes, known)
+        if changed:
+            self._vacate_skus(changed)
+        same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
+        insert_written(self.tx.connection, product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
+        self._update(product, [_named(by_id[id_]) for id_ in changed], dated=True)
+        if len(self._touched) <= corpus_changes.LISTED_MAX:
+            self._touched.update(id_ for id_ in (*new, *changed) if by_id[id_].spec_values or id_ in known)
+        if new or changed:
+            self._write_parts([by_id[id_] for id_ in (*new, *changed)])
+
+    def _write_parts(self, changed: list[Prepared]) -> None:
+        """What hangs on a product: its filterable specs, its relationships, its words in the index."""
+        specs, relations = [], []
+        for part in changed:
+            mine = {"tenant_id": self.tx.tenant_id, "product_id": part.id}
+            specs += [{**mine, "name": name, **_spec_columns(value)} for name, value in part.spec_values.items()]
+            relations += [{**mine, **relation} for relation in part.relations]
+        for table, new in ((product_spec, specs), (product_relation, relations)):
+            if self.report.updated["products"]:
+                ids = [part.id for part in changed]
+                self.tx.connection.execute(sa.delete(table).where(mine_among(self.tx, table.c.product_id, ids)))
+            insert_many(self.tx.connection, table, new)
+        # Products of one category share most of their terms, and SQLite indexes them quicker when they come together.
+        together = sorted(changed, key=attrgetter("category_id"))
+        word_index.index(self.tx, [(part.id, part.terms) for part in together])
+
+    def _store(self, section: str, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool = False) -> None:
+        """Insert what is new and update what differs. Nothing is written once there are problems."""
+        if self._problems or not rows:
+            return
+        by_id = {row["id"]: row for row in rows}
+        hashes = {id_: row["content_hash"] for id_, row in by_id.items()}
+        new, changed = self._differing(section, hashes, self._known(table, hashes, table.c.content_hash))
+        times = {"created_at": self.tx.now, "updated_at": self.tx.now} if dated else {}
+        mine = {"tenant_id": self.tx.tenant_id}
+        insert_many(self.tx.connection, table, [{**mine, **by_id[id_], **times} for id_ in new])
+        self._update(table, [by_id[id_] for id_ in changed], dated=dated)
+
+    def _differing(
+        self, section: str, hashes: Mapping[str, str], known: Mapping[str, str]
+    ) -> tuple[list[str], list[str]]:
+        """The ids that are new and the ids whose content is another one than the known; the report counts both."""
+        new = [id_ for id_ in hashes if id_ not in known]
+        changed = [id_ for id_, stored in known.items() if hashes[id_] != stored]
+        self.report.created[section] += len(new)
+        self.report.updated[section] += len(changed)
+        self.report.unchanged[section] += len(known) - len(changed)
+        return new, changed
+
+    def _vacate_skus(self, ids: list[str]) -> None:
+        """Products may hand their SKUs to each other, so all that change first let go of theirs."""
+        nobody = sa.literal("\x01") + product.c.id  # No SKU holds a control character.
+        mine = mine_among(self.tx, product.c.id, ids)
+        self.tx.connection.execute(sa.update(product).where(mine).values(sku_key=nobody))
+
+    def _update(self, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool) -> None:
+        if rows:
+            key = (table.c.tenant_id == self.tx.tenant_id) & (table.c.id == sa.bindparam("the_id"))
+            times = {"updated_at": self.tx.now} if dated else {}
+            for row in rows:
+                row |= {"the_id": row.pop("id"), **times}
+            self.tx.connection.execute(sa.update(table).where(key), rows)
+
+    def _known(self, table: sa.Table, ids: Iterable[str], column: sa.Column[Any] | None = None) -> dict[str, Any]:
+        query = sa.select(table.c.id, table.c.id if column is None else column)
+        found = self.tx.connection.execute(query.where(mine_among(self.tx, table.c.id, sorted(set(ids)))))
+        return {row[0]: row[1] for row in found}
+
+    def _sku_owners(self, parts: Iterable[Prepared]) -> dict[str, str]:
+        keys = sorted({part.sku_key for part in parts})
+        query = sa.select(product.c.sku_key, product.c.id).where(mine_among(self.tx, product.c.sku_key, keys))
+        return {row[0]: row[1] for row in self.tx.connection.execute(query)}
+
+    def _ensure_category(self, category_id: str) -> None:
+        if category_id not in self._categories:
+            row = CategoryRow(id=category_id, name=category_id.replace("_", " ").capitalize())
+            self._take_categories([(0, row)])
+            self.report.also_created.append(f"category {category_id}")
+
+    def _ensure_book(self, book_id: str) -> None:
+        if book_id not in self._books:
+            self._take_price_books([(0, PriceBookRow(id=book_id, name=book_id.replace("_", " ").capitalize()))])
+            self.report.also_created.append(f"price book {book_id}")
+
+    def _check_relations(self) -> None:
+        """A relationship may name a product that comes later in the file, so its target is looked for at the end."""
+        targets = [id_ for id_ in self._related if id_ not in self._seen["products"]]
+        for start in range(0, len(targets), BATCH):
+            part = targets[start : start + BATCH]
+            known = self._known(product, part)
+            for other_id in part:
+                if other_id not in known:
+                    line, product_id = self._related[other_id]
+                    reason = f"{product_id} names {other_id!r}, which does not exist"
+                    self._refuse(Problem(line, "relationships", reason))
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """A third of the time would go into looking for cycles among millions of rows that have none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+_PlainBatch = tuple[list[tuple[Any, ...]], list[Problem], set[str]]
+
+
+def _prepare_plain(rows: list[tuple[Any, ...]], declared: Mapping[str, Declared], tenant_id: str) -> _PlainBatch:
+    """`prepare_products` for another process: named tuples travel as plain ones, in a third of the time."""
+    batch = prepare_products(list(map(SourceRow._make, rows)), declared, tenant_id)
+    return list(map(tuple, batch.ready)), batch.problems, batch.vocabulary
+
+
+def _become_helper() -> None:
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process that asked for help ends it.
+
+
+def _batches(rows: Iterable[SourceRow]) -> Iterator[tuple[str, list[SourceRow]]]:
+    batch: list[SourceRow] = []
+    for row in rows:
+        if batch and (row.section != batch[0].section or len(batch) == BATCH):
+            yield batch[0].section, batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch[0].section, batch
+
+
+def _named(part: Prepared) -> dict[str, Any]:
+    values = dict(zip(PRODUCT_COLUMNS, part.columns(), strict=True))
+    return values | {name: JsonText(values[name]) for name in PAYLOADS if values[name] is not None}
+
+
+def _spec_columns(value: Decimal | str) -> dict[str, Any]:
+    is_number = isinstance(value, Decimal)
+    return {"number": value if is_number else None, "word": None if is_number else value}
+
+
+def _declared(row: AnyRow) -> Declared:
+    specs = {name: SpecDefinition.model_validate(spec) for name, spec in row.specs.items()}
+    return Declared(specs, {name: AttributeDefinition.model_validate(a) for name, a in row.attributes.items()})
+
+
+def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
+    return sa.select(table).where(table.c.tenant_id == tx.tenant_id)

@@ -1,0 +1,74 @@
+"""What a document says of products: their sheets, read for all lines of a quote at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx, mine_among
+from cpq.services.catalog.repository import Relation
+from cpq.storage.schema import category, product, product_relation
+
+
+class Sheet(NamedTuple):
+    """One product as a customer may see it."""
+
+    id: str
+    sku: str
+    name: str
+    description: str
+    product_type: str
+    category: str
+    category_name: str
+    specs: Mapping[str, Any]
+    units: Mapping[str, str]
+    """Of the specs that are numbers."""
+    attributes: Mapping[str, Any]
+    option_labels: Mapping[str, str]
+    components: tuple[Relation, ...]
+
+
+def sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
+    """The products and the components of bundles among them, in four queries at most, however many there are."""
+    found = _sheets(tx, product_ids)
+    parts = {part.product_id for sheet in found.values() for part in sheet.components}
+    return found | _sheets(tx, parts - found.keys()) if parts - found.keys() else found
+
+
+def _sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
+    query = (
+        sa.select(product, category.c.name.label("category_name"), category.c.specs.label("definitions"))
+        .join(category, (category.c.tenant_id == product.c.tenant_id) & (category.c.id == product.c.category_id))
+        .where(mine_among(tx, product.c.id, product_ids))
+    )
+    parts = (
+        sa.select(product_relation.c.product_id, product_relation.c.other_id, product_relation.c.quantity)
+        .where(mine_among(tx, product_relation.c.product_id, product_ids), product_relation.c.kind == "component")
+        .order_by(product_relation.c.product_id, product_relation.c.position)
+    )
+    components = defaultdict(list)
+    for row in tx.connection.execute(parts):
+        components[row.product_id].append(Relation("component", row.other_id, row.quantity))
+    return {row.id: _sheet(row, tuple(components[row.id])) for row in tx.connection.execute(query)}
+
+
+def _sheet(row: sa.Row[Any], components: tuple[Relation, ...]) -> Sheet:
+    units = {name: row.definitions.get(name, {}).get("unit") for name in row.specs}
+    labels = {option["name"]: option.get("label") for option in row.options}
+    return Sheet(
+        row.id,
+        row.sku,
+        row.name,
+        row.description,
+        row.product_type,
+        row.category_id,
+        row.category_name,
+        row.specs,
+        {name: unit for name, unit in units.items() if unit},
+        row.attributes,
+        {name: label for name, label in labels.items() if label},
+        components,
+    )

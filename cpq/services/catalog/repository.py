@@ -1,0 +1,376 @@
+"""What the rules need to know of an account and of products, gathered in a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.base.money import to_micro
+from cpq.base.text import read_json
+from cpq.domain.pricing.request import Component, PriceRow, Product, Tier
+from cpq.storage.schema import account, catalog_revision, price, price_book, product, product_relation
+from cpq.storage.statements import Statement, among, listed
+
+KNOWN_MAX = 50_000
+"""How many accounts, and products for each of them, are kept at hand."""
+
+SHELVES_MAX = 8
+"""Revisions of catalogues that are kept at hand, over all tenants."""
+
+
+class AccountFacts(NamedTuple):
+    """The buyer, as far as prices, taxes, dates and policies depend on it."""
+
+    id: str
+    name: str
+    segment: str
+    region: str
+    country: str
+    tax_zone: str
+    tax_status: str
+    tax_note: str | None
+    time_zone: str
+    currency: str
+    active: bool
+    content_hash: str
+    price_books: tuple[str, ...]
+
+
+class Relation(NamedTuple):
+    kind: str
+    product_id: str
+    quantity: int
+
+
+class ProductFacts(NamedTuple):
+    """One product with its candidate prices in one currency for one account."""
+
+    id: str
+    sku: str
+    name: str
+    product_type: str
+    category: str
+    active: bool
+    attributes: Mapping[str, Any]
+    options: list[dict[str, Any]]
+    rules: Mapping[str, Any]
+    bundle: Mapping[str, Any] | None
+    content_hash: str
+    relations: tuple[Relation, ...]
+    parts: tuple[str, ...]
+    """The products that a bundle is made of."""
+    for_pricing: Product
+
+    def priced_by(self, rows: Iterable[PriceRow]) -> ProductFacts:
+        """A bundle that has a price of its own is priced like any product."""
+        pricing = (self.bundle or {}).get("pricing", "own")
+        if pricing == "own":
+            return self._replace(for_pricing=Product(tuple(rows)))
+        parts = tuple(Component(r.product_id, r.quantity) for r in self.relations if r.kind == "component")
+        discount = to_micro(Decimal((self.bundle or {}).get("discount_percent", 0)))
+        return self._replace(for_pricing=Product(tuple(rows), parts, discount))
+
+
+class Facts(NamedTuple):
+    """What a quote is made from: its buyer, if there is one of that name, and its products with their parts."""
+
+    buyer: AccountFacts | None
+    products: dict[str, ProductFacts]
+
+
+def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = None, currency: str = "") -> Facts:
+    """The account, and the products that exist with the components of bundles among them and their candidate prices.
+
+    Price books are in the order they are looked into: the account's own, its region's, the default one. Without an
+    account there are no prices. All of it is of one revision of the catalogue.
+    """
+    while True:
+        revision = revision_of(tx)
+        known = _shelf(tx.tenant_id, revision)
+        buyer = known.accounts.get(account_id) if account_id else None
+        offers = known.offers.get((account_id, currency), {})
+        found, missing = _with_parts(product_ids, offers)
+        if not missing and (buyer or not account_id):
+            return Facts(buyer, found)
+        buyer = buyer or (_read_account(tx, account_id) if account_id else None)
+        found = _read_offers(tx, product_ids, offers, currency, buyer)
+        # Each statement may see what others committed meanwhile; what is kept, and quoted, is of one revision.
+        if revision_of(tx) == revision:
+            known.keep(buyer, account_id, currency, found)
+            return Facts(buyer, found)
+
+
+def revision_of(tx: Tx) -> str:
+    """Which state the catalogue is in: another one after every change of a product, a price or an account."""
+    rows = _REVISION.rows(tx.connection, tenant=tx.tenant_id)
+    return str(rows[0][0]) if rows else ""
+
+
+def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
+    """Everything inside a bundle, each product once, the outer ones first; nothing for what is no bundle."""
+    parts: dict[str, ProductFacts] = {}
+    boxes = [product]
+    for box in boxes:
+        for id_ in box.parts:
+            if id_ in products and id_ != product.id and id_ not in parts:
+                parts[id_] = products[id_]
+                boxes.append(products[id_])
+    return list(parts.values())
+
+
+def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
+    """In which currencies the products have a price at all, for the message that one is missing."""
+    found: dict[str, list[str]] = {}
+    for product_id, currency in _CURRENCIES.rows(tx.connection, **_mine(tx, product_ids)):
+        found.setdefault(product_id, []).append(currency)
+    return {product_id: sorted(currencies) for product_id, currencies in found.items()}
+
+
+def _among_mine(dialect: str, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+    return (column.table.c.tenant_id == sa.bindparam("tenant")) & among(dialect, column, sa.bindparam("ids"))
+
+
+def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
+    return {"tenant": tx.tenant_id, "ids": listed(tx.connection, ids)}
+
+
+def _book(dialect: str, condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+    """Of several the first by the letters' codes, on both databases."""
+    mine = price_book.c.tenant_id == account.c.tenant_id
+    id_ = price_book.c.id if dialect == "sqlite" else sa.collate(price_book.c.id, "C")
+    return sa.select(sa.func.min(id_)).where(mine, condition).correlate(account).scalar_subquery()
+
+
+_ACCOUNT = Statement(
+    lambda dialect: sa.select(
+        account.c.id,
+        account.c.name,
+        account.c.segment,
+        account.c.region,
+        account.c.country,
+        account.c.tax_zone,
+        account.c.tax_status,
+        account.c.tax_note,
+        account.c.time_zone,
+        account.c.currency,
+        account.c.active,
+        account.c.content_hash,
+        account.c.price_book_id,
+        _book(dialect, price_book.c.region == account.c.region),
+        _book(dialect, price_book.c.is_default),
+    ).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
+)
+
+_REVISION = Statement(
+    lambda _dialect: sa.select(catalog_revision.c.revision).where(
+        catalog_revision.c.tenant_id == sa.bindparam("tenant")
+    )
+)
+
+_PRODUCTS = Statement(
+    lambda dialect: sa.select(
+        product.c.id,
+        product.c.sku,
+        product.c.name,
+        product.c.product_type,
+        product.c.category_id,
+        product.c.active,
+        product.c.attributes,
+        product.c.options,
+        product.c.rules,
+        product.c.bundle,
+        product.c.content_hash,
+    ).where(_among_mine(dialect, product.c.id))
+)
+
+_RELATIONS = Statement(
+    lambda dialect: (
+        sa.select(
+            product_relation.c.product_id,
+            product_relation.c.kind,
+            product_relation.c.other_id,
+            product_relation.c.quantity,
+        )
+        .where(_among_mine(dialect, product_relation.c.product_id))
+        .order_by(product_relation.c.product_id, product_relation.c.position)
+    )
+)
+
+
+def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
+    """The candidate prices of products. Without the hint SQLite walks the whole table."""
+    is_theirs = price.c.account_id == sa.bindparam("account")
+    return (
+        sa.select(*columns)
+        .with_hint(price, "INDEXED BY ix_price_tenant_id_product_id_currency", "sqlite")
+        .where(
+            _among_mine(dialect, price.c.product_id),
+            price.c.currency == sa.bindparam("currency"),
+            among(dialect, price.c.price_book_id, sa.bindparam("books")) | is_theirs,
+        )
+    )
+
+
+# Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
+_PRICES = Statement(
+    lambda dialect: _of_price(
+        dialect,
+        price.c.product_id,
+        price.c.id,
+        sa.type_coerce(price.c.unit_price, sa.BigInteger),
+        price.c.price_book_id,
+        price.c.account_id,
+        price.c.billing_period,
+        price.c.tier_mode,
+        sa.type_coerce(price.c.tiers, sa.Text),
+        price.c.quantity_scope,
+        price.c.package_size,
+        price.c.free_quantity,
+        price.c.priority,
+        sa.cast(price.c.valid_from, sa.Text),
+        sa.cast(price.c.valid_to, sa.Text),
+        sa.type_coerce(price.c.cost, sa.BigInteger),
+        price.c.tax_category,
+        price.c.tax_included,
+        sa.type_coerce(price.c.surcharges, sa.Text),
+    )
+)
+
+_CURRENCIES = Statement(
+    lambda dialect: (
+        sa.select(price.c.product_id, price.c.currency).where(_among_mine(dialect, price.c.product_id)).distinct()
+    )
+)
+
+
+class _Shelf:
+    """What was read of one revision of a tenant's catalogue, by each process for itself."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str | None, AccountFacts] = {}
+        self.offers: dict[tuple[str | None, str], dict[str, ProductFacts]] = {}
+        self._count = 0
+
+    def keep(
+        self, buyer: AccountFacts | None, account_id: str | None, currency: str, found: Mapping[str, ProductFacts]
+    ) -> None:
+        if account_id and buyer is None:
+            return  # Nobody of that name yet: the products were read without prices.
+        self._count += len(found) + 1
+        if self._count > KNOWN_MAX:
+            self.accounts, self.offers, self._count = {}, {}, len(found)
+        if buyer is not None:
+            self.accounts[account_id] = buyer
+        self.offers.setdefault((account_id, currency), {}).update(found)
+
+
+_SHELVES: dict[tuple[str, str], _Shelf] = {}
+
+
+def _shelf(tenant_id: str, revision: str) -> _Shelf:
+    """The one of this revision; where nothing was ever imported, an empty one that is not kept."""
+    shelf = _SHELVES.get((tenant_id, revision))
+    if shelf is None:
+        shelf = _Shelf()
+        if revision:
+            for other in list(_SHELVES):  # What the tenant had before, and the oldest of the others.
+                if other[0] == tenant_id or len(_SHELVES) >= SHELVES_MAX:
+                    _SHELVES.pop(other, None)
+            _SHELVES[tenant_id, revision] = shelf
+    return shelf
+
+
+def _with_parts(ids: Collection[str], offers: Mapping[str, ProductFacts]) -> tuple[dict[str, ProductFacts], list[str]]:
+    """The products with the components of bundles among them, at any depth; and which of them are not there."""
+    found: dict[str, ProductFacts] = {}
+    missing: list[str] = []
+    waiting = list(ids)
+    for id_ in waiting:  # It grows meanwhile.
+        product = offers.get(id_)
+        if product is None:
+            missing.append(id_)
+        elif id_ not in found:
+            found[id_] = product
+            waiting += product.parts
+    return found, missing
+
+
+def _read_offers(
+    tx: Tx, ids: Collection[str], offers: Mapping[str, ProductFacts], currency: str, buyer: AccountFacts | None
+) -> dict[str, ProductFacts]:
+    """Those that are not at hand are read, bundles level by level; what does not exist is left out."""
+    read = dict(offers)
+    absent: set[str] = set()
+    while True:
+        found, missing = _with_parts(ids, read)
+        wanted = set(missing) - absent
+        if not wanted:
+            return found
+        prices = _prices(tx, wanted, currency, buyer) if buyer else {}
+        read |= {product.id: product.priced_by(prices.get(product.id, ())) for product in _products(tx, wanted)}
+        absent |= wanted.difference(read)
+
+
+def _read_account(tx: Tx, account_id: str) -> AccountFacts | None:
+    rows = _ACCOUNT.rows(tx.connection, tenant=tx.tenant_id, id=account_id)
+    if not rows:
+        return None
+    *known, own, regional, default = rows[0]
+    books = dict.fromkeys(book for book in (own, regional, default) if book is not None)
+    return AccountFacts._make((*known, tuple(books)))
+
+
+def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
+    """The products without their prices."""
+    mine = _mine(tx, ids)
+    relations: dict[str, list[Relation]] = {}
+    for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
+        relations.setdefault(product_id, []).append(Relation._make(relation))
+    found = []
+    for row in _PRODUCTS.rows(tx.connection, **mine):
+        related = tuple(relations.get(row[0], ()))
+        parts = tuple(relation.product_id for relation in related if relation.kind == "component")
+        found.append(ProductFacts._make((*row, related, parts, Product(()))))
+    return found
+
+
+def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
+    asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
+    asked["books"] = listed(tx.connection, buyer.price_books)
+    read = [_price(*values) for values in _PRICES.rows(tx.connection, **asked)]
+    read.sort(key=itemgetter(1))  # By id, as bytes, on every database.
+    found: dict[str, list[PriceRow]] = {}
+    for product_id, _, row in read:
+        found.setdefault(product_id, []).append(row)
+    return found
+
+
+def _price(product_id: str, *values: Any) -> tuple[str, str, PriceRow]:
+    row = PriceRow._make(values)
+    tiers, surcharges = values[6], values[16]
+    row = row._replace(
+        tiers=() if tiers == "[]" else _tiers(tiers), surcharges={} if surcharges == "{}" else _surcharges(surcharges)
+    )
+    return product_id, row.id, row
+
+
+def _tiers(text: str) -> tuple[Tier, ...]:
+    return tuple(
+        Tier(tier.get("up_to"), _micro(tier["unit_price"]), _micro(tier.get("flat_fee", 0))) for tier in read_json(text)
+    )
+
+
+def _surcharges(text: str) -> dict[str, dict[str, int]]:
+    return {
+        option: {value: _micro(amount) for value, amount in amounts.items()}
+        for option, amounts in read_json(text).items()
+    }
+
+
+def _micro(number: Any) -> int:
+    return to_micro(Decimal(number))

@@ -1,0 +1,204 @@
+"""Products, prices and accounts: what can be sold, to whom, at which list price."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.domain.catalog.words import QUERY_LENGTH_MAX
+from cpq.services.catalog import word_index
+from cpq.services.views import CatalogPage, ListPrice, ProductDetail, ProductSummary, RelatedProduct, Spec, pagination
+from cpq.storage.schema import category, price, product, product_relation
+from cpq.storage.statements import AnyRow
+
+KNOWN_CATEGORIES_MAX = 100
+
+
+def search(
+    tx: Tx, *, query: str | None, category_id: str | None, active_only: bool, limit: int, page: int
+) -> CatalogPage:
+    """One page of products: by words when there are any, else a whole category in the order of ids."""
+    words, wanted_category = (query or "").strip(), (category_id or "").strip().lower()
+    if not words and not wanted_category:
+        raise bad_field(
+            "/query",
+            "Give a query, a category, or both.",
+            next_call=next_call("catalog_search", category=_any_category(tx)),
+        )
+    if len(words) > QUERY_LENGTH_MAX:
+        raise bad_field("/query", f"A query has at most {QUERY_LENGTH_MAX} characters.", maximum=QUERY_LENGTH_MAX)
+    offset = (page - 1) * limit
+    if words:
+        hits = word_index.find(
+            tx, words, category_id=wanted_category or None, active_only=active_only, limit=limit, offset=offset
+        )
+        items, total = _summaries(tx, hits.ids), hits.total
+    else:
+        items, total = _list_category(tx, wanted_category, active_only, limit, offset)
+    result: CatalogPage = {"items": items, "pagination": pagination(total, page, limit)}
+    if total == 0:
+        result["hint"] = _empty_hint(tx, wanted_category, active_only)
+    return result
+
+
+def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetail:
+    """Everything a seller may see of one product; NOT_FOUND offers a search for the same word."""
+    row = tx.connection.execute(_PRODUCT, {"tenant": tx.tenant_id, "id": product_id}).one_or_none()
+    if row is None:
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"There is no product {product_id!r}.",
+            field="/product_id",
+            next_call=next_call("catalog_search", query=product_id[:QUERY_LENGTH_MAX]),
+        )
+    detail: ProductDetail = {
+        "id": row.id,
+        "sku": row.sku,
+        "name": row.name,
+        "description": row.description,
+        "product_type": row.product_type,
+        "category": row.category,
+        "attributes": row.attributes,
+        "active": row.active,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "specs": {name: _spec(value, row.definitions.get(name)) for name, value in row.specs.items()},
+        "prices": _list_prices(tx, product_id),
+    }
+    if include_relationships:
+        detail["relationships"] = _relationships(tx, product_id)
+        detail["options"] = row.options
+        detail["rules"] = [rule["say"] for rule in row.rules.get("rules", ())]
+    return detail
+
+
+_SUMMARY = (
+    product.c.id,
+    product.c.sku,
+    product.c.name,
+    product.c.description,
+    product.c.product_type,
+    product.c.category_id.label("category"),
+    product.c.active,
+)
+
+_PRODUCT = (
+    sa.select(
+        *_SUMMARY,
+        product.c.attributes,
+        product.c.specs,
+        product.c.options,
+        product.c.rules,
+        product.c.created_at,
+        product.c.updated_at,
+        category.c.specs.label("definitions"),
+    )
+    .join(category, (category.c.tenant_id == product.c.tenant_id) & (category.c.id == product.c.category_id))
+    .where(product.c.tenant_id == sa.bindparam("tenant"), product.c.id == sa.bindparam("id"))
+)
+
+_PRICES = (
+    sa.select(
+        price.c.price_book_id.label("price_book"),
+        price.c.currency,
+        price.c.unit_price,
+        price.c.billing_period,
+        price.c.tier_mode,
+        price.c.tiers,
+        price.c.package_size,
+        price.c.valid_from,
+        price.c.valid_to,
+        price.c.surcharges.label("option_surcharges"),
+    )
+    .where(
+        price.c.tenant_id == sa.bindparam("tenant"),
+        price.c.product_id == sa.bindparam("id"),
+        price.c.price_book_id.is_not(None),
+        sa.or_(price.c.valid_to.is_(None), price.c.valid_to >= sa.bindparam("today")),
+    )
+    .order_by(price.c.price_book_id, price.c.currency, price.c.billing_period, price.c.valid_from, price.c.id)
+)
+
+
+_SUMMARY_NAMES = [str(column.name) for column in _SUMMARY]
+_PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns]
+
+
+def _summaries(tx: Tx, ids: list[str]) -> list[ProductSummary]:
+    query = sa.select(*_SUMMARY).where(product.c.tenant_id == tx.tenant_id, product.c.id.in_(ids))
+    by_id = {row.id: _summary(row) for row in tx.connection.execute(query)}
+    return [by_id[id_] for id_ in ids]
+
+
+def _list_category(
+    tx: Tx, category_id: str, active_only: bool, limit: int, offset: int
+) -> tuple[list[ProductSummary], int]:
+    mine = [product.c.tenant_id == tx.tenant_id, product.c.category_id == category_id]
+    if active_only:
+        mine.append(product.c.active == sa.literal(True, product.c.active.type))
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(product).where(*mine)) or 0
+    rows = tx.connection.execute(
+        sa.select(*_SUMMARY).where(*mine).order_by(_in_byte_order(tx, product.c.id)).limit(limit).offset(offset)
+    )
+    return [_summary(row) for row in rows], total
+
+
+def _in_byte_order(tx: Tx, column: sa.Column[str]) -> sa.ColumnElement[str]:
+    """SQLite sorts text by bytes; PostgreSQL by the database's language, unless told."""
+    return column if tx.connection.dialect.name == "sqlite" else column.collate("C")
+
+
+def _summary(row: AnyRow) -> ProductSummary:
+    # Plain names: those of the row's own mapping are a subclass of `str` that is slow to serialise.
+    summary: ProductSummary = dict(zip(_SUMMARY_NAMES, row, strict=True))  # type: ignore[assignment] # Exactly these.
+    return summary
+
+
+def _empty_hint(tx: Tx, category_id: str, active_only: bool) -> str:
+    mine = sa.select(category.c.id).where(category.c.tenant_id == tx.tenant_id)
+    if category_id and tx.connection.scalar(mine.where(category.c.id == category_id)) is None:
+        known = tx.connection.scalars(
+            mine.order_by(_in_byte_order(tx, category.c.id)).limit(KNOWN_CATEGORIES_MAX)
+        ).all()
+        near = nearest(category_id, known)
+        return f"No category has this id. {'Did you mean ' + near[0] + '? ' if near else ''}Known: {', '.join(known)}."
+    inactive = " Set active_only to false to see discontinued products." if active_only else ""
+    return f"Nothing matches. Try fewer or other words.{inactive}"
+
+
+def _any_category(tx: Tx) -> str | None:
+    return tx.connection.scalar(
+        sa.select(category.c.id).where(category.c.tenant_id == tx.tenant_id).order_by(category.c.id).limit(1)
+    )
+
+
+def _spec(value: Decimal | str, definition: dict[str, Any] | None) -> Spec:
+    return {"value": value, "unit": (definition or {}).get("unit")}
+
+
+def _list_prices(tx: Tx, product_id: str) -> list[ListPrice]:
+    rows = tx.connection.execute(_PRICES, {"tenant": tx.tenant_id, "id": product_id, "today": tx.now.date()})
+    prices: list[ListPrice] = [
+        dict(zip(_PRICE_NAMES, row, strict=True))  # type: ignore[misc] # Exactly these columns.
+        for row in rows
+    ]
+    for listed in prices:
+        listed["tiers"] = [{"up_to": tier.get("up_to"), **tier} for tier in listed["tiers"]]
+    return prices
+
+
+def _relationships(tx: Tx, product_id: str) -> list[RelatedProduct]:
+    other = product.alias()
+    rows = tx.connection.execute(
+        sa.select(product_relation, other.c.name)
+        .outerjoin(
+            other, (other.c.tenant_id == product_relation.c.tenant_id) & (other.c.id == product_relation.c.other_id)
+        )
+        .where(product_relation.c.tenant_id == tx.tenant_id, product_relation.c.product_id == product_id)
+        .order_by(product_relation.c.position)
+    )
+    return [{"kind": row.kind, "product_id": row.other_id, "name": row.name, "quantity": row.quantity} for row in rows]

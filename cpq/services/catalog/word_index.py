@@ -1,0 +1,180 @@
+"""The catalogue's word index on both databases: kept in step by the import, asked by `catalog_search`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.domain.catalog.words import (
+    FEW_HITS,
+    All,
+    Any,
+    Expression,
+    Query,
+    Term,
+    Without,
+    may_be_misspelt,
+    nearest_words,
+    other_words,
+    scope_code,
+    shortened,
+    words,
+)
+from cpq.storage.schema import catalog_word
+from cpq.storage.statements import insert_into_sqlite, insert_many
+
+DICTIONARY_WORDS_MAX = 200_000
+"""How many words one import may add to the dictionary for typing errors."""
+
+
+@dataclass(frozen=True)
+class Hits:
+    """One page of product ids in order, and how many hits there are on all pages."""
+
+    ids: list[str]
+    total: int
+
+
+def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit: int, offset: int) -> Hits:
+    """Products whose words match, best kind of hit first, then by id; the same page twice is the same page."""
+    query = Query(text, scope_code(tx.tenant_id, category_id), active_only=active_only)
+    sets = query.exact_sets()
+    if not sets:
+        return Hits([], 0)
+    total = _count(tx, sets[-1])
+    if total < FEW_HITS and (near := _near_words(tx, query.words, other_words(words(text)))):
+        sets += [Any((sets[-1], corrected)) for corrected in query.corrected_sets(near)]
+        total = _count(tx, sets[-1])
+    return Hits(_page(tx, sets, min(limit, total - offset), offset), total)
+
+
+def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
+    """Put products (id, terms) into the index, replacing what it held of them."""
+    if tx.connection.dialect.name == "postgresql":
+        statement = sa.text(
+            "INSERT INTO catalog_index (tenant_id, product_id, terms) "
+            "VALUES (:tenant, :id, array_to_tsvector(string_to_array(:terms, ' '))) "
+            "ON CONFLICT (tenant_id, product_id) DO UPDATE SET terms = EXCLUDED.terms"
+        )
+        rows = [{"tenant": tx.tenant_id, "id": product_id, "terms": terms} for product_id, terms in documents]
+        tx.connection.execute(statement, rows)
+        return
+    ids = {"tenant": tx.tenant_id, "ids": json.dumps([id_ for id_, _ in documents])}
+    old = [{"row": row} for row in tx.connection.scalars(_SQLITE_OLD, ids)]
+    if old:
+        tx.connection.execute(sa.text("DELETE FROM catalog_index WHERE rowid = :row"), old)
+        tx.connection.execute(sa.text("DELETE FROM search_key WHERE row = :row"), old)
+    first = (tx.connection.scalar(_SQLITE_LAST) or 0) + 1
+    numbered = list(enumerate(documents, first))
+    keys = ((row, product_id) for row, (product_id, _) in numbered)
+    insert_into_sqlite(tx.connection, "search_key", ("row", "product_id"), keys, {"tenant_id": tx.tenant_id})
+    terms = ((row, terms) for row, (_, terms) in numbered)
+    insert_into_sqlite(tx.connection, "catalog_index", ("rowid", "terms"), terms)
+
+
+def learn(tx: Tx, vocabulary: set[str]) -> None:
+    """Add words that can be misspelt to the dictionary from which typing errors are corrected."""
+    candidates = sorted(vocabulary)
+    room = DICTIONARY_WORDS_MAX
+    for start in range(0, len(candidates), 1000):
+        part = candidates[start : start + 1000]
+        known = sa.select(catalog_word.c.word).where(
+            catalog_word.c.tenant_id == tx.tenant_id,
+            catalog_word.c.near == catalog_word.c.word,
+            catalog_word.c.near.in_(part),
+        )
+        fresh = sorted(set(part).difference(tx.connection.scalars(known)))[:room]
+        room -= len(fresh)
+        rows = [
+            {"tenant_id": tx.tenant_id, "near": spelling, "word": word}
+            for word in fresh
+            for spelling in dict.fromkeys(shortened(word))
+        ]
+        insert_many(tx.connection, catalog_word, rows)
+
+
+_SQLITE_OLD = sa.text(
+    "SELECT row FROM search_key WHERE tenant_id = :tenant AND product_id IN (SELECT value FROM json_each(:ids))"
+)
+_SQLITE_LAST = sa.text("SELECT max(row) FROM search_key")
+_COUNT = {
+    "sqlite": sa.text("SELECT count(*) FROM catalog_index WHERE catalog_index MATCH :match"),
+    "postgresql": sa.text(
+        "SELECT count(*) FROM catalog_index WHERE tenant_id = :tenant AND terms @@ CAST(:match AS tsquery)"
+    ),
+}
+# CROSS JOIN fixes the order: the index first. A subquery on rowid would be asked anew for every row.
+_IDS = {
+    "sqlite": sa.text(
+        "SELECT product_id FROM catalog_index CROSS JOIN search_key ON search_key.row = catalog_index.rowid "
+        "WHERE catalog_index MATCH :match AND tenant_id = :tenant ORDER BY product_id LIMIT :limit OFFSET :offset"
+    ),
+    "postgresql": sa.text(
+        "SELECT product_id FROM catalog_index WHERE tenant_id = :tenant AND terms @@ CAST(:match AS tsquery) "
+        'ORDER BY product_id COLLATE "C" LIMIT :limit OFFSET :offset'
+    ),
+}
+
+
+def _page(tx: Tx, sets: Sequence[Expression], wanted: int, offset: int) -> list[str]:
+    """Walk the kinds of hits from the best to the widest, skipping `offset`, until the page is full."""
+    page: list[str] = []
+    for position, whole in enumerate(sets):
+        if len(page) >= wanted:
+            break
+        kind = Without(whole, sets[position - 1]) if position else whole
+        parameters = {
+            "tenant": tx.tenant_id,
+            "match": _render(tx, kind),
+            "limit": wanted - len(page),
+            "offset": offset,
+        }
+        ids = tx.connection.execute(_IDS[tx.connection.dialect.name], parameters).scalars().all()
+        if offset:
+            offset = 0 if ids else offset - _count(tx, kind)
+        page += ids
+    return page
+
+
+def _count(tx: Tx, expression: Expression) -> int:
+    parameters = {"match": _render(tx, expression)}
+    if tx.connection.dialect.name == "postgresql":
+        parameters["tenant"] = tx.tenant_id
+    return tx.connection.scalar(_COUNT[tx.connection.dialect.name], parameters) or 0
+
+
+def _near_words(tx: Tx, typed: Sequence[str], synonyms: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What may stand for each word: what it may be a typing error of, and the other words for the same thing."""
+    spellings = {word: set(shortened(word)) for word in typed if may_be_misspelt(word)}
+    if not spellings:
+        return synonyms
+    query = sa.select(catalog_word.c.near, catalog_word.c.word).where(
+        catalog_word.c.tenant_id == tx.tenant_id, catalog_word.c.near.in_(set().union(*spellings.values()))
+    )
+    found = tx.connection.execute(query).all()
+    near = {
+        word: nearest_words(word, (row.word for row in found if row.near in shorter))
+        for word, shorter in spellings.items()
+    }
+    near = {word: [*near.get(word, ()), *synonyms.get(word, ())] for word in typed}
+    return {word: others for word, others in near.items() if others}
+
+
+def _render(tx: Tx, expression: Expression) -> str:
+    is_sqlite = tx.connection.dialect.name == "sqlite"
+    and_, or_, without = (" AND ", " OR ", " NOT ") if is_sqlite else (" & ", " | ", " & !")
+
+    def render(part: Expression) -> str:
+        if isinstance(part, Term):
+            if is_sqlite:
+                return f'"{part.text}" *' if part.is_prefix else f'"{part.text}"'
+            return f"'{part.text}':*" if part.is_prefix else f"'{part.text}'"
+        if isinstance(part, Without):
+            return f"({render(part.wanted)}{without}{render(part.unwanted)})"
+        return "(" + (and_ if isinstance(part, All) else or_).join(map(render, part.parts)) + ")"
+
+    return render(expression)

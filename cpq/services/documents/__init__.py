@@ -1,0 +1,21 @@
+"""Documents for customers: a version of a quote, a template and a locale give a PDF, always the same bytes."""
+
+from __future__ import annotations
+
+from cpq.services.documents.commands import design_of, issue, read_document, read_pdf
+from cpq.services.documents.design import TEMPLATES
+from cpq.services.documents.ordering import Wish
+from cpq.services.documents.verification import read_checksum, verify
+from cpq.services.documents.worker_pool import APT_LINE
+
+__all__ = [
+    "APT_LINE",
+    "TEMPLATES",
+    "Wish",
+    "design_of",
+    "issue",
+    "read_checksum",
+    "read_document",
+    "read_pdf",
+    "verify",
+]

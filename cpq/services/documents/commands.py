@@ -1,0 +1,115 @@
+"""Documents as they are issued: known ones from the store, new ones rendered by a worker, then kept and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cpq.app import Answer, App, Call, Command, Outcome
+from cpq.app.access import Permission
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.settings import Settings, shipped
+from cpq.base.text import canonical_json
+from cpq.services.documents import ordering
+from cpq.services.documents.design import Design, load_design
+from cpq.services.documents.file_store import Store, checksum_of
+from cpq.services.documents.ordering import Order, Wish
+from cpq.services.documents.worker_pool import Made, workers_for
+
+BYTES_MAX = 64 * 1024**2
+STAGES = {"waiting": 0, "starting": 0, "composing": 1, "laying out": 2, "writing": 3}
+
+Progress = Callable[[int, int, str], None]
+"""Called with how far it is, of what, and what is being done; raises when the call is given up."""
+
+
+def design_of(settings: Settings) -> Design:
+    return load_design((settings.templates_dir or shipped("pdf_templates")).absolute())
+
+
+def issue(app: App, call: Call, command: Command, wish: Wish, progress: Progress) -> Outcome | Answer:
+    """The document that is wished for. An answer alone when it was there and nothing had to be written.
+
+    Rendering is outside of any transaction; what is kept is the file and the record together, or neither.
+    """
+    store, design = Store(app.settings.home), design_of(app.settings)
+    earlier = app.recall(call, command)
+    if earlier is not None:
+        _restore(app, call, str(earlier["document_id"]), store, design, progress)
+        return app.write(call, command, lambda _tx: earlier)
+    order = app.look(call, lambda tx: ordering.prepare(tx, wish, design))
+    known = order.known
+    if known is not None and store.read(known.checksum) is not None:
+        found: Answer = dict(ordering.answer(known, str(store.path(known.checksum)), "no_change"))
+        return found if command.idempotency_key is None else app.write(call, command, lambda _tx: found)
+    content = order.content or app.look(call, lambda tx: ordering.content_of(tx, known.id if known else ""))
+    made = _render(app, design, order, content, progress)
+    checksum = checksum_of(made.pdf)
+
+    def keep(tx: Any) -> Answer:
+        row = ordering.record(tx, order, content, checksum, len(made.pdf), made.pages, made.missing)
+        return dict(ordering.answer(row, str(store.path(checksum)), "created"))
+
+    with store.incoming(made.pdf):
+        return app.write(call, command, keep)
+
+
+def read_pdf(app: App, call: Call, wish: Wish) -> bytes:
+    """The bytes of the document that is wished for, for an edge that shows it at once."""
+    asked = {"quote_id": wish.quote_id, "template": wish.template, "version": wish.version}
+    command = Command("quote_pdf", Permission.READ, asked, subject=wish.quote_id)
+    made = issue(app, call, command, wish, lambda _done, _total, _what: None)
+    answer = made.answer if isinstance(made, Outcome) else made
+    return read_document(app.settings, answer["checksum"])
+
+
+def read_document(settings: Settings, checksum: str) -> bytes:
+    """The bytes of a document that was just issued."""
+    content = Store(settings.home).read(checksum.removeprefix("sha256:"))
+    assert content is not None, "it was there a moment ago"
+    return content
+
+
+def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:
+    """Make a document again whose file is gone from this machine, so that an answer of before is true again."""
+    row = app.look(call, lambda tx: ordering.find(tx, document_id))
+    if store.read(row.checksum) is not None:
+        return
+    order = Order(row.quote_id, row.version, row.template, row.locale, row.stamp, row.state, row.fingerprint, row, None)
+    content = app.look(call, lambda tx: ordering.content_of(tx, document_id))
+    made = _render(app, design, order, content, progress)
+    if checksum_of(made.pdf) != row.checksum:
+        raise CpqError(
+            Code.UNAVAILABLE,
+            "The document of then is gone, and with the design of today it cannot be made again to the byte.",
+            hint="Ask without the idempotency_key, or with a new one, for a document in the design of today.",
+        )
+    with store.incoming(made.pdf):
+        return
+
+
+def _render(app: App, design: Design, order: Order, content: dict[str, Any], progress: Progress) -> Made:
+    job = {"content": content, "template": order.template, "locale": order.locale, "stamp": order.stamp}
+    lines = len(content["lines"])
+    pages_expected = 2 + lines // 25
+
+    def tell(pages: int, what: str) -> None:
+        total = pages_expected * 2
+        done = {0: 0, 1: 1, 2: min(1 + pages, total - 2), 3: total - 1}[STAGES[what]]
+        progress(done, total, f"{what}, page {pages}" if what == "laying out" else what)
+
+    made = workers_for(design.folder).render(
+        canonical_json(job).encode(),
+        effects=app.effects,
+        seconds_max=app.settings.pdf_timeout_seconds,
+        progress=tell,
+    )
+    if len(made.pdf) > BYTES_MAX:
+        raise bad_field(
+            "/quote_id",
+            f"The document is too large: {len(made.pdf):,} bytes. Nothing was kept.",
+            maximum=BYTES_MAX,
+            hint="Take the template executive_summary or compact, or split the quote.",
+        )
+    progress(pages_expected * 2, pages_expected * 2, "done")
+    return made

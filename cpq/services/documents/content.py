@@ -1,0 +1,191 @@
+"""Everything that a document says of one version of a quote, as JSON values: what is printed, attached and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.base.text import canonical_json, to_wire
+from cpq.domain.pricing import result as pricing_result
+from cpq.domain.pricing.request import Segment, mean_quantity
+from cpq.domain.pricing.result import PricedLine, PricedQuote
+from cpq.domain.quotes.draft_changes import line_id
+from cpq.domain.quotes.lifecycle import local_day
+from cpq.services.catalog.product_sheets import Sheet, sheets
+from cpq.services.quotes import repository
+from cpq.services.quotes.record import tax_groups
+from cpq.services.quotes.repository import Quote
+from cpq.services.views import amount
+from cpq.storage.schema import account
+from cpq.storage.statements import AnyRow
+
+FORMAT = "quotewright-quote/1"
+"""The shape of the content, which customers' programs read."""
+
+UNCOMPARED = ("issued_at", "issued_on", "stamp")
+"""A version that is priced again at the same price says the same, and so does one that was approved since."""
+
+Content = dict[str, Any]
+
+
+def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str], stamp: str | None) -> Content:
+    """The content of a document, in a fixed number of queries however many lines there are.
+
+    Costs, margins, policies and approvals are no part of it, and of a product's attributes only those a seller shows.
+    """
+    version = found.version
+    rows = repository.pricings(tx, found.id, version.version)
+    rows.sort(key=lambda row: row.option_set != (version.option_set or ""))
+    sheets_found = sheets(tx, {line.product_id for line in found.lines})
+    products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
+    return {
+        "format": FORMAT,
+        "quote": {**_header(found), "stamp": stamp},
+        "buyer": _buyer(tx, found),
+        "lines": [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}) for row in found.lines],
+        "option_sets": [_priced_set(row, version.option_set) for row in rows],
+        "products": products,
+        "attributes_shown": sorted(attributes_shown),
+    }
+
+
+def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
+    """Whether a document says what its version says now: the price, the terms and every line."""
+    said = {line["number"]: line["attributes"] for line in content["lines"]}
+    lines = []
+    # By the document's own account of what is shown: what is shown today is no change of the quote.
+    always = {*content.get("attributes_shown", ())}  # Documents of before do not have it.
+    for row in found.lines:
+        shown = _shown(content["products"], row.product_id) | {*said.get(row.number, ())} | always
+        lines.append(_line(found.id, row, shown))
+    now = _header(found), lines
+    return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
+
+
+def issued_at(version: AnyRow) -> datetime:
+    """The version's own time: when it was priced, or made."""
+    moment: datetime = version.priced_at or version.created_at
+    return moment
+
+
+def _compared(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"quote": {name: value for name, value in header.items() if name not in UNCOMPARED}, "lines": lines}
+
+
+def _header(found: Quote) -> Content:
+    version, root = found.version, found.root
+    moment = issued_at(version)
+    return {
+        "id": found.id,
+        "version": version.version,
+        "deal_id": version.deal_id,
+        "currency": root.currency,
+        "issued_at": to_wire(moment),
+        "issued_on": local_day(moment, root.time_zone).isoformat(),
+        "valid_until": version.valid_until.isoformat(),
+        "term_months": version.term_months,
+        "start_date": to_wire(version.start_date),
+        "end_date": to_wire(version.end_date),
+        "payment_terms": version.payment_terms,
+        "notes": version.notes,
+        "option_set": version.option_set,
+        "tax_note": version.tax_note,
+        "fingerprint": version.fingerprint,
+    }
+
+
+def _buyer(tx: Tx, found: Quote) -> Content:
+    names = ("id", "name", "contact", "address", "country", "tax_status")
+    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == found.root.account_id)
+    row = tx.connection.execute(sa.select(*(account.c[name] for name in names)).where(mine)).one()
+    return dict(zip(names, row, strict=True))
+
+
+def _shown(products: Mapping[str, Any], product_id: str) -> set[str]:
+    """The attributes of a line that a customer may see: what is chosen of the product, and what is shown of it."""
+    product = products.get(product_id, {})
+    return {*product.get("option_labels", ()), *product.get("attributes", ())}
+
+
+def _line(quote_id: str, row: AnyRow, shown: Collection[str]) -> Content:
+    """A line as a document tells it; of its attributes, which may be anything, only those that are shown."""
+    line: Content = {
+        "number": row.number,
+        "line_id": line_id(quote_id, row.number),
+        "product_id": row.product_id,
+        "product_name": row.product_name,
+        "notes": row.notes,
+        "option_set": row.option_set,
+        "attributes": {name: value for name, value in row.attributes.items() if name in shown},
+    }
+    if row.ramp:
+        line["ramp"] = [
+            {
+                "months": segment.months,
+                "quantity": segment.quantity or row.quantity,
+                "uplift_pct": amount(segment.uplift),
+            }
+            for segment in (Segment(*part) for part in row.ramp)
+        ]
+        units, months = mean_quantity(row.quantity, [Segment(*part) for part in row.ramp])
+        line["unit_months"] = {"units": units, "months": months}
+    return line
+
+
+def _priced_set(row: AnyRow, selected: str | None) -> Content:
+    priced: PricedQuote = pricing_result.load(row.result, with_steps=False)
+    choices = {line["id"]: line.get("choices", {}) for line in row.request["lines"]}
+    return {
+        "name": row.option_set or None,
+        "is_selected": row.option_set == (selected or ""),
+        "subtotal": amount(priced.subtotal),
+        "discount_total": amount(priced.discount_total),
+        "net": amount(priced.net),
+        "tax_total": amount(priced.tax_total),
+        "total": amount(priced.total),
+        "tax_groups": tax_groups(priced),
+        "lines": [_priced_line(line, choices[line.id]) for line in priced.lines],
+    }
+
+
+def _priced_line(line: PricedLine, choices: Mapping[str, str]) -> Content:
+    return {
+        "number": int(line.id),
+        "quantity": line.quantity,
+        "billing_period": line.billing_period,
+        "tax_category": line.tax_category,
+        "unit_price": amount(line.base_unit_price),
+        "net_unit_price": amount(line.unit_price),
+        "subtotal": amount(line.regular),
+        "discount_pct": amount(line.discount),
+        "discount_amount": amount(line.discount_amount),
+        "line_total": amount(line.net),
+        "configuration": dict(choices),
+    }
+
+
+def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
+    return {
+        "sku": sheet.sku,
+        "name": sheet.name,
+        "description": sheet.description,
+        "product_type": sheet.product_type,
+        "category": sheet.category,
+        "category_name": sheet.category_name,
+        "specs": {name: _spec(value, sheet.units.get(name)) for name, value in sheet.specs.items()},
+        "attributes": _only(sheet.attributes, attributes_shown),
+        "option_labels": dict(sheet.option_labels),
+        "components": [{"product_id": part.product_id, "quantity": part.quantity} for part in sheet.components],
+    }
+
+
+def _spec(value: object, unit: str | None) -> Content:
+    return {"value": value, "unit": unit}
+
+
+def _only(values: Mapping[str, Any], names: Iterable[str]) -> Content:
+    return {name: values[name] for name in names if values.get(name) is not None}

@@ -1,0 +1,77 @@
+"""A quote in other forms than PDF: JSON and UBL as they are attached, HTML as it is laid out, CSV for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from cpq.app.transaction import Tx
+from cpq.base.text import to_wire
+from cpq.services.catalog import get_account
+from cpq.services.documents import ordering
+from cpq.services.documents.design import Design
+from cpq.services.documents.html import compose, whole
+from cpq.services.documents.locale import choose_locale
+from cpq.services.documents.ordering import Wish
+from cpq.services.documents.ubl import quotation_xml
+from cpq.services.quotes import repository
+
+FORMATS = ("pdf", "json", "ubl", "csv", "html")
+
+COLUMNS = (
+    "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period", "quantity", "currency",
+    "unit_price", "subtotal", "discount_pct", "discount_amount", "line_total", "tax_category", "notes", "stamp",
+)  # fmt: skip
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins so would be run by a spreadsheet; it gets an apostrophe before it."""
+
+
+def export(tx: Tx, wish: Wish, form: str, design: Design) -> str:
+    """A version of a quote as text in one of the forms."""
+    ordering.require_template(wish.template)
+    found = repository.load(tx, wish.quote_id, version=wish.version)
+    template = wish.template if form == "html" else "executive_summary"  # Data has no limit to its lines.
+    stamp = ordering.stamp_of(tx, found)
+    content = ordering.contents(tx, found, template, design, stamp)
+    if form == "json":
+        return json.dumps(to_wire(content), ensure_ascii=False, indent=2) + "\n"
+    if form == "ubl":
+        return quotation_xml(design.brand, content)
+    if form == "csv":
+        return _csv(content)
+    locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
+    return whole(compose(design, content, wish.template, locale, stamp))
+
+
+def _csv(content: Mapping[str, Any]) -> str:
+    """A row for each line of each option set; amounts are plain numbers."""
+    asked = {line["number"]: line for line in content["lines"]}
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in content["option_sets"]:
+        for priced in one["lines"]:
+            line = asked[priced["number"]]
+            product = content["products"].get(line["product_id"], {})
+            values = {
+                **product,
+                **line,
+                **priced,
+                "line": priced["number"],
+                "option_set": one["name"],
+                "category": product.get("category"),
+                "currency": content["quote"]["currency"],
+                "stamp": content["quote"]["stamp"],
+            }
+            writer.writerow([_cell(values.get(name)) for name in COLUMNS])
+    return file.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

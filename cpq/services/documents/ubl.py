@@ -1,0 +1,156 @@
+"""The quote as an OASIS UBL 2.1 Quotation, for programs of buyers that read business documents."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as Xml
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from cpq.base.money import minor_digits
+from cpq.services.documents.design import Brand, Company
+
+QUOTATION = "urn:oasis:names:specification:ubl:schema:xsd:Quotation-2"
+CAC = "urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"
+CBC = "urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"
+
+EACH = "C62"
+"""UN/ECE Recommendation 20: one."""
+
+TAX_CODES = {"exempt": "E", "reverse_charge": "AE"}
+"""UNCL5305, for who pays no tax; others pay the standard rate or a zero one."""
+
+Content = Mapping[str, Any]
+
+
+def quotation_xml(brand: Brand, content: Content) -> str:
+    """The selected option set; the order of elements is that of the schema."""
+    Xml.register_namespace("", QUOTATION)
+    Xml.register_namespace("cac", CAC)
+    Xml.register_namespace("cbc", CBC)
+    return _Writer(content).write(brand)
+
+
+class _Writer:
+    def __init__(self, content: Content) -> None:
+        self.quote: Content = content["quote"]
+        self.buyer: Content = content["buyer"]
+        self.products: Mapping[str, Content] = content["products"]
+        self.asked = {line["number"]: line for line in content["lines"]}
+        self.chosen: Content = content["option_sets"][0]
+        self.currency: str = self.quote["currency"]
+
+    def write(self, brand: Brand) -> str:
+        quote, root = self.quote, Xml.Element(f"{{{QUOTATION}}}Quotation")
+        _text(root, "UBLVersionID", "2.1")
+        _text(root, "ID", f"{quote['id']}-v{quote['version']}")
+        _text(root, "IssueDate", quote["issued_on"])
+        stamp = quote.get("stamp")  # Documents of before do not have it.
+        held = f"{stamp.replace('_', ' ').upper()}: this version may not go to a customer." if stamp else None
+        for note in filter(None, (held, quote["notes"], quote["tax_note"], f"fingerprint {quote['fingerprint']}")):
+            _text(root, "Note", note)
+        _text(root, "PricingCurrencyCode", self.currency)
+        _text(root, "LineCountNumeric", str(len(self.chosen["lines"])))
+        _text(_part(root, "ValidityPeriod"), "EndDate", quote["valid_until"])
+        if quote["deal_id"]:
+            _text(_part(root, "AdditionalDocumentReference"), "ID", quote["deal_id"])
+        _seller(_part(_part(root, "SellerSupplierParty"), "Party"), brand.company)
+        self._buyer(_part(_part(root, "BuyerCustomerParty"), "Party"))
+        _text(_part(root, "TransactionConditions"), "Description", f"Payment terms: {quote['payment_terms']}")
+        self._taxes(root)
+        self._totals(_part(root, "QuotedMonetaryTotal"))
+        for line in self.chosen["lines"]:
+            self._line(_part(root, "QuotationLine"), line)
+        Xml.indent(root)
+        return Xml.tostring(root, encoding="unicode", xml_declaration=True).replace("'", '"', 4) + "\n"
+
+    def _buyer(self, party: Xml.Element) -> None:
+        _text(_part(party, "PartyIdentification"), "ID", self.buyer["id"])
+        _text(_part(party, "PartyName"), "Name", self.buyer["name"])
+        address = _part(party, "PostalAddress")
+        for line in (self.buyer["address"] or "").splitlines():
+            _text(_part(address, "AddressLine"), "Line", line)
+        _text(_part(address, "Country"), "IdentificationCode", self.buyer["country"])
+        if self.buyer["contact"]:
+            _text(_part(party, "Contact"), "Name", self.buyer["contact"])
+
+    def _taxes(self, root: Xml.Element) -> None:
+        total = _part(root, "TaxTotal")
+        self._amount(total, "TaxAmount", self.chosen["tax_total"])
+        for group in self.chosen["tax_groups"]:
+            part = _part(total, "TaxSubtotal")
+            self._amount(part, "TaxableAmount", group["base"])
+            self._amount(part, "TaxAmount", group["tax"])
+            self._tax_category(_part(part, "TaxCategory"), group["rate_pct"])
+
+    def _tax_category(self, category: Xml.Element, rate: Decimal | int) -> None:
+        _text(category, "ID", TAX_CODES.get(self.buyer["tax_status"]) or ("S" if rate else "Z"))
+        _text(category, "Percent", f"{Decimal(rate):f}")
+        if self.quote["tax_note"]:
+            _text(category, "TaxExemptionReason", self.quote["tax_note"])
+        _text(_part(category, "TaxScheme"), "ID", "VAT")
+
+    def _totals(self, total: Xml.Element) -> None:
+        self._amount(total, "LineExtensionAmount", self.chosen["net"])
+        self._amount(total, "TaxExclusiveAmount", self.chosen["net"])
+        self._amount(total, "TaxInclusiveAmount", self.chosen["total"])
+        self._amount(total, "PayableAmount", self.chosen["total"])
+
+    def _line(self, line: Xml.Element, priced: Content) -> None:
+        asked = self.asked[priced["number"]]
+        _text(line, "ID", str(priced["number"]))
+        item = _part(line, "LineItem")
+        _text(item, "ID", asked["line_id"])
+        if asked["notes"]:
+            _text(item, "Note", asked["notes"])
+        # A ramp has another quantity in every step, so it is told as one thing at the price of all of them.
+        is_ramp = "ramp" in asked
+        _text(item, "Quantity", "1" if is_ramp else str(priced["quantity"]), unitCode=EACH)
+        self._amount(item, "LineExtensionAmount", priced["line_total"])
+        if priced["discount_amount"]:
+            allowance = _part(item, "AllowanceCharge")
+            _text(allowance, "ChargeIndicator", "false")
+            self._amount(allowance, "Amount", priced["discount_amount"])
+            self._amount(allowance, "BaseAmount", priced["subtotal"])
+        price = _part(item, "Price")
+        unit_price = Decimal(priced["subtotal"] if is_ramp else priced["unit_price"])
+        _text(price, "PriceAmount", f"{unit_price:f}", currencyID=self.currency)
+        _text(price, "BaseQuantity", "1", unitCode=EACH)
+        self._item(_part(item, "Item"), asked, priced)
+
+    def _item(self, item: Xml.Element, asked: Content, priced: Content) -> None:
+        product = self.products.get(asked["product_id"])
+        if product and product["description"]:
+            _text(item, "Description", product["description"])
+        _text(item, "Name", asked["product_name"])
+        _text(_part(item, "SellersItemIdentification"), "ID", product["sku"] if product else asked["product_id"])
+        for name, value in priced["configuration"].items():
+            chosen = _part(item, "AdditionalItemProperty")
+            _text(chosen, "Name", name)
+            _text(chosen, "Value", value)
+
+    def _amount(self, parent: Xml.Element, name: str, amount: Decimal | int) -> None:
+        digits = minor_digits(self.currency)
+        _text(parent, name, f"{Decimal(amount):.{digits}f}", currencyID=self.currency)
+
+
+def _seller(party: Xml.Element, company: Company) -> None:
+    _text(_part(party, "PartyName"), "Name", company.name)
+    address = _part(party, "PostalAddress")
+    for line in company.address.splitlines():
+        _text(_part(address, "AddressLine"), "Line", line)
+    _text(_part(address, "Country"), "IdentificationCode", company.country)
+    scheme = _part(party, "PartyTaxScheme")
+    _text(scheme, "CompanyID", company.tax_id)
+    _text(_part(scheme, "TaxScheme"), "ID", "VAT")
+    contact = _part(party, "Contact")
+    _text(contact, "Telephone", company.phone)
+    _text(contact, "ElectronicMail", company.email)
+
+
+def _part(parent: Xml.Element, name: str) -> Xml.Element:
+    return Xml.SubElement(parent, f"{{{CAC}}}{name}")
+
+
+def _text(parent: Xml.Element, name: str, text: str, **attributes: str) -> None:
+    Xml.SubElement(parent, f"{{{CBC}}}{name}", attributes).text = text

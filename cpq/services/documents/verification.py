@@ -1,0 +1,144 @@
+"""Whether a file is a document of ours, of which version, and whether that version still counts."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.domain.quotes.lifecycle import status_at
+from cpq.services.documents import content as document_content
+from cpq.services.documents import ordering
+from cpq.services.documents.file_store import checksum_of
+from cpq.services.quotes import repository
+from cpq.services.views import VerifiedPdf
+from cpq.storage.schema import document, quote_version
+from cpq.storage.statements import AnyRow
+
+STREAMS_MAX = 500
+STREAM_BYTES_MAX = 1024**2
+COUNTED = ("draft", "approved", "sent", "accepted")
+"""What can hold, a draft and an approved version only while they could be sent."""
+
+_CHECKSUM = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
+_MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
+_STREAM = re.compile(rb"stream\r?\n")
+
+
+def read_checksum(text: str) -> str | None:
+    """The digits of a checksum, if the text is one."""
+    found = _CHECKSUM.fullmatch(text)
+    return found[1].lower() if found else None
+
+
+def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None) -> VerifiedPdf:
+    """What is known of a document by its bytes, or by their checksum."""
+    checksum = checksum or checksum_of(content or b"")
+    mine = (document.c.tenant_id == tx.tenant_id) & (document.c.checksum == checksum)
+    newest = sa.select(document).where(mine).order_by(document.c.created_at.desc(), document.c.id.desc()).limit(1)
+    row = tx.connection.execute(newest).one_or_none()
+    if row is not None:
+        return _issued(tx, row)
+    mark = _mark(content) if content is not None else None
+    version = _version(tx, *mark) if mark else None
+    if mark is None or version is None:
+        return _unknown(checksum)
+    return {
+        **_unknown(checksum),
+        "verdict": "altered",
+        "quote_id": mark[0],
+        "version": mark[1],
+        "fingerprint": mark[2],
+        "message": f"It was a document of {mark[0]}, version {mark[1]}, and was changed since: do not trust it.",
+    }
+
+
+def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
+    found = repository.load(tx, row.quote_id, version=row.version)
+    root, version = found.root, found.version
+    status = status_at(version.status, version.expires_at, tx.now)
+    is_current = root.version == row.version or version.status == "sent"
+    is_same = document_content.says_the_same(row.content, found)
+    counts = status in COUNTED and ordering.stamp_of(tx, found) is None
+    is_good = is_current and is_same and counts and row.stamp is None
+    return {
+        "verdict": "issued",
+        "checksum": f"sha256:{row.checksum}",
+        "is_current_approved": is_good,
+        "message": _said(row, root.version, status, is_good=is_good, is_same=is_same),
+        "quote_id": row.quote_id,
+        "version": row.version,
+        "current_version": root.version,
+        "version_status": status,
+        "template": row.template,
+        "locale": row.locale,
+        "stamp": row.stamp,
+        "fingerprint": row.fingerprint,
+        "total": row.content["option_sets"][0]["total"] if row.content["option_sets"] else None,
+        "currency": root.currency,
+        "issued_at": row.created_at,
+    }
+
+
+def _said(row: AnyRow, current: int, status: str, *, is_good: bool, is_same: bool) -> str:
+    of = f"A document of {row.quote_id}, version {row.version}"
+    if is_good:
+        place = "the current one" if row.version == current else "the one that the customer has"
+        return f"{of}, which is {place} and {status if status != 'draft' else 'needs no approval'}."
+    if row.version != current and status != "sent":
+        return f"{of}; version {current} is the current one."
+    if not is_same:
+        return f"{of}, which was changed since."
+    if row.stamp is not None:
+        return f"{of}, stamped because it could not go to a customer then; the version is {status} now."
+    return f"{of}, which is {status} now."
+
+
+def _unknown(checksum: str) -> VerifiedPdf:
+    return {
+        "verdict": "unknown",
+        "checksum": f"sha256:{checksum}",
+        "is_current_approved": False,
+        "message": "No document with these bytes was issued here.",
+        "quote_id": None,
+        "version": None,
+        "current_version": None,
+        "version_status": None,
+        "template": None,
+        "locale": None,
+        "stamp": None,
+        "fingerprint": None,
+        "total": None,
+        "currency": None,
+        "issued_at": None,
+    }
+
+
+def _mark(content: bytes) -> tuple[str, int, str] | None:
+    """Which quote the file says it is of: in its properties, which may stand in a compressed stream."""
+    for part in chain((content,), _streams(content)):
+        if found := _MARK.search(part):
+            return found[1].decode("latin-1"), int(found[2]), found[3].decode()
+    return None
+
+
+def _streams(content: bytes) -> Iterator[bytes]:
+    """What is compressed in the file, a bounded part of each stream at a time."""
+    starts = [found.end() for found in _STREAM.finditer(content)]
+    for start in starts[-STREAMS_MAX:]:
+        try:
+            yield zlib.decompressobj().decompress(content[start:], STREAM_BYTES_MAX)
+        except zlib.error:
+            continue
+
+
+def _version(tx: Tx, quote_id: str, version: int, fingerprint: str) -> int | None:
+    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
+    query = sa.select(quote_version.c.version).where(
+        mine, quote_version.c.version == version, quote_version.c.fingerprint == fingerprint
+    )
+    return tx.connection.scalar(query)

@@ -1,0 +1,73 @@
+"""A worker process: reads jobs from stdin, answers with progress and documents on stdout, ends when its parent does.
+
+`python -m cpq.services.documents.worker FOLDER`, started by `workers.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import IO
+
+from cpq.base.errors import CpqError
+from cpq.base.text import read_json
+from cpq.services.documents import worker_messages
+from cpq.services.documents.rendering import Renderer, TooLargeError
+
+MEMORY_BYTES_MAX = 2 * 1024**3
+
+
+def main() -> None:
+    _limit_memory()
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # A stray print must not get between the messages.
+    jobs: queue.Queue[bytes] = queue.Queue()
+    threading.Thread(target=_read_jobs, args=(sys.stdin.buffer, jobs), daemon=True).start()
+    renderer = Renderer(Path(sys.argv[1]))
+    while True:
+        _do(renderer, jobs.get(), output)
+
+
+def _do(renderer: Renderer, job: bytes, output: IO[bytes]) -> None:
+    def tell(pages: int, what: str) -> None:
+        worker_messages.send(output, worker_messages.PROGRESS, json.dumps([pages, what]).encode())
+
+    try:
+        made = renderer.render(read_json(job.decode()), tell)
+    except TooLargeError as error:
+        worker_messages.send(
+            output, worker_messages.REFUSED, json.dumps({"reason": "pages", "found": str(error)}).encode()
+        )
+    except MemoryError:
+        worker_messages.send(output, worker_messages.REFUSED, json.dumps({"reason": "memory"}).encode())
+    except CpqError as error:
+        body = {"reason": "templates", "message": error.message, "hint": error.details.get("hint")}
+        worker_messages.send(output, worker_messages.REFUSED, json.dumps(body).encode())
+    except BaseException:  # noqa: BLE001 - WeasyPrint raises some that are no `Exception`; the parent logs it and goes on
+        worker_messages.send(output, worker_messages.FAILED, traceback.format_exc().encode(errors="replace"))
+    else:
+        about = json.dumps({"pages": made.pages, "missing": made.missing}).encode()
+        worker_messages.send(output, worker_messages.DONE, about + b"\n" + made.pdf)
+
+
+def _read_jobs(stream: IO[bytes], jobs: queue.Queue[bytes]) -> None:
+    """In a thread of its own, so that a parent that is gone ends this process in the middle of a document too."""
+    while message := worker_messages.receive(stream):
+        jobs.put(message[1])
+    os._exit(0)
+
+
+def _limit_memory() -> None:
+    if sys.platform == "linux":  # Others have no such limit, or do not keep it.
+        resource = importlib.import_module("resource")
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+
+
+if __name__ == "__main__":
+    main()

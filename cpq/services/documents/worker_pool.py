@@ -1,0 +1,237 @@
+"""Processes that render documents: kept warm, watched while they work, and ended when a call is given up."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.services.documents import worker_messages
+
+log = logging.getLogger("cpq.documents")
+
+WORKERS_MAX = 2
+"""At work at once; a document takes a whole processor."""
+
+DOCUMENTS_MAX = 200
+"""After so many a worker is replaced, because the libraries below leak a little."""
+
+LOOK_SECONDS = 0.05
+APT_LINE = "apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0"
+INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "PYTHONPATH")
+"""What a worker is told of its parent's environment: where programs and libraries are, and no secrets."""
+
+Progress = Callable[[int, str], None]
+"""Called often with the pages done and what is being done; raises when the call is given up."""
+
+
+@dataclass(frozen=True)
+class Made:
+    pdf: bytes
+    pages: int
+    missing: str
+
+
+class Workers:
+    """The workers for one folder of templates."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._idle: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(WORKERS_MAX)
+
+    def render(self, job: bytes, *, effects: Effects, seconds_max: float, progress: Progress) -> Made:
+        """Have the job done; TIMEOUT after so many seconds, and whatever `progress` raises when it does."""
+        deadline = effects.monotonic() + seconds_max
+        while not self._free.acquire(timeout=LOOK_SECONDS):
+            progress(0, "waiting")
+            if effects.monotonic() > deadline:
+                raise CpqError(
+                    Code.UNAVAILABLE, "Other documents are being made.", hint="Try again.", retry_after_seconds=5
+                )
+        worker: _Worker | None = None
+        try:
+            worker = self._take()
+            made = worker.do(job, effects, deadline, progress)
+            self._give_back(worker)
+            worker = None
+            return made
+        finally:
+            if worker is not None:
+                worker.kill()
+            self._free.release()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.kill()
+
+    def _take(self) -> _Worker:
+        while True:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                return _Worker(self._folder)
+            if worker.is_alive():
+                return worker
+            worker.kill()  # It is dead; this cleans up after it.
+
+    def _give_back(self, worker: _Worker) -> None:
+        if worker.documents >= DOCUMENTS_MAX:
+            worker.kill()
+            return
+        with self._lock:
+            self._idle.append(worker)
+
+
+_ALL: dict[Path, Workers] = {}
+_ALL_LOCK = threading.Lock()
+
+
+def workers_for(folder: Path) -> Workers:
+    """One set of workers a process and folder, whoever asks."""
+    with _ALL_LOCK:
+        if folder not in _ALL:
+            _ALL[folder] = Workers(folder)
+        return _ALL[folder]
+
+
+@atexit.register
+def close_all() -> None:
+    with _ALL_LOCK:
+        for workers in _ALL.values():
+            workers.close()
+        _ALL.clear()
+
+
+class _Worker:
+    def __init__(self, folder: Path) -> None:
+        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        environment |= {
+            "FONTCONFIG_FILE": str(folder / "fonts" / "fonts.conf"),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "PYTHONHASHSEED": "0",
+        }
+        self.documents = 0
+        # -P: a file in the current folder never takes the place of one of our modules.
+        self._process = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter
+            [sys.executable, "-P", "-m", "cpq.services.documents.worker", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._stdin: IO[bytes] = self._process.stdin
+        self._answers: queue.SimpleQueue[tuple[bytes, bytes] | None] = queue.SimpleQueue()
+        self._said = bytearray()
+        self._sender: threading.Thread | None = None
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._overhear, args=(self._process.stderr,), daemon=True),
+        ]
+        for listener in self._listeners:
+            listener.start()
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def do(self, job: bytes, effects: Effects, deadline: float, progress: Progress) -> Made:
+        self.documents += 1
+        # From a thread: a worker that hangs reads nothing, and a long job does not fit into the pipe.
+        self._sender = threading.Thread(target=self._send, args=(job,), daemon=True)
+        self._sender.start()
+        pages, what = 0, "starting"
+        while True:
+            progress(pages, what)
+            if effects.monotonic() > deadline:
+                raise CpqError(
+                    Code.TIMEOUT,
+                    "The document took too long to make and was given up; nothing was kept.",
+                    hint="Take the template executive_summary or compact, or split the quote.",
+                )
+            try:
+                answer = self._answers.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            if answer is None:
+                raise self._died()
+            kind, body = answer
+            if kind == worker_messages.PROGRESS:
+                pages, what = json.loads(body)
+            elif kind == worker_messages.DONE:
+                about, _, pdf = body.partition(b"\n")
+                return Made(pdf, **json.loads(about))
+            elif kind == worker_messages.REFUSED:
+                raise _refusal(json.loads(body))
+            elif kind == worker_messages.FAILED:
+                raise RuntimeError(f"a document could not be made:\n{body.decode(errors='replace')}")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for thread in (*self._listeners, *filter(None, [self._sender])):
+            thread.join()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    log.debug("a worker left part of a job unread")
+
+    def _send(self, job: bytes) -> None:
+        try:
+            worker_messages.send(self._stdin, worker_messages.JOB, job)
+        except OSError:
+            log.debug("a worker ended before it had read its job")  # Who listens to it notices.
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        while message := worker_messages.receive(stream):
+            self._answers.put(message)
+        self._answers.put(None)
+
+    def _overhear(self, stream: IO[bytes]) -> None:
+        """The last words of a worker, for the log."""
+        while line := stream.readline():
+            self._said += line
+            del self._said[:-4000]
+
+    def _died(self) -> Exception:
+        self._process.wait()
+        self._listeners[1].join()
+        said = self._said.decode(errors="replace")
+        if "cannot load library" in said:
+            return CpqError(
+                Code.UNAVAILABLE,
+                "The libraries that PDFs are made with are not installed.",
+                hint=f"The operator runs: {APT_LINE}",
+            )
+        return RuntimeError(f"a worker ended with {self._process.returncode}: {said}")
+
+
+def _refusal(body: Mapping[str, str]) -> CpqError:
+    if body["reason"] == "templates":
+        return CpqError(Code.UNAVAILABLE, body["message"], hint=body["hint"])
+    too = f"it has {body['found']}" if "found" in body else "it needs too much memory"
+    return CpqError(
+        Code.VALIDATION_ERROR,
+        f"The document is too large: {too}. Nothing was kept.",
+        field="/quote_id",
+        hint="Take the template executive_summary or compact, or split the quote.",
+    )

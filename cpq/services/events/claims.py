@@ -1,0 +1,108 @@
+"""Who delivers what: a delivery is claimed for a while in one transaction, and settled in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.storage.schema import event, event_delivery
+
+CLAIM_SECONDS = 120
+"""Longer than an attempt can take; when whoever claimed a delivery was killed, another takes it after so long."""
+
+
+class Status(StrEnum):
+    """Of a delivery. What failed was given up after the last attempt, and is kept for a replay."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """An event that is ours to deliver, once, until the claim ends."""
+
+    webhook: str
+    claim: str
+    attempt: int
+    event_id: str
+    name: str
+    subject: str
+    number: int
+    created_at: datetime
+    body: Mapping[str, object]
+
+
+def tenant_due(tx: Tx, webhook: str, due_by: datetime) -> str | None:
+    """A tenant whose events are due, if any. A read, so that looking costs no writer's turn; one, as that is quick."""
+    due = sa.select(event_delivery.c.tenant_id).where(*_due(webhook, due_by)).limit(1)
+    return tx.connection.scalar(due)
+
+
+def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
+    """Take the delivery that has been due for longest, if there is one; nobody else gets it while the claim lasts."""
+    chosen = (
+        sa.select(event_delivery.c.event_id, event_delivery.c.attempts)
+        .where(event_delivery.c.tenant_id == tx.tenant_id, *_due(webhook, due_by))
+        .order_by(event_delivery.c.due_at, event_delivery.c.event_id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    found = tx.connection.execute(chosen).one_or_none()
+    if found is None:
+        return None
+    mark, attempt = tx.new_id("cl-"), found.attempts + 1
+    lasting = {"claim": mark, "due_at": tx.now + timedelta(seconds=CLAIM_SECONDS)}
+    tx.connection.execute(
+        sa.update(event_delivery)
+        .where(*_one(tx, found.event_id, webhook))
+        # Counted now, so that an event that brings its deliverer down is given up at some time too.
+        .values(attempts=attempt, attempted_at=tx.now, **lasting)
+    )
+    row = tx.connection.execute(
+        sa.select(event).where(event.c.tenant_id == tx.tenant_id, event.c.id == found.event_id)
+    ).one()
+    return Claimed(webhook, mark, attempt, row.id, row.name, row.subject, row.number, row.created_at, row.body)
+
+
+def settle(tx: Tx, claimed: Claimed, *, status: Status, answer: str, pause_seconds: float = 0) -> bool:
+    """Write down what came of it, and when to try again. False when the claim had ended and somebody else has it."""
+    mine = (*_one(tx, claimed.event_id, claimed.webhook), event_delivery.c.claim == claimed.claim)
+    due_at = tx.now + timedelta(seconds=pause_seconds)
+    change = (
+        sa.update(event_delivery).where(*mine).values(status=status.value, answer=answer, due_at=due_at, claim=None)
+    )
+    return tx.connection.execute(change).rowcount == 1
+
+
+def _due(webhook: str, due_by: datetime) -> tuple[sa.ColumnElement[bool], ...]:
+    """Due, and first of its subject: what waits for another attempt holds back what came after it."""
+    earlier = event_delivery.alias("earlier")
+    is_held = sa.exists().where(
+        earlier.c.tenant_id == event_delivery.c.tenant_id,
+        earlier.c.webhook == webhook,
+        earlier.c.subject == event_delivery.c.subject,
+        earlier.c.number < event_delivery.c.number,
+        earlier.c.status == sa.literal_column("'waiting'"),
+    )
+    return (
+        event_delivery.c.webhook == webhook,
+        # Written out, because a partial index serves only a condition that it can read.
+        event_delivery.c.status == sa.literal_column("'waiting'"),
+        event_delivery.c.due_at <= due_by,
+        ~is_held,
+    )
+
+
+def _one(tx: Tx, event_id: str, webhook: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        event_delivery.c.tenant_id == tx.tenant_id,
+        event_delivery.c.event_id == event_id,
+        event_delivery.c.webhook == webhook,
+    )

@@ -1,0 +1,91 @@
+"""Events on their way: claim one, send it without any transaction open, write down what came of it; and again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from cpq.app import App
+from cpq.app.access import ENGINE, Principal
+from cpq.app.transaction import Tx
+from cpq.base.background import Loop
+from cpq.base.metrics import DELIVERIES
+from cpq.base.settings import Webhook
+from cpq.services.events import claims, http_post, signing
+from cpq.services.events.claims import Claimed, Status
+
+log = logging.getLogger("cpq.events")
+
+IDLE_SECONDS = 1.0
+"""How often a server looks for events that are due; looking is one read."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of one attempt; `number` counts those at the same delivery."""
+
+    event_id: str
+    webhook: str
+    number: int
+    status: Status
+    answer: str
+
+
+def loops(app: App) -> list[Loop]:
+    """One for each webhook, so that a receiver that hangs does not hold up the others."""
+    return [Loop(f"events-{webhook.name}", partial(_round, app, webhook)) for webhook in app.settings.webhook_list]
+
+
+def deliver_due(app: App) -> list[Attempt]:
+    """Attempt everything that is due now, to every webhook, and what that sets free; nothing is attempted twice."""
+    due_by = app.effects.now()
+    attempts = []
+    for webhook in app.settings.webhook_list:
+        while made := deliver_next(app, webhook, due_by=due_by):
+            attempts.append(made)
+    return attempts
+
+
+def deliver_next(app: App, webhook: Webhook, *, due_by: datetime | None = None) -> Attempt | None:
+    """One attempt at the delivery that has been due for longest; None when nothing is due."""
+    moment = due_by or app.effects.now()
+    due = app.look(app.new_call(ENGINE), lambda tx: {"tenant_id": claims.tenant_due(tx, webhook.name, moment)})
+    if due["tenant_id"] is None:
+        return None
+    return _attempt(app, replace(ENGINE, tenant_id=due["tenant_id"]), webhook, moment)
+
+
+def _round(app: App, webhook: Webhook) -> float:
+    return 0.0 if deliver_next(app, webhook) else IDLE_SECONDS
+
+
+def _attempt(app: App, principal: Principal, webhook: Webhook, due_by: datetime) -> Attempt | None:
+    """Claim and settle are transactions of their own: none is open while we wait for a receiver."""
+    call = app.new_call(principal)
+    ends = app.effects.monotonic() + claims.CLAIM_SECONDS / 2
+    claimed = app.upkeep(call, lambda tx: claims.claim(tx, webhook.name, due_by))
+    if claimed is None:
+        return None
+    body = signing.message(claimed.name, claimed.subject, claimed.number, claimed.created_at, claimed.body)
+    headers = signing.headers(app.settings.webhook_keys, claimed.event_id, app.effects.now(), body)
+    answer = http_post.post(webhook.url, headers, body, may_send=lambda: app.effects.monotonic() < ends)
+    made = app.upkeep(call, lambda tx: _settle(tx, claimed, answer))
+    DELIVERIES.labels(outcome=made.status).inc()
+    extra = {"event_id": made.event_id, "webhook": made.webhook, "attempt": made.number, "answer": made.answer}
+    level = {Status.DELIVERED: logging.DEBUG, Status.WAITING: logging.INFO, Status.FAILED: logging.WARNING}
+    log.log(level[made.status], "event %s", made.status, extra=extra)
+    return made
+
+
+def _settle(tx: Tx, claimed: Claimed, answer: http_post.Answer) -> Attempt:
+    status, pause = Status.DELIVERED, 0.0
+    if not answer.is_accepted:
+        status = Status.FAILED if claimed.attempt >= signing.ATTEMPTS_MAX else Status.WAITING
+        wanted = min(answer.retry_after_seconds, signing.PAUSE_SECONDS_MAX)
+        least = max(signing.pause_seconds(claimed.attempt), wanted)
+        pause = least + tx.effects.jitter(least / 2)
+    if not claims.settle(tx, claimed, status=status, answer=answer.said, pause_seconds=pause):
+        log.warning("a claim ended before its delivery did", extra={"event_id": claimed.event_id})
+    return Attempt(claimed.event_id, claimed.webhook, claimed.attempt, status, answer.said)

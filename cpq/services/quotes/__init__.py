@@ -1,0 +1,57 @@
+"""Quotes: created, changed, priced, revised, sent and accepted; stored, shown, imported and proven."""
+
+from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.draft_changes import Changes, require_few_lines
+from cpq.services.quotes.commands import (
+    accept,
+    cancel,
+    clone,
+    create,
+    decline,
+    judge,
+    may_be_sent,
+    price,
+    require_current_price,
+    require_unblocked,
+    revise,
+    send,
+    update,
+)
+from cpq.services.quotes.expiry import sweep
+from cpq.services.quotes.importer import import_quotes
+from cpq.services.quotes.record import record_of
+from cpq.services.quotes.replay import Proof, replay_stored
+from cpq.services.quotes.review import compare, review_version
+from cpq.services.quotes.simulation import Simulation, count_quotes
+from cpq.services.quotes.views import get, list_quotes
+
+__all__ = [
+    "Changes",
+    "Draft",
+    "DraftLine",
+    "Proof",
+    "Simulation",
+    "accept",
+    "cancel",
+    "clone",
+    "compare",
+    "count_quotes",
+    "create",
+    "decline",
+    "get",
+    "import_quotes",
+    "judge",
+    "list_quotes",
+    "may_be_sent",
+    "price",
+    "record_of",
+    "replay_stored",
+    "require_current_price",
+    "require_few_lines",
+    "require_unblocked",
+    "review_version",
+    "revise",
+    "send",
+    "sweep",
+    "update",
+]

@@ -1,0 +1,331 @@
+"""From what is asked to what it costs: gathers the facts, checks them all at once, and prices every option set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from cpq.app.transaction import Tx
+from cpq.base.errors import CpqError
+from cpq.base.money import to_micro
+from cpq.base.text import digest, plain_json
+from cpq.domain import configuration, pricing
+from cpq.domain.catalog.rows import Relation
+from cpq.domain.policy.facts import LineInputs, Part, QuoteInputs
+from cpq.domain.pricing import request as pricing_request
+from cpq.domain.pricing import result as pricing_result
+from cpq.domain.pricing import terms
+from cpq.domain.pricing.request import Adjustment, Line, Request
+from cpq.domain.pricing.result import PricedLine, PricedQuote
+from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.lifecycle import end_of_day, local_day
+from cpq.services.catalog import repository
+from cpq.services.catalog.repository import AccountFacts, ProductFacts
+from cpq.services.quotes.draft_check import (
+    PROBLEMS_MAX,
+    draft_problems,
+    is_simple,
+    line_problems,
+    model_of,
+    price_row,
+    refuse,
+    unpriceable,
+)
+from cpq.storage.columns import JsonText
+from cpq.storage.statements import AnyRow
+
+
+@dataclass(frozen=True)
+class PricedSet:
+    """One alternative, or the whole quote when it has none: what was asked of the pricer, and its answer."""
+
+    name: str
+    request: Request
+    priced: PricedQuote
+    request_json: JsonText
+    result_json: JsonText
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A draft with everything that follows from it."""
+
+    draft: Draft
+    buyer: AccountFacts
+    products: Mapping[str, ProductFacts]
+    sets: tuple[PricedSet, ...]
+    """The selected one first."""
+    payment_terms: str
+    end_date: date | None
+    valid_until: date
+    expires_at: datetime
+    hashes: Mapping[str, str]
+    advice: tuple[str, ...]
+
+    @property
+    def priced(self) -> PricedQuote:
+        return self.sets[0].priced
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint_of(one.priced for one in self.sets)
+
+    @cached_property
+    def priced_lines(self) -> Mapping[int, PricedLine]:
+        """Every line's price by its number: that of the selected set where the line is in it, else of its own set."""
+        found: dict[int, PricedLine] = {}
+        for one in self.sets:
+            for line in one.priced.lines:
+                found.setdefault(int(line.id), line)
+        return found
+
+
+def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
+    """Look everything up and price it; CpqError with every problem at once when it cannot be."""
+    product_ids = {line.product_id for line in draft.lines}
+    buyer, products = repository.gather(tx, product_ids, account_id=draft.account_id, currency=draft.currency)
+    problems = draft_problems(tx, draft, buyer)
+    choices: dict[int, Mapping[str, str]] = {}
+    simple = {id_ for id_, product in products.items() if is_simple(product)}
+    for index, line in enumerate(draft.lines):
+        if line.attributes or line.product_id not in simple:
+            problems += line_problems(index, line, products, choices)
+    if buyer is None:
+        refuse(problems)
+        raise AssertionError
+    request = _request(tx, draft, buyer, products, choices)
+    if problems:
+        refuse([*problems, *unpriceable(tx, draft, request)], problems_max)
+    request = _with_adjustments(tx, draft, request, buyer, products)
+    try:
+        sets = tuple(_price(name, request, draft) for name in _in_order(draft))
+    except CpqError:
+        refuse(unpriceable(tx, draft, request), problems_max)
+        raise
+    today = local_day(tx.now, buyer.time_zone)
+    valid_until = today + timedelta(days=tx.policies.terms.validity_days)
+    return Composition(
+        draft=draft,
+        buyer=buyer,
+        products=products,
+        sets=sets,
+        payment_terms=payment_terms_of(tx, draft),
+        end_date=_last_day(draft),
+        valid_until=valid_until,
+        expires_at=end_of_day(valid_until, buyer.time_zone),
+        hashes=_hashes(tx, buyer, products, sets),
+        advice=broken_relations(draft, products),
+    )
+
+
+def fingerprint_of(results: Iterable[PricedQuote]) -> str:
+    """Of the price as anybody may see it: it stands on the customer's document, who could else try out our cost."""
+    return digest(plain_json(pricing_result.shown(result)) for result in results)
+
+
+def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tuple[str, ...]:
+    """What products require or exclude of each other and do not find. A draft may lack it, a sent quote may not.
+
+    Each option set is looked at by itself: what excludes each other may well be offered side by side.
+    """
+    if not draft.option_sets and _goes_together(products):
+        return ()
+    relations = [
+        configuration.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
+        for product in products.values()
+        for r in product.relations
+        if r.kind in _BINDING
+    ]
+    found: dict[str, None] = {}
+    for name in draft.option_sets or [""]:
+        inside = (line for line in draft.lines if line.option_set in (None, name))
+        quoted = [configuration.QuotedProduct(line.product_id, line.quantity) for line in inside]
+        found |= dict.fromkeys(problem.message for problem in configuration.check_relations(quoted, relations).problems)
+    return tuple(found)
+
+
+_BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
+
+
+def _goes_together(products: Mapping[str, ProductFacts]) -> bool:
+    """Seen without counting: nothing is excluded, and of what is required one is wanted and there."""
+    return all(
+        (r.kind != "excludes" or r.product_id not in products)
+        and (r.kind != "requires" or (r.quantity == 1 and r.product_id in products))
+        for product in products.values()
+        for r in product.relations
+    )
+
+
+def _in_order(draft: Draft) -> list[str]:
+    names = draft.option_sets or [""]
+    first = draft.option_set if draft.option_set in names else names[0]
+    return [first, *(name for name in names if name != first)]
+
+
+def _price(name: str, request: Request, draft: Draft) -> PricedSet:
+    if name:
+        inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
+        lines = tuple(line for line in request.lines if line.id in inside)
+        named = {line.product_id for line in lines}
+        named |= {part.product_id for id_ in named for part in request.products[id_].components}
+        products = {id_: product for id_, product in request.products.items() if id_ in named}
+        request = request._replace(lines=lines, products=products)
+    priced = pricing.price(request)
+    return PricedSet(
+        name,
+        request,
+        priced,
+        JsonText(plain_json(pricing_request.dump(request))),
+        JsonText(plain_json(pricing_result.dump(priced))),
+    )
+
+
+def _request(
+    tx: Tx,
+    draft: Draft,
+    buyer: AccountFacts,
+    products: Mapping[str, ProductFacts],
+    choices: Mapping[int, Mapping[str, str]],
+) -> Request:
+    terms_ = tx.policies.terms
+    return Request(
+        currency=draft.currency,
+        as_of=local_day(tx.now, buyer.time_zone).isoformat(),
+        lines=tuple(
+            Line(str(line.number), line.product_id, line.quantity, line.discount_pct, choices.get(index, {}), line.ramp)
+            for index, line in enumerate(draft.lines)
+        ),
+        products={id_: product.for_pricing for id_, product in products.items()},
+        price_books=buyer.price_books,
+        tax_rates=_tax_rates(tx, buyer, products),
+        tax_status=buyer.tax_status,
+        tax_note=buyer.tax_note,
+        term_months=draft.term_months,
+        starts_on=draft.start_date.isoformat() if draft.start_date else None,
+        ends_on=draft.end_date.isoformat() if draft.end_date else None,
+        requested_discount=draft.requested_discount,
+        rounding=terms_.rounding.value,
+        tax_rounding=terms_.tax_rounding.value,
+        part_periods=terms_.part_periods.value,
+    )
+
+
+def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> dict[str, int]:
+    """The rates that there are. One that is missing matters only when the price that wins is taxed by it."""
+    categories = {row.tax_category for product in products.values() for row in product.for_pricing.rows}
+    known = tx.policies.tax_rates(buyer.tax_zone)
+    return {category: to_micro(known[category]) for category in sorted(categories) if category in known}
+
+
+def _with_adjustments(
+    tx: Tx,
+    draft: Draft,
+    request: Request,
+    buyer: AccountFacts,
+    products: Mapping[str, ProductFacts],
+) -> Request:
+    """What the pricing rules do to each line, decided from facts that are known before it has a price."""
+    environment = tx.policies.environment(quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft)))
+    rules = tx.policies.pricing_within(environment)
+    if not rules:
+        return request
+    rows = {id_: price_row(request, id_) for id_ in request.products}
+    lines = []
+    for line, asked in zip(request.lines, draft.lines, strict=True):
+        row = rows[asked.product_id]
+        # The pricer refuses a line without a price.
+        inputs = row and LineInputs(**line_inputs(asked, products, row.billing_period))
+        found = inputs and tx.policies.adjustments_within(environment, inputs, rules)
+        if not found:
+            lines.append(line)
+            continue
+        adjustments = tuple(
+            # The rules write what comes off as a negative number, the pricer takes it as what comes off.
+            Adjustment(a.rule_id, a.kind, to_micro(a.value if a.kind == "markup" else -a.value), a.base, a.stacking)
+            for a in found
+        )
+        lines.append(line._replace(adjustments=adjustments))
+    return request._replace(lines=tuple(lines))
+
+
+def quote_inputs(asked: Draft | AnyRow, buyer: AccountFacts | AnyRow, *, payment_terms: str) -> QuoteInputs:
+    """What is known of a quote without its price, of a draft and of a stored version alike."""
+    return QuoteInputs(
+        currency=asked.currency,
+        term_months=_months(asked),
+        payment_terms=payment_terms,
+        segment=buyer.segment,
+        region=buyer.region,
+        country=buyer.country,
+    )
+
+
+def payment_terms_of(tx: Tx, draft: Draft) -> str:
+    return draft.payment_terms or tx.policies.terms.standard_payment_terms[0]
+
+
+def _months(draft: Draft | AnyRow) -> Decimal | None:
+    """How long the quote runs; a month that has begun counts."""
+    if draft.end_date is None or draft.start_date is None or draft.term_months is not None:
+        return None if draft.term_months is None else Decimal(draft.term_months)
+    end = draft.end_date + timedelta(days=1)
+    months = terms.whole_months(draft.start_date, end)
+    return Decimal(months + (terms.add_months(draft.start_date, months) < end))
+
+
+def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: str) -> dict[str, Any]:
+    product = products[line.product_id]
+    parts = tuple(map(_as_part, repository.all_parts(product, products))) if product.parts else ()
+    return {
+        "line_id": str(line.number),
+        "product_id": product.id,
+        "sku": product.sku,
+        "category": product.category,
+        "product_type": product.product_type,
+        "quantity": Decimal(line.quantity),
+        "billing_period": period,
+        "attributes": _attributes(line.attributes, product, parts),
+        "parts": parts,
+    }
+
+
+def _as_part(product: ProductFacts) -> Part:
+    """What is inside a bundle comes as the catalogue has it, its options at their default."""
+    return Part(product.id, product.sku, product.category, product.product_type, _attributes({}, product, ()))
+
+
+def _attributes(said: Mapping[str, Any], product: ProductFacts, parts: Sequence[Part]) -> Mapping[str, Any]:
+    """What the catalogue says of a product, its options as they were chosen or left at their default, and its parts.
+
+    A note on a line is no fact: it can neither unsay what the catalogue says nor add to it. A bundle is whatever one of
+    its parts is, at any depth: export-controlled when one of them is.
+    """
+    if not product.options and not parts:
+        return product.attributes
+    chosen = model_of(product).check(said).choices if product.options else {}
+    inside = {name: True for part in parts for name, value in part.attributes.items() if value is True}
+    return {**chosen, **product.attributes, **inside}
+
+
+def _last_day(draft: Draft) -> date | None:
+    if draft.start_date is None or draft.term_months is None:
+        return draft.end_date
+    return terms.last_day(draft.start_date, draft.term_months)
+
+
+def _hashes(
+    tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts], sets: Sequence[PricedSet]
+) -> dict[str, str]:
+    """Of everything the price rests on, and of the price itself."""
+    catalog = [buyer.content_hash, *(products[id_].content_hash for id_ in sorted(products))]
+    return {
+        "catalog": digest(catalog),
+        "policies": tx.policies.content_hash,
+        "request": digest(one.request_json for one in sets),
+        "result": digest(one.result_json for one in sets),
+    }

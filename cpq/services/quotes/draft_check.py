@@ -1,0 +1,264 @@
+"""What keeps a draft from being priced: every problem at once, each with its field and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError, nearest, next_call
+from cpq.domain import configuration, pricing
+from cpq.domain.pricing import request as pricing_request
+from cpq.domain.pricing import terms
+from cpq.domain.pricing.request import PriceRow, Request
+from cpq.domain.pricing.stages import choose
+from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.services.catalog import repository
+from cpq.services.catalog.accounts import missing_account
+from cpq.services.catalog.repository import AccountFacts, ProductFacts
+
+PROBLEMS_MAX = 50
+OPTION_SETS_MAX = 20
+MODELS_MAX = 2_000
+CODE_ORDER = (
+    Code.VALIDATION_ERROR,
+    Code.NOT_FOUND,
+    Code.CONFLICT,
+    Code.CURRENCY_MISMATCH,
+    Code.CONFIGURATION_INVALID,
+)
+"""Of several problems the first in this order gives the answer its code."""
+
+
+def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
+    """What is wrong with the draft apart from its lines."""
+    return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
+
+
+def price_row(request: Request, product_id: str) -> PriceRow | None:
+    """The price that wins, if there is one."""
+    listed, contracted = choose(request, product_id)
+    return contracted or listed
+
+
+def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
+    if buyer is None:
+        return [missing_account(tx, account_id)]
+    if not buyer.active:
+        return [CpqError(Code.CONFLICT, f"Account {buyer.id!r} is not active.", field="/account_id")]
+    if buyer.tax_status == "taxable" and not tx.policies.tax_rates(buyer.tax_zone):
+        return [
+            CpqError(
+                Code.CONFLICT,
+                f"Account {buyer.id!r} is in the tax zone {buyer.tax_zone!r}, which tax.yaml does not name.",
+                field="/account_id",
+                nearest=nearest(buyer.tax_zone, sorted(tx.policies.tax)) or None,
+                hint="Correct the account's tax_zone, or add the zone with its rates to tax.yaml.",
+            )
+        ]
+    return []
+
+
+def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
+    problems = [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"The months of a ramp add up to term_months ({draft.term_months or 'not given'}).",
+            field=f"/line_items/{index}/ramp",
+            expected=draft.term_months,
+            actual=sum(segment.months for segment in line.ramp),
+        )
+        for index, line in enumerate(draft.lines)
+        if line.ramp and sum(segment.months for segment in line.ramp) != draft.term_months
+    ]
+    return [*problems, *_quantity_problems(draft), *_end_problems(tx, draft)]
+
+
+def _quantity_problems(draft: Draft) -> list[CpqError]:
+    """What a line with a ramp is asked for is what it comes to, or its quantity could be anything."""
+    largest = [pricing_request.largest_quantity(line.quantity, line.ramp) for line in draft.lines]
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"The quantity of a line with a ramp is that of its largest stretch, {most:,}, not {line.quantity:,}.",
+            field=f"/line_items/{index}/quantity",
+            expected=most,
+            actual=line.quantity,
+            hint=f"Give {most} as quantity, and a stretch that has fewer a quantity of its own.",
+        )
+        for index, (line, most) in enumerate(zip(draft.lines, largest, strict=True))
+        if line.quantity != most
+    ]
+
+
+def _set_problems(draft: Draft) -> list[CpqError]:
+    """Every set is priced and stored with all the lines that the sets share."""
+    names = draft.option_sets
+    if len(names) <= OPTION_SETS_MAX:
+        return []
+    index = next(index for index, line in enumerate(draft.lines) if line.option_set == names[OPTION_SETS_MAX])
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"A quote has at most {OPTION_SETS_MAX} option sets, not {len(names)}.",
+            field=f"/line_items/{index}/option_set",
+            maximum=OPTION_SETS_MAX,
+        )
+    ]
+
+
+def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
+    if draft.end_date is None:
+        return []
+    if draft.term_months is not None or draft.start_date is None or draft.end_date < draft.start_date:
+        return [
+            CpqError(
+                Code.VALIDATION_ERROR,
+                "end_date needs a start_date on or before it, and stands instead of term_months.",
+                field="/end_date",
+            )
+        ]
+    whole = terms.whole_months(draft.start_date, draft.end_date + timedelta(days=1))
+    if tx.policies.terms.part_periods != "whole_months" or terms.last_day(draft.start_date, whole) == draft.end_date:
+        return []
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            "The term is not a whole number of months, which is what terms.yaml asks for.",
+            field="/end_date",
+            allowed=[terms.last_day(draft.start_date, months).isoformat() for months in (whole, whole + 1) if months],
+        )
+    ]
+
+
+def is_simple(product: ProductFacts) -> bool:
+    """Whether nothing can be wrong with a line of it that says no more than how many."""
+    return product.active and not product.options and all(part.kind != "component" for part in product.relations)
+
+
+def line_problems(
+    index: int, line: DraftLine, products: Mapping[str, ProductFacts], choices: dict[int, Mapping[str, str]]
+) -> list[CpqError]:
+    at = f"/line_items/{index}"
+    product = products.get(line.product_id)
+    if product is None:
+        return [
+            CpqError(
+                Code.NOT_FOUND,
+                f"There is no product {line.product_id!r}.",
+                field=f"{at}/product_id",
+                next_call=next_call("catalog_search", query=line.product_id[:64]),
+            )
+        ]
+    problems = [
+        CpqError(
+            Code.CONFLICT,
+            f"{product.name} ({product.id}) holds {part.id}, which is no longer sold.",
+            field=f"{at}/product_id",
+            next_call=next_call("catalog_search", category=product.category),
+        )
+        for part in repository.all_parts(product, products)
+        if not part.active
+    ]
+    if not product.active:
+        substitute = next((r.product_id for r in product.relations if r.kind == "substitute"), None)
+        call = next_call("catalog_get", product_id=substitute) if substitute else None
+        problems.append(
+            CpqError(
+                Code.CONFLICT,
+                f"{product.name} ({product.id}) is no longer sold.",
+                field=f"{at}/product_id",
+                next_call=call or next_call("catalog_search", category=product.category),
+            )
+        )
+    checked = model_of(product).check(line.attributes)
+    problems += [
+        CpqError(
+            Code.CONFIGURATION_INVALID,
+            problem.message,
+            field=f"{at}/attributes" + (f"/{problem.option}" if problem.option else ""),
+            **{name: value for name, value in problem.details().items() if name not in ("message", "option")},
+            next_call=next_call("catalog_get", product_id=product.id, include_relationships=True),
+        )
+        for problem in checked.problems
+    ]
+    if product.options:
+        choices[index] = {name: configuration.spelled(value) for name, value in checked.choices.items()}
+    return problems
+
+
+def model_of(product: ProductFacts) -> configuration.Model:
+    """A product's options and rules, compiled once for as long as they stay as they are."""
+    model = _MODELS.get(product.content_hash)
+    if model is None:
+        if len(_MODELS) >= MODELS_MAX:
+            _MODELS.clear()
+        model = _MODELS[product.content_hash] = configuration.compile_model(product.options, product.rules)
+    return model
+
+
+_MODELS: dict[str, configuration.Model] = {}
+
+
+def unpriceable(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
+    """Everything that keeps lines from being priced, of all option sets at once."""
+    lacking = _lacking(request)
+    return [*_unpriced(tx, draft, lacking), *_refused_lines(draft, _without(request, lacking))]
+
+
+def _lacking(request: Request) -> dict[str, str]:
+    """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
+    rows = {id_: price_row(request, id_) for id_ in request.products}
+    lacking: dict[str, str] = {}
+    for id_, product in request.products.items():
+        for part in (id_, *(component.product_id for component in product.components)):
+            if rows.get(part) is None:
+                lacking.setdefault(id_, part)
+    return lacking
+
+
+def _without(request: Request, lacking: Mapping[str, str]) -> Request:
+    """The lines that can be given to the pricer."""
+    lines = [line for line in request.lines if line.product_id in request.products and line.product_id not in lacking]
+    return request._replace(lines=tuple(lines))
+
+
+def _refused_lines(draft: Draft, request: Request) -> list[CpqError]:
+    """What the pricer says of single lines that it does not take, each at its place in the draft."""
+    places = {str(line.number): index for index, line in enumerate(draft.lines)}
+    problems = []
+    for error in pricing.refusals(request):
+        at = f"/line_items/{places[str(error.details['line'])]}{error.details['field']}"
+        details = {name: value for name, value in error.details.items() if name != "line"}
+        problems.append(CpqError(error.code, error.message, **{**details, "field": at}))
+    return problems
+
+
+def _unpriced(tx: Tx, draft: Draft, lacking: Mapping[str, str]) -> list[CpqError]:
+    """Lines whose product, or a component of it, has no price in the quote's currency: an error, never 0."""
+    if not lacking:
+        return []
+    known = repository.currencies_of(tx, set(lacking.values()))
+    return [
+        CpqError(
+            Code.CURRENCY_MISMATCH,
+            f"{lacking[line.product_id]} has no price in {draft.currency} that holds today for this account.",
+            field=f"/line_items/{index}/product_id",
+            currency=draft.currency,
+            allowed=known.get(lacking[line.product_id], []),
+            next_call=next_call("catalog_get", product_id=lacking[line.product_id]),
+        )
+        for index, line in enumerate(draft.lines)
+        if line.product_id in lacking
+    ]
+
+
+def refuse(problems: Sequence[CpqError], most: int = PROBLEMS_MAX) -> None:
+    """Raise one error that tells them all; nothing was stored yet."""
+    if not problems:
+        return
+    ordered = sorted(problems, key=lambda problem: CODE_ORDER.index(problem.code))
+    first = ordered[0]
+    more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
+    listed = [{"code": problem.code.value, "message": problem.message, **problem.details} for problem in ordered[:most]]
+    raise CpqError(first.code, first.message + more, **{**first.details, "problems": listed})

@@ -1,0 +1,163 @@
+"""Writes a file of quotes as drafts: all or nothing, every bad row named, and only what changed is touched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import Problem, require_none
+from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, validate
+from cpq.services.catalog import ImportReport
+from cpq.services.quotes import repository
+from cpq.services.quotes.composition import Composition, compose
+from cpq.services.quotes.repository import Quote
+from cpq.storage.schema import past_quote
+
+PROBLEMS_MAX = 10_000
+WARNINGS_MAX = 1_000
+SECTION = "quotes"
+
+_LINE = re.compile(r"/line_items/([0-9]+)/?(.*)")
+
+
+def import_quotes(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
+    """Create what is new and change drafts that differ; the id in the file is the id of the quote.
+
+    Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
+    """
+    work = _Import(tx)
+    for source in quotes_of(work.of_quotes(rows)):
+        work.take(source)
+    work.finish()
+    return work.report
+
+
+class _Import:
+    """One file on its way in."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+        self.report = ImportReport()
+        self.report.unchanged[SECTION] = 0
+        self._problems: list[Problem] = []
+        self._problem_count = 0
+        self._seen: set[str] = set()
+        self._strange: set[str] = set()
+
+    def of_quotes(self, rows: Iterable[SourceRow]) -> Iterable[SourceRow]:
+        for row in rows:
+            if row.section == SECTION:
+                yield row
+            elif row.section not in self._strange:
+                self._strange.add(row.section)
+                self._refuse(Problem(row.line, row.section, f"is not {SECTION}", nearest(row.section, [SECTION])))
+
+    def take(self, source: SourceQuote) -> None:
+        row, problems = validate(source)
+        for problem in problems:
+            self._refuse(problem)
+        if row is None:
+            return
+        if row.id in self._seen:
+            reason = f"{row.id!r} stands in this file twice; the lines of a quote stand together"
+            self._refuse(Problem(source.line, "id", reason))
+            return
+        self._seen.add(row.id)
+        try:
+            self._store(row.id, row.as_draft())
+        except CpqError as error:
+            for told in cast("list[dict[str, Any]]", error.details.get("problems", [_told(error)])):
+                self._refuse(_located(told, source))
+
+    def finish(self) -> None:
+        require_none(self._problems, self._problem_count)
+
+    def _store(self, quote_id: str, draft: Draft) -> None:
+        found = repository.find(self.tx, quote_id)
+        if found is None:
+            _require_unused(self.tx, quote_id)
+            composed = self._compose(quote_id, draft)
+            if not self._problems:
+                repository.add_quote(self.tx, quote_id, composed)
+            self.report.created[SECTION] += 1
+            return
+        asked = _asked_again(found, draft)
+        if asked.is_same(found.as_draft(lines=_numbered(found.as_draft()))):
+            self.report.unchanged[SECTION] += 1
+            return
+        _require_open(found, draft)
+        composed = self._compose(quote_id, asked)
+        if not self._problems:
+            repository.replace_version(self.tx, found, composed, priced_at=None)
+            repository.settle(self.tx, found, found.root.version, composed)
+        self.report.updated[SECTION] += 1
+
+    def _compose(self, quote_id: str, draft: Draft) -> Composition:
+        composed = compose(self.tx, draft, problems_max=PROBLEMS_MAX)
+        room = WARNINGS_MAX - len(self.report.warnings)
+        self.report.warnings += [f"{quote_id}: {message}" for message in composed.advice[:room]]
+        return composed
+
+    def _refuse(self, problem: Problem) -> None:
+        self._problem_count += 1
+        if len(self._problems) < PROBLEMS_MAX:
+            self._problems.append(problem)
+
+
+def _asked_again(found: Quote, draft: Draft) -> Draft:
+    """What the file asks, with what a file does not say: the discount requested since, and the standard terms."""
+    before = found.as_draft()
+    is_there = before.option_set in draft.option_sets
+    return replace(
+        draft,
+        payment_terms=draft.payment_terms or before.payment_terms,
+        requested_discount=before.requested_discount,
+        option_set=before.option_set if is_there else None,
+    )
+
+
+def _numbered(draft: Draft) -> tuple[Any, ...]:
+    """The lines as a file would number them: an edit may have left gaps."""
+    return tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
+
+
+def _require_unused(tx: Tx, quote_id: str) -> None:
+    mine = (past_quote.c.tenant_id == tx.tenant_id) & (past_quote.c.id == quote_id)
+    if tx.connection.scalar(sa.select(past_quote.c.id).where(mine)) is not None:
+        reason = f"{quote_id!r} is a quote of the imported history; give this one another id"
+        raise CpqError(Code.CONFLICT, reason, field="/id")
+
+
+def _require_open(found: Quote, draft: Draft) -> None:
+    for name in ("account_id", "currency"):
+        kept, asked = getattr(found.root, name), getattr(draft, name)
+        if kept != asked:
+            raise CpqError(Code.CONFLICT, f"is {kept} and stays so: {found.id} exists already", field=f"/{name}")
+    status = found.status if found.status != "draft" else found.version.status
+    if status != "draft":
+        raise CpqError(
+            Code.CONFLICT,
+            f"{found.id} is {status} and differs from the file; revise it, or take it out of the file",
+            field="/id",
+        )
+
+
+def _told(error: CpqError) -> dict[str, Any]:
+    return {"message": error.message, **error.details}
+
+
+def _located(told: dict[str, Any], source: SourceQuote) -> Problem:
+    """A problem of the quote at the line of the file that it is about."""
+    field, message, near = str(told.get("field", "")), str(told["message"]), told.get("nearest")
+    if found := _LINE.fullmatch(field):
+        line, place = source.place(int(found[1]), found[2].replace("/", "."))
+        return Problem(line, place, message, near)
+    return Problem(source.line, field.strip("/").replace("/", ".") or "row", message, near)

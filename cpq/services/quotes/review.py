@@ -1,0 +1,162 @@
+"""A version as somebody looks at it who has to decide: in few queries, with the whole waterfall, and what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+from cpq.app.transaction import Tx
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
+from cpq.domain.pricing.result import PricedLine, PricedQuote
+from cpq.domain.pricing.tax import MinorUnit
+from cpq.services.quotes import repository, views
+from cpq.services.quotes.policy_check import verdict_on
+from cpq.services.review_shapes import FieldChange, LineChange, QuoteReview, VersionComparison, WaterfallStage
+from cpq.services.views import QuoteDetail, amount
+
+STAGES = ("list", "contracted", "tier", "options", "term", "adjustment", "tax included")
+"""What leads from the list price to the regular one, in the order of the waterfall."""
+
+LINE_CHANGES_MAX = 200
+
+_TERMS = ("account_name", "currency", "term_months", "start_date", "end_date", "payment_terms", "notes", "option_set")
+_TOTALS = ("subtotal", "discount_total", "tax_total", "total")
+_LINE_FIELDS = ("product_name", "quantity", "unit_price", "discount_pct", "line_total", "option_set", "notes")
+
+
+def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:
+    """Everything that bears on a decision, at the stored price. The policies are asked as they are now."""
+    found = repository.load(tx, quote_id, version=version)
+    chosen = found.version
+    rows = repository.pricings(tx, quote_id, chosen.version)
+    rows.sort(key=lambda row: row.option_set != (chosen.option_set or ""))
+    sets = [repository.result_of(row) for row in rows]
+    selected = sets[0]
+    return {
+        **views.detail(tx, found, include_pricing=True),
+        "fingerprint": chosen.fingerprint,
+        "latest_version": found.root.version,
+        "requested_discount_pct": amount(chosen.requested_discount),
+        "discount_pct": amount(selected.discount),
+        "margin_pct": amount(selected.margin) if selected.margin is not None and tx.sees_margin else None,
+        "waterfall": list(waterfall(selected)),
+        "tax_groups": [
+            {
+                "category": group.category,
+                "rate_pct": amount(group.rate),
+                "base": amount(group.base),
+                "tax": amount(group.tax),
+            }
+            for group in selected.tax_groups
+        ],
+        "option_sets": [row.option_set for row in rows if row.option_set],
+        "other_totals": [amount(one.total) for one in sets[1:]],
+        "policy_violations": verdict_on(tx, found.as_draft(), sets).view(tx),
+        "policy_hash": tx.policies.content_hash,
+        "versions": repository.statuses(tx, quote_id),
+    }
+
+
+def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionComparison:
+    """What is different between two versions of a quote: terms, totals, and lines by their number."""
+    earlier, later = (repository.load(tx, quote_id, version=version) for version in (before, after))
+    old, new = (views.detail(tx, found, include_pricing=True) for found in (earlier, later))
+    asked, asks = ({"quote_discount_pct": amount(found.version.requested_discount)} for found in (earlier, later))
+    lines = list(_line_changes(old, new))
+    return {
+        "quote_id": quote_id,
+        "before": before,
+        "after": after,
+        "currency": new["quote"]["currency"],
+        "terms": [*_changes(asked, asks, ["quote_discount_pct"]), *_changes(old["quote"], new["quote"], _TERMS)],
+        "totals": _changes(old["pricing"], new["pricing"], _TOTALS),
+        "lines": lines[:LINE_CHANGES_MAX],
+        "lines_total": len(lines),
+    }
+
+
+def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
+    """From the list price of all lines down to the total; every step that changed nothing is left out."""
+    moved: Counter[str] = Counter()
+    minor_unit = MinorUnit(priced.currency, "half_up")
+    for line in priced.lines:
+        is_included = line.steps[-1].stage == "tax"
+        for stage, change in chain(_moves(line), _moves_of_tax(line, minor_unit) if is_included else ()):
+            moved[stage] += change
+    yield _level("list", moved["list"])
+    for stage in STAGES[1:]:
+        yield from _step(stage, moved[stage])
+    # What rounding each line once came to.
+    yield from _step("rounding", priced.subtotal - sum(moved[stage] for stage in STAGES))
+    yield _level("regular", priced.subtotal)
+    quote_discount = moved["quote discount"]
+    yield from _step("line discount", -priced.discount_total - quote_discount)
+    yield from _step("quote discount", quote_discount)
+    yield _level("net", priced.net)
+    yield from _step("tax", priced.tax_total)
+    yield _level("total", priced.total)
+
+
+def _moves(line: PricedLine) -> Iterator[tuple[str, int]]:
+    """By how much each stage moved the line. A step of the whole line after steps of its parts gathers the parts."""
+    standing: dict[str, int] = {}
+    for step in line.steps:
+        if step.part:
+            before = standing.get(step.part, 0)
+        else:
+            before = sum(standing.values())
+            standing.clear()
+        standing[step.part] = step.amount
+        yield step.stage, step.amount - before
+
+
+def _moves_of_tax(line: PricedLine, minor_unit: MinorUnit) -> Iterator[tuple[str, int]]:
+    """What taking the tax out of the price moved: the regular price by the tax in it, the quote discount likewise."""
+
+    def before(*stages: str) -> int:
+        return next(step.amount for step in reversed(line.steps) if step.stage not in stages)
+
+    rate, customer, paid = line.steps[-1].value or 0, before("tax", "quote discount"), before("tax")
+    if rate:
+        yield "tax included", line.regular - minor_unit.round(before("tax", "quote discount", "line discount"), 1)
+    if paid != customer:
+        without_tax = minor_unit.round(customer * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
+        yield "quote discount", (customer - paid) - (min(without_tax, line.regular) - line.net)
+
+
+def _level(stage: str, micro: int) -> WaterfallStage:
+    return {"stage": stage, "is_level": True, "amount": amount(micro)}
+
+
+def _step(stage: str, micro: int) -> Iterator[WaterfallStage]:
+    if micro:
+        yield {"stage": stage, "is_level": False, "amount": amount(micro)}
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], names: Sequence[str]) -> list[FieldChange]:
+    return [
+        {"field": name, "before": old[name], "after": new[name]} for name in names if _differs(old[name], new[name])
+    ]
+
+
+def _differs(before: object, after: object) -> bool:
+    if isinstance(before, Decimal | int) and isinstance(after, Decimal | int):
+        return Decimal(before) != Decimal(after)
+    return before != after
+
+
+def _line_changes(old: QuoteDetail, new: QuoteDetail) -> Iterator[LineChange]:
+    """Lines keep their ids from version to version, so equal ids are the same line."""
+    earlier, later = ({line["line_id"]: line for line in one["line_items"]} for one in (old, new))
+    for id_ in dict.fromkeys((*earlier, *later)):
+        number = int(id_.rpartition("-")[2])
+        if id_ not in later or id_ not in earlier:
+            line, kind = (earlier[id_], "removed") if id_ not in later else (later[id_], "added")
+            told: list[FieldChange] = [{"field": "line_total", "before": None, "after": line["line_total"]}]
+            yield {"number": number, "product_name": line["product_name"], "kind": kind, "changes": told}
+        elif changes := _changes(earlier[id_], later[id_], _LINE_FIELDS):
+            name = later[id_]["product_name"]
+            yield {"number": number, "product_name": name, "kind": "changed", "changes": changes}

@@ -1,0 +1,197 @@
+"""Other policies on what is stored: every quote is decided anew, from its stored result, under two policy sets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx, mine_among
+from cpq.domain.policy.diff import DecisionChange, decision_change
+from cpq.domain.policy.facts import QuoteFacts
+from cpq.domain.policy.policy_set import PolicySet
+from cpq.domain.pricing import result as pricing_result
+from cpq.domain.quotes.draft import DraftLine
+from cpq.domain.quotes.lifecycle import status_at
+from cpq.services.catalog import repository
+from cpq.services.catalog.repository import ProductFacts
+from cpq.services.quotes.composition import quote_inputs
+from cpq.services.quotes.policy_check import facts_of
+from cpq.storage.engine import read_unmapped
+from cpq.storage.schema import account, quote, quote_line, quote_pricing, quote_version
+from cpq.storage.statements import AnyRow
+
+PAGE = 500
+BATCH_LINES = 2_000
+"""Lines whose results are read at once, so that memory does not grow with the size of quotes."""
+
+PRODUCTS_MAX = 20_000
+
+_PRODUCT_ID = pricing_result.PricedLine._fields.index("product_id")
+
+
+class Changed(NamedTuple):
+    """A stored quote whose current version would be decided otherwise."""
+
+    quote_id: str
+    version: int
+    status: str
+    account_id: str
+    currency: str
+    total: int
+    change: DecisionChange
+
+
+class Page(NamedTuple):
+    """So many quotes were looked at, of which these change; the next page comes after `last`, none after None."""
+
+    quotes: int
+    changed: list[Changed]
+    last: str | None
+
+
+def count_quotes(tx: Tx) -> int:
+    mine = quote.c.tenant_id == tx.tenant_id
+    return tx.connection.scalar(sa.select(sa.func.count()).select_from(quote).where(mine)) or 0
+
+
+class Simulation:
+    """Decides stored quotes under two sets, a page at a time, in a fixed number of queries each.
+
+    Prices, terms and options are those stored with the version; account and products are as they are now, as whenever
+    policies are asked. Nothing is priced again, so rules that change prices change no decision here.
+    """
+
+    def __init__(self, before: PolicySet, after: PolicySet) -> None:
+        self._before = before
+        self._after = after
+        self._products: dict[str, ProductFacts] = {}
+
+    def page(self, tx: Tx, last: str | None) -> Page:
+        """The quotes that come after `last` in the order of their ids; from the first when it is None."""
+        read_unmapped(tx.connection)
+        rows = _roots(tx, last)
+        changed = [found for batch in _batches(rows) for found in self._changed(tx, batch)]
+        return Page(len(rows), changed, rows[-1].id if len(rows) == PAGE else None)
+
+    def _changed(self, tx: Tx, batch: Sequence[AnyRow]) -> Iterator[Changed]:
+        ids = [row.id for row in batch]
+        results, attributes = _results(tx, ids), _attributes(tx, ids)
+        self._learn(tx, {line[_PRODUCT_ID] for sets in results.values() for one in sets for line in one["lines"]})
+        for row in batch:
+            alternatives = [self._facts(row, one, attributes[row.id]) for one in results[row.id]]
+            change = decision_change(self._before, self._after, *alternatives) if alternatives else None
+            if change is not None:
+                status = status_at(row.status, row.expires_at, tx.now)
+                yield Changed(row.id, row.version, status, row.account_id, row.currency, row.total, change)
+
+    def _learn(self, tx: Tx, product_ids: Iterable[str]) -> None:
+        """Read products that were not met before."""
+        unknown = [id_ for id_ in product_ids if id_ not in self._products]
+        if unknown:
+            if len(self._products) > PRODUCTS_MAX:
+                self._products.clear()
+                unknown = list(product_ids)
+            self._products |= repository.gather(tx, unknown).products
+
+    def _facts(self, row: AnyRow, result: dict[str, Any], attributes: Mapping[int, Mapping[str, Any]]) -> QuoteFacts:
+        inputs = quote_inputs(row, row, payment_terms=row.payment_terms)
+        priced = pricing_result.load(result, with_steps=False)
+        asked = {
+            line.id: DraftLine(
+                int(line.id), line.product_id, line.quantity, attributes=attributes.get(int(line.id), _NONE)
+            )
+            for line in priced.lines
+        }
+        return facts_of(inputs, asked, self._products, priced, validity_days=self._before.terms.validity_days)
+
+
+_NONE: dict[str, Any] = {}
+
+
+def _roots(tx: Tx, last: str | None) -> Sequence[AnyRow]:
+    """Quotes with the terms of their current version, the buyer's facts, and how many lines are to come."""
+    version, line = quote_version.c, quote_line.c
+    lines = (
+        sa.select(sa.func.count())
+        .where(line.tenant_id == quote.c.tenant_id, line.quote_id == quote.c.id, line.version == quote.c.version)
+        .correlate(quote)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(
+            quote.c.id,
+            quote.c.version,
+            quote.c.status,
+            quote.c.expires_at,
+            quote.c.account_id,
+            quote.c.currency,
+            quote.c.total,
+            version.term_months,
+            version.start_date,
+            version.end_date,
+            version.payment_terms,
+            account.c.segment,
+            account.c.region,
+            account.c.country,
+            lines.label("lines"),
+        )
+        .join(
+            quote_version,
+            (version.tenant_id == quote.c.tenant_id)
+            & (version.quote_id == quote.c.id)
+            & (version.version == quote.c.version),
+        )
+        .join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
+        .where(quote.c.tenant_id == tx.tenant_id)
+        .order_by(quote.c.id)
+        .limit(PAGE)
+    )
+    return tx.connection.execute(query if last is None else query.where(quote.c.id > last)).all()
+
+
+def _batches(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
+    batch: list[AnyRow] = []
+    lines = 0
+    for row in rows:
+        if batch and lines + row.lines > BATCH_LINES:
+            yield batch
+            batch, lines = [], 0
+        batch.append(row)
+        lines += row.lines
+    if batch:
+        yield batch
+
+
+def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]]]:
+    """What the pricer said of each quote's current version, one for each option set."""
+    columns = quote_pricing.c
+    query = sa.select(columns.quote_id, columns.result).where(mine_among(tx, columns.quote_id, ids))
+    found = defaultdict(list)
+    for quote_id, result in tx.connection.execute(_current(query, quote_pricing).order_by(columns.option_set)):
+        found[quote_id].append(result)
+    return found
+
+
+def _attributes(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, Mapping[str, Any]]]:
+    """What was chosen on lines, where anything was: most lines say nothing of their own."""
+    columns = quote_line.c
+    query = sa.select(columns.quote_id, columns.number, columns.attributes).where(
+        mine_among(tx, columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
+    )
+    found: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for quote_id, number, attributes in tx.connection.execute(_current(query, quote_line)):
+        found[quote_id][number] = attributes
+    return found
+
+
+def _current(query: sa.Select[*tuple[Any, ...]], table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
+    """Only the rows of the version that is the quote's current one."""
+    return query.join(
+        quote,
+        (quote.c.tenant_id == table.c.tenant_id)
+        & (quote.c.id == table.c.quote_id)
+        & (quote.c.version == table.c.version),
+    )

@@ -1,0 +1,1 @@
+"""Reports: how the business goes, in figures."""

@@ -1,0 +1,178 @@
+"""How the business goes: pipeline, turnaround of approvals, discounts against the caps, and what customers said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx
+from cpq.base.money import from_micro, to_micro
+from cpq.domain.policy.policy_set import Ladder
+from cpq.services.review_shapes import DiscountFigure, Figures, OutcomeFigure, StatusFigure, TurnaroundFigure
+from cpq.storage.schema import QUOTE_STATUSES, approval, quote, quote_version
+
+PERIODS = (30, 90, 365)
+DECISIONS_MAX = 20_000
+"""So many of the newest decisions are looked at."""
+
+_MICROS = 1_000_000
+_MORTAL = ("approved", "sent")
+
+
+def figures(tx: Tx, *, days: int) -> Figures:
+    """What was made in so many days. Amounts are added exactly, then valued in the policies' currency."""
+    since = tx.now - timedelta(days=days)
+    pipeline, without_rate = _pipeline(tx, since)
+    minutes = _minutes(tx, since)
+    all_minutes = list(chain.from_iterable(minutes.values()))
+    return {
+        "days": days,
+        "currency": tx.policies.terms.currency,
+        "pipeline": pipeline,
+        "without_rate": without_rate,
+        "turnaround": _turnaround(tx, minutes),
+        "slow_minutes": _at(all_minutes, 90) if all_minutes else None,
+        "discounts": _discounts(tx, since),
+        "outcomes": _outcomes(tx, since, parts=12 if days > 100 else 6),
+    }
+
+
+def _status(tx: Tx) -> sa.ColumnElement[str]:
+    """As it is now: what is past its last day has expired, whatever was stored."""
+    is_over = quote.c.status.in_(_MORTAL) & (quote.c.expires_at <= tx.now)
+    return sa.case((is_over, "expired"), else_=quote.c.status)
+
+
+def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:
+    return (quote.c.tenant_id == tx.tenant_id) & (quote.c.created_at >= since)
+
+
+def _with_version() -> sa.Join:
+    """Quotes, each with its current version."""
+    of_version = (
+        (quote_version.c.tenant_id == quote.c.tenant_id)
+        & (quote_version.c.quote_id == quote.c.id)
+        & (quote_version.c.version == quote.c.version)
+    )
+    return quote.join(quote_version, of_version)
+
+
+def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
+    status = _status(tx).label("status")
+    # Whole units and the rest apart: the sum of millionths could be more than a database's integer holds.
+    whole, rest = sa.func.sum(quote.c.total // _MICROS), sa.func.sum(quote.c.total % _MICROS)
+    query = sa.select(status, quote.c.currency, sa.func.count(), whole, rest).where(_made(tx, since))
+    counts: dict[str, int] = defaultdict(int)
+    values: dict[str, Decimal] = defaultdict(Decimal)
+    terms = tx.policies.terms
+    rates = {**terms.rates, terms.currency: Decimal(1)}
+    unknown = set()
+    for name, currency, count, units, micros in tx.connection.execute(query.group_by(status, quote.c.currency)):
+        counts[name] += count
+        if currency in rates:
+            values[name] += (int(units) + from_micro(int(micros))) * rates[currency]
+        else:
+            unknown.add(currency)
+    found: list[StatusFigure] = [
+        {"status": name, "count": counts[name], "value": values[name]} for name in QUOTE_STATUSES if counts[name]
+    ]
+    return found, sorted(unknown)
+
+
+def _minutes(tx: Tx, since: datetime) -> dict[str, list[int]]:
+    """How long each decision took, by role."""
+    query = sa.select(approval.c.role, approval.c.requested_at, approval.c.decided_at).where(
+        approval.c.tenant_id == tx.tenant_id,
+        approval.c.status.in_(("approved", "rejected")),
+        approval.c.decided_at >= since,
+    )
+    minutes: dict[str, list[int]] = defaultdict(list)
+    newest = query.order_by(approval.c.decided_at.desc()).limit(DECISIONS_MAX)
+    for role, requested_at, decided_at in tx.connection.execute(newest):
+        minutes[role].append(int((decided_at - requested_at).total_seconds()) // 60)
+    return minutes
+
+
+def _turnaround(tx: Tx, minutes: Mapping[str, Sequence[int]]) -> list[TurnaroundFigure]:
+    return [
+        {
+            "role": role,
+            "count": len(minutes[role]),
+            "median_minutes": _at(minutes[role], 50),
+        }
+        for role in (*tx.policies.roles.known, *sorted(minutes.keys() - set(tx.policies.roles.known)))
+        if role in minutes
+    ]
+
+
+def _at(values: Sequence[int], percent: int) -> int:
+    """The smallest of the values within which so many percent of them lie."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
+    """Quotes by their discount on the whole, between the steps of every ladder over discounts."""
+    steps = {
+        step.bound: step.outcome.role
+        for ladder in tx.policies.ladders
+        if _is_of_discounts(ladder)
+        for step in ladder.steps
+    }
+    bounds = sorted(steps)
+    part = sa.cast(quote_version.c.discount_total, sa.Numeric) * (100 * _MICROS)
+    subtotal = sa.cast(quote_version.c.subtotal, sa.Numeric)
+    passed: sa.ColumnElement[int] = sa.literal(0)
+    for bound in bounds:
+        passed = passed + sa.case((part > subtotal * to_micro(bound), 1), else_=0)
+    number = passed.label("number")
+    query = sa.select(number, sa.func.count()).select_from(_with_version())
+    counts: dict[Any, int] = dict(tx.connection.execute(query.where(_made(tx, since)).group_by(number)).all())
+    edges: list[Decimal | None] = [None, *bounds, None]
+    return [
+        {
+            "above": edges[place],
+            "up_to": edges[place + 1],
+            "role": steps[bounds[place - 1]] if place else None,
+            "count": counts.get(place, 0),
+        }
+        for place in range(len(bounds) + 1)
+    ]
+
+
+def _is_of_discounts(ladder: Ladder) -> bool:
+    return ladder.over.text.removeprefix("line.") == "discount" and not ladder.is_falling and ladder.where is None
+
+
+def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
+    """What customers said of the quotes that were made in each part of the period.
+
+    What expired without having been sent was no answer of a customer; its version still says what it was.
+    """
+    length = (tx.now - since) / parts
+    starts = [since + length * place for place in range(parts)]
+    kind = quote.c.created_at.type
+    part = sa.case(
+        *((quote.c.created_at >= sa.literal(starts[place], kind), place) for place in reversed(range(1, parts))),
+        else_=0,
+    ).label("part")
+    status = _status(tx).label("status")
+    wanted = status.in_(("accepted", "declined")) | ((status == "expired") & (quote_version.c.status == "sent"))
+    query = sa.select(part, status, sa.func.count()).select_from(_with_version())
+    query = query.where(_made(tx, since), wanted).group_by(part, status)
+    counts = {(place, name): count for place, name, count in tx.connection.execute(query)}
+    return [
+        {
+            "since": starts[place].date(),
+            "accepted": counts.get((place, "accepted"), 0),
+            "declined": counts.get((place, "declined"), 0),
+            "expired": counts.get((place, "expired"), 0),
+        }
+        for place in range(parts)
+    ]

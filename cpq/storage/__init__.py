@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL: the engine, statements, columns, tables and migrations."""

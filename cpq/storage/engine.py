@@ -1,0 +1,207 @@
+"""SQLite and PostgreSQL behind one `Database`: how each is opened, read and written safely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+
+from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
+from cpq.storage.statements import driver_cursor
+from cpq.storage.writer_gate import WriterGate, gate_of
+
+try:
+    import pysqlite3 as sqlite_driver
+except ImportError:  # Platforms without its wheel use Python's own SQLite.
+    import sqlite3 as sqlite_driver
+
+SQLITE_SAFE_VERSION = (3, 51, 3)
+"""Older ones have the WAL-reset bug; the writer gate avoids the overlap it needs, `cpq doctor` still says so."""
+
+WRITE_DEADLINE_SECONDS = 15.0
+"""How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
+
+
+MIGRATION_DEADLINE_SECONDS = 300.0
+"""How long a migration waits for its turn: an import of a million rows may be before it."""
+
+
+class Database:
+    """One store. Reads never wait for writers; writes take turns in a fair order on SQLite."""
+
+    def __init__(self, settings: Settings, effects: Effects) -> None:
+        self.is_sqlite = settings.is_sqlite
+        if self.is_sqlite:
+            path = settings.sqlite_path.absolute()
+            self._file: Path | None = path
+            self._connection: Connection | None = None
+            self._gate: WriterGate | None = gate_of(path, effects)
+            self._writer = _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False)
+            self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
+        else:
+            self._file = self._gate = self._connection = None
+            self._writer = self._reader = _postgres_engine(settings)
+
+    def exists(self) -> bool:
+        """False when opening it would only create an empty file; a server is always worth asking."""
+        return self._file is None or self._file.is_file()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent snapshot that cannot write."""
+        with self._reader.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def writing(self, deadline: float) -> Iterator[Connection]:
+        """One transaction that commits on leaving. `deadline` is on the effects' monotonic clock."""
+        if self._gate is None:
+            with self._writer.connect() as connection:
+                with connection.begin():
+                    yield connection
+                    connection.info["commit_warnings"].clear()
+                _refuse_doubtful_commit(connection)
+        else:
+            # There is one writer at a time, so there is one connection; fetching it anew costs more than a statement.
+            with self._gate.held(deadline):
+                if self._connection is None or self._connection.invalidated:
+                    self._connection = self._writer.connect()
+                try:
+                    with self._connection.begin():
+                        yield self._connection
+                except BaseException:
+                    # The pool rolls back what a failed commit may have left open.
+                    kept, self._connection = self._connection, None
+                    kept.close()
+                    raise
+
+    def close(self) -> None:
+        if self._gate is not None:
+            self._gate.close()  # Once whoever is writing has finished.
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._reader.dispose()
+        self._writer.dispose()
+
+
+def read_unmapped(connection: Connection) -> None:
+    """From now on read through SQLite's bounded cache: on a walk over the file all mapped pages count as memory."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA mmap_size=0")
+
+
+def sqlite_version() -> tuple[int, ...]:
+    return tuple(sqlite_driver.sqlite_version_info)
+
+
+def migration_engine(settings: Settings) -> Engine:
+    """For Alembic: foreign keys are off before BEGIN, or a batch migration on SQLite would delete the children."""
+    if settings.is_sqlite:
+        path = settings.sqlite_path.absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False, foreign_keys=False)
+    return _postgres_engine(settings)
+
+
+@contextmanager
+def migrating_alone(settings: Settings, effects: Effects) -> Iterator[None]:
+    """On SQLite, a turn among the writers of all processes: past the gate a migration starves, or makes them wait."""
+    if not settings.is_sqlite:
+        yield
+        return
+    gate = gate_of(settings.sqlite_path.absolute(), effects)
+    try:
+        with gate.held(effects.monotonic() + MIGRATION_DEADLINE_SECONDS):
+            yield
+    finally:
+        gate.close()
+
+
+def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bool = True) -> Engine:
+    engine = sa.create_engine(
+        f"sqlite+pysqlite:///{path}",
+        module=sqlite_driver,
+        pool_size=8,
+        max_overflow=64,
+        pool_timeout=5,
+        connect_args={"timeout": 30, "check_same_thread": False},
+    )
+    pragmas = [
+        # Writers wait at the gate; what comes past it (a backup, another program) must not use up their deadline.
+        f"busy_timeout={30_000 if query_only else 10_000}",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        f"foreign_keys={'ON' if foreign_keys else 'OFF'}",
+        "trusted_schema=OFF",
+        f"cache_size={-32_768 if query_only else -131_072}",
+        "mmap_size=2147483648",
+        "temp_store=MEMORY",
+        f"query_only={'ON' if query_only else 'OFF'}",
+    ]
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # We own BEGIN; the driver's own one is deferred and fails when upgraded.
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        with driver_cursor(connection, begin) as cursor:
+            cursor.execute(begin)
+
+    return engine
+
+
+def _postgres_engine(settings: Settings) -> Engine:
+    timeout_ms = int(settings.tool_timeout_seconds * 1000)
+    engine = sa.create_engine(
+        settings.database_url,
+        isolation_level="READ COMMITTED",
+        pool_pre_ping=True,
+        pool_size=10,
+        max_overflow=60,
+        pool_timeout=5,
+        connect_args={
+            **({} if "connect_timeout" in sa.make_url(settings.database_url).query else {"connect_timeout": 3}),
+            "keepalives_idle": 1,
+            "keepalives_interval": 1,
+            "keepalives_count": 2,
+            "tcp_user_timeout": 3000,
+            "options": f"-c lock_timeout=5000 -c statement_timeout={timeout_ms} "
+            f"-c idle_in_transaction_session_timeout={timeout_ms} -c timezone=UTC -c datestyle=ISO",
+        },
+    )
+
+    @event.listens_for(engine, "connect")
+    def _watch(connection: Any, record: Any) -> None:
+        # A cancelled wait for a synchronous standby still answers COMMIT with success, plus this warning.
+        warnings: list[str] = []
+        record.info["commit_warnings"] = warnings
+        connection.add_notice_handler(
+            lambda notice: warnings.append(notice.message_primary or "") if notice.sqlstate == "01000" else None
+        )
+
+    return engine
+
+
+def _refuse_doubtful_commit(connection: Connection) -> None:
+    warnings = connection.info.get("commit_warnings")
+    if warnings:
+        warnings.clear()
+        raise CpqError(
+            Code.UNAVAILABLE,
+            "The database could not confirm that the change is safely stored.",
+            hint="Repeat the call with the same idempotency_key; it will not be done twice.",
+        )

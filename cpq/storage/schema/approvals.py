@@ -1,0 +1,104 @@
+"""Who was asked to approve what, who decided, and who lent whom a role."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
+
+from cpq.storage.columns import Json, Timestamp
+from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
+
+APPROVAL_STATUSES = ("pending", "approved", "kept", "rejected", "withdrawn", "expired")
+
+approval = table(
+    "approval",
+    text("id"),
+    text("quote_id"),
+    whole("version"),
+    text("role"),
+    text("status"),
+    text("reason", nullable=True),
+    text("fingerprint"),
+    whole("total"),
+    text("policy_hash"),
+    Column("chains", Json, nullable=False),
+    Column("grounds", Json, nullable=False),
+    text("quorum"),
+    text("justification"),
+    text("requested_by"),
+    Column("requested_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    text("escalates_to", nullable=True),
+    Column("escalates_at", Timestamp, nullable=True),
+    Column("escalated_at", Timestamp, nullable=True),
+    Column("holds_until", Timestamp, nullable=False),
+    text("kept_from", nullable=True),
+    text("decided_by", nullable=True),
+    Column("decided_at", Timestamp, nullable=True),
+    text("comment", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+    ),
+    one_of("status", *APPROVAL_STATUSES),
+    sa.CheckConstraint("(kept_from IS NULL) = (status <> 'kept')", name="kept_from_an_approval"),
+    sa.CheckConstraint("status NOT IN ('approved', 'rejected') OR decided_by IS NOT NULL", name="decided_by_somebody"),
+    Index(None, "tenant_id", "quote_id", "version"),
+    Index(
+        "uq_approval_one_pending",
+        "tenant_id",
+        "quote_id",
+        "version",
+        "role",
+        unique=True,
+        sqlite_where=sa.text("status = 'pending'"),
+        postgresql_where=sa.text("status = 'pending'"),
+    ),
+    Index(
+        "ix_approval_pending",
+        "tenant_id",
+        "requested_at",
+        sqlite_where=sa.text("status = 'pending'"),
+        postgresql_where=sa.text("status = 'pending'"),
+    ),
+)
+"""A role's say on one version of a quote: what it is bound to, the facts it rests on, and what became of it."""
+
+approval_vote = table(
+    "approval_vote",
+    text("approval_id"),
+    text("caller"),
+    text("acted_as"),
+    text("holder"),
+    text("decision"),
+    text("comment", nullable=True),
+    Column("at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "approval_id", "caller"),
+    belongs_to("approval", "approval_id"),
+    one_of("decision", "approve", "reject"),
+    Index("uq_approval_vote_holder", "tenant_id", "approval_id", "holder", unique=True),
+)
+"""Who said what, and for which holder of the role. A quorum counts holders; nobody is counted twice."""
+
+delegation = table(
+    "delegation",
+    text("id"),
+    text("role"),
+    text("from_name"),
+    text("to_name"),
+    Column("starts_at", Timestamp, nullable=False),
+    Column("ends_at", Timestamp, nullable=False),
+    text("account_id", nullable=True),
+    text("quote_id", nullable=True),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "from_name"], ["principal.tenant_id", "principal.name"]),
+    ForeignKeyConstraint(["tenant_id", "to_name"], ["principal.tenant_id", "principal.name"]),
+    belongs_to("account", "account_id"),
+    belongs_to("quote", "quote_id"),
+    sa.CheckConstraint("starts_at < ends_at", name="ends_after_it_starts"),
+    sa.CheckConstraint("from_name <> to_name", name="not_to_oneself"),
+    Index(None, "tenant_id", "to_name", "ends_at"),
+)
+"""A role lent to somebody from one moment to another, for all quotes or those of one account, or for one quote."""

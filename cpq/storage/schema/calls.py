@@ -1,0 +1,140 @@
+"""Who calls, what was called, and what the world is told of it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, UniqueConstraint
+
+from cpq.storage.columns import Json, Timestamp
+from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, texts, waiting, whole
+
+principal = table(
+    "principal",
+    text("name"),
+    text("kind"),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "name"),
+    one_of("kind", "agent", "human"),
+)
+
+token = table(
+    "token",
+    text("id"),
+    text("principal_name"),
+    text("role"),
+    text("secret_hash"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=True),
+    Column("revoked_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
+)
+
+sign_in_link = table(
+    "sign_in_link",
+    text("code_hash"),
+    text("principal_name"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("used_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "code_hash"),
+    ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
+)
+"""A link that signs a person in to the console, once. Only a hash of its code is kept."""
+
+console_session = table(
+    "console_session",
+    text("secret_hash"),
+    text("principal_name"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("seen_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "secret_hash"),
+    ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
+)
+"""A person at a browser. The row goes when they sign out; what they may do is looked up at every request."""
+
+idempotency = table(
+    "idempotency",
+    text("caller"),
+    text("operation"),
+    text("key"),
+    Column("request_hashes", Json, nullable=False),
+    Column("answer", Json, nullable=True),
+    text("trace_id"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "caller", "operation", "key"),
+    Index(None, "tenant_id", "expires_at"),
+)
+
+audit_entry = table(
+    "audit_entry",
+    text("id"),
+    Column("at", Timestamp, nullable=False),
+    *texts("caller", "operation", "arguments_hash", "outcome"),
+    text("subject", nullable=True),
+    text("trace_id"),
+    whole("seq", nullable=True),
+    text("hash", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "seq"),
+    sa.CheckConstraint("(seq IS NULL) = (hash IS NULL)", name="sealed_whole"),
+    Index(
+        "ix_audit_entry_unsealed",
+        "tenant_id",
+        "at",
+        sqlite_where=sa.text("seq IS NULL"),
+        postgresql_where=sa.text("seq IS NULL"),
+    ),
+    Index(
+        "ix_audit_entry_subject",
+        "tenant_id",
+        "subject",
+        sqlite_where=sa.text("subject IS NOT NULL"),
+        postgresql_where=sa.text("subject IS NOT NULL"),
+    ),
+)
+
+audit_head = table(
+    "audit_head",
+    whole("seq"),
+    text("hash"),
+    PrimaryKeyConstraint("tenant_id"),
+)
+
+event = table(
+    "event",
+    text("id"),
+    text("name"),
+    text("subject"),
+    whole("number"),
+    Column("body", Json, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "subject", "number"),
+)
+"""What happened, written with the change itself. The events of a subject are numbered from 1, in their order."""
+
+DELIVERY_STATUSES = ("waiting", "delivered", "failed")
+
+event_delivery = table(
+    "event_delivery",
+    text("event_id"),
+    text("webhook"),
+    text("subject"),
+    whole("number"),
+    text("status"),
+    whole("attempts"),
+    Column("due_at", Timestamp, nullable=False),
+    text("claim", nullable=True),
+    text("answer", nullable=True),
+    Column("attempted_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "event_id", "webhook"),
+    belongs_to("event", "event_id"),
+    one_of("status", *DELIVERY_STATUSES),
+    sa.CheckConstraint("claim IS NULL OR status = 'waiting'", name="only_waiting_claimed"),
+    waiting("ix_event_delivery_due", "tenant_id", "webhook", "due_at"),
+    waiting("ix_event_delivery_order", "tenant_id", "webhook", "subject", "number"),
+)
+"""One event for one webhook. Whoever delivers it moves `due_at` to when the claim ends and puts its own mark on it."""

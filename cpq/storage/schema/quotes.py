@@ -1,0 +1,153 @@
+"""Quotes with their versions, lines and prices, and the documents that were made of them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
+
+from cpq.storage.columns import Day, Json, Timestamp
+from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
+
+QUOTE_STATUSES = ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled")
+
+quote = table(
+    "quote",
+    text("id"),
+    text("account_id"),
+    text("deal_id", nullable=True),
+    text("currency"),
+    whole("version"),
+    whole("edit"),
+    text("status"),
+    whole("total"),
+    Column("valid_until", Day, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    text("created_by"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    belongs_to("account", "account_id"),
+    one_of("status", *QUOTE_STATUSES),
+    Index(None, "tenant_id", "created_at"),
+    Index(None, "tenant_id", "account_id", "created_at"),
+    Index(None, "tenant_id", "status", "created_at"),
+    Index(None, "tenant_id", "status", "expires_at"),
+)
+"""The root: one row a quote, changed by every command. Status, total and validity are those of its current version."""
+
+quote_version = table(
+    "quote_version",
+    text("quote_id"),
+    whole("version"),
+    text("status"),
+    text("reason", nullable=True),
+    text("deal_id", nullable=True),
+    Column("term_months", sa.Integer, nullable=True),
+    Column("start_date", Day, nullable=True),
+    Column("end_date", Day, nullable=True),
+    text("payment_terms"),
+    text("notes", nullable=True),
+    text("option_set", nullable=True),
+    whole("requested_discount"),
+    whole("subtotal"),
+    whole("discount_total"),
+    whole("tax_total"),
+    whole("total"),
+    text("tax_note", nullable=True),
+    Column("priced_at", Timestamp, nullable=True),
+    text("fingerprint"),
+    Column("hashes", Json, nullable=False),
+    Column("valid_until", Day, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    text("created_by"),
+    Column("edited_by", Json, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
+    belongs_to("quote", "quote_id"),
+    one_of("status", *QUOTE_STATUSES, "rejected", "superseded"),
+    sa.CheckConstraint("subtotal - discount_total + tax_total = total", name="adds_up"),
+    sa.CheckConstraint("version > 0", name="version_positive"),
+)
+
+quote_line = table(
+    "quote_line",
+    text("quote_id"),
+    whole("version"),
+    whole("number"),
+    text("product_id"),
+    text("product_name"),
+    whole("quantity"),
+    whole("discount_pct"),
+    Column("attributes", Json, nullable=False),
+    text("notes", nullable=True),
+    text("option_set", nullable=True),
+    Column("ramp", Json, nullable=False),
+    text("billing_period"),
+    text("tax_category"),
+    whole("list_amount"),
+    whole("regular"),
+    whole("net"),
+    whole("cost", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+        ondelete="CASCADE",
+    ),
+    sa.CheckConstraint("quantity > 0", name="quantity_positive"),
+    sa.CheckConstraint("discount_pct BETWEEN 0 AND 100000000", name="discount_pct_in_range"),
+    sa.CheckConstraint("net BETWEEN 0 AND regular", name="net_in_range"),
+)
+"""Amounts and percentages are whole millionths, as the pricer reckons them."""
+
+quote_pricing = table(
+    "quote_pricing",
+    text("quote_id"),
+    whole("version"),
+    text("option_set"),
+    Column("request", Json, nullable=False),
+    Column("result", Json, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "quote_id", "version", "option_set"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+        ondelete="CASCADE",
+    ),
+)
+"""What the price was reckoned from and what came out, step by step: enough to reckon it again anywhere."""
+
+document = table(
+    "document",
+    text("id"),
+    text("quote_id"),
+    whole("version"),
+    text("state"),
+    text("template"),
+    text("locale"),
+    text("stamp", nullable=True),
+    text("checksum"),
+    whole("size"),
+    whole("pages"),
+    text("missing"),
+    text("fingerprint"),
+    Column("content", Json, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    text("created_by"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+    ),
+    Index(
+        "uq_document_of_version",
+        "tenant_id",
+        "quote_id",
+        "version",
+        "state",
+        "template",
+        "locale",
+        "checksum",
+        unique=True,
+    ),
+    Index(None, "tenant_id", "checksum"),
+)
+"""A document that was issued: what it says, so that it can be made again, and the SHA-256 of its bytes."""
