@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from cpq.app import App
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings, read_settings
-from tests import loopback, make, postgres
-from tests.make import open_app
+from tests.support import engine, loopback, postgres
+from tests.support.engine import open_app
 
 # The suite tries the same examples every time, so that it fails for a change and never by chance.
 LUCK = [check for check in HealthCheck if check is not HealthCheck.function_scoped_fixture]
@@ -49,16 +49,16 @@ def cluster() -> postgres.Cluster:
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database file with the sample data, to be copied."""
     home = tmp_path_factory.mktemp("template")
-    make.fill_with_sample(read_settings({}, home=home))
+    engine.fill_with_sample(read_settings({}, home=home))
     return home / "quotewright.db"
 
 
 @pytest.fixture(scope="session")
 def postgres_template(cluster: postgres.Cluster) -> str:
     """A database with the sample data, to be copied by PostgreSQL itself."""
-    name = make.unique_name("template")
+    name = engine.unique_name("template")
     cluster.create_database(name)
-    make.fill_with_sample(read_settings({}, database_url=cluster.url(name)))
+    engine.fill_with_sample(read_settings({}, database_url=cluster.url(name)))
     return name
 
 
@@ -70,7 +70,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
         yield read_settings({}, home=tmp_path)
         return
     cluster: postgres.Cluster = request.getfixturevalue("cluster")
-    name = make.unique_name("test")
+    name = engine.unique_name("test")
     cluster.create_database(name, template=request.getfixturevalue("postgres_template"))
     yield read_settings({}, home=tmp_path, database_url=cluster.url(name))
     cluster.drop_database(name)
@@ -83,7 +83,7 @@ def empty_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sett
         yield read_settings({}, home=tmp_path)
         return
     cluster: postgres.Cluster = request.getfixturevalue("cluster")
-    name = make.unique_name("empty")
+    name = engine.unique_name("empty")
     cluster.create_database(name)
     yield read_settings({}, home=tmp_path, database_url=cluster.url(name))
     cluster.drop_database(name)
@@ -107,9 +107,9 @@ def sqlite_app(sqlite_template: Path, tmp_path: Path) -> Iterator[App]:
 
 
 @pytest.fixture
-def clock() -> make.StillEffects:
+def clock() -> engine.StillEffects:
     """Time that stands still until the test moves it."""
-    return make.StillEffects(make.TODAY)
+    return engine.StillEffects(engine.TODAY)
 
 
 @pytest.fixture(scope="session")

@@ -200,5 +200,5 @@ def table() -> str:
         names = "<br>".join(f"`{name.split('::')[1]}`" for name in tests) or "**none yet**"
         rows.append(f"| {number} | {BEHAVIOURS[number]} | {names} |")
     missing = [number for number, tests in proofs().items() if not tests]
-    head = "# Which tests prove which behaviour of the contract\n\nWritten by `python -m tests.docs`.\n\n"
+    head = "# Which tests prove which behaviour of the contract\n\nWritten by `python -m tests.generate`.\n\n"
     return head + "\n".join(rows) + f"\n\nWithout a test yet ({len(missing)}): {', '.join(missing) or 'none'}.\n"

@@ -1,4 +1,4 @@
-"""What is written about the product equals the product. `python -m tests.docs` writes the generated parts anew."""
+"""What is written about the product equals the product. `python -m tests.generate` writes the generated parts anew."""
 
 import json
 import re
@@ -7,36 +7,36 @@ import pytest
 
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import contract, docs
+from tests import contract, generate
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
 DOCUMENTS += ["pdf_templates/README.md", "pdf_templates/fonts/README.md"]
-REFRESH = "run `python -m tests.docs` and review the diff"
+REFRESH = "run `python -m tests.generate` and review the diff"
 
 
 def test_the_tables_of_the_readme_equal_the_code():
-    text = docs.README.read_text(encoding="utf-8")
-    assert docs.with_tables(text, docs.readme_tables()) == text, REFRESH
+    text = generate.README.read_text(encoding="utf-8")
+    assert generate.with_tables(text, generate.readme_tables()) == text, REFRESH
 
 
 def test_the_policies_are_described_as_the_code_reads_them():
-    text = (docs.POLICIES / "README.md").read_text(encoding="utf-8")
-    assert docs.with_tables(text, docs.policy_tables()) == text, REFRESH
-    assert (docs.POLICIES / "schema.json").read_text(encoding="utf-8") == docs.policy_schema(), REFRESH
+    text = (generate.POLICIES / "README.md").read_text(encoding="utf-8")
+    assert generate.with_tables(text, generate.policy_tables()) == text, REFRESH
+    assert (generate.POLICIES / "schema.json").read_text(encoding="utf-8") == generate.policy_schema(), REFRESH
 
 
 @pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
 def test_q10_a_tool_is_described_as_its_snapshot_says(tool: Tool):
-    path = docs.SNAPSHOTS / f"{tool.name}.json"
-    assert path.read_text(encoding="utf-8") == docs.snapshot(tool), REFRESH
+    path = generate.SNAPSHOTS / f"{tool.name}.json"
+    assert path.read_text(encoding="utf-8") == generate.snapshot(tool), REFRESH
 
 
 def test_there_is_no_snapshot_of_a_tool_that_is_gone():
-    assert {path.stem for path in docs.SNAPSHOTS.glob("*.json")} == {tool.name for tool in ALL_TOOLS}
+    assert {path.stem for path in generate.SNAPSHOTS.glob("*.json")} == {tool.name for tool in ALL_TOOLS}
 
 
 def test_the_contract_table_shows_what_has_no_test_yet():
-    path = docs.ROOT / "tests" / "CONTRACT.md"
+    path = generate.ROOT / "tests" / "CONTRACT.md"
     assert path.read_text(encoding="utf-8") == contract.table(), REFRESH
 
 
@@ -53,7 +53,7 @@ def test_tool_descriptions_stay_within_a_budget_of_tokens():
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_name_no_machine_and_no_missing_file(name: str):
-    text = (docs.ROOT / name).read_text(encoding="utf-8")
+    text = (generate.ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r"/(work|root|home)/", text)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (docs.ROOT / name).parent.joinpath(target).exists(), target
+        assert (generate.ROOT / name).parent.joinpath(target).exists(), target

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from cpq.base.settings import read_settings
-from tests import make
 from tests.bench import (
     catalog,
     console,
@@ -22,11 +21,12 @@ from tests.bench import (
     pricing,
     quotes,
     search,
-    simulating,
+    simulation,
     stdio,
     web,
     writers,
 )
+from tests.support import engine
 
 TARGETS = {
     "1,000 chunks: search p50 ms": "≤ 15",
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def sample(home: Path) -> Path:
-    make.fill_with_sample(read_settings({}, home=home))
+    engine.fill_with_sample(read_settings({}, home=home))
     return home
 
 
@@ -110,7 +110,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "pricing": lambda _home, _options: report("The pricer alone, by the processor's time", pricing.measure()),
     "policies": lambda _home, _options: report("Policies, in CPU time", policies.measure()),
     "simulate": lambda home, options: report(
-        f"A changed policy on {options.stored:,} stored quotes", simulating.measure(home, options.stored)
+        f"A changed policy on {options.stored:,} stored quotes", simulation.measure(home, options.stored)
     ),
     "documents": lambda home, _options: report("PDFs, by the processor's time", documents.measure(home)),
     "web": lambda home, _options: report(f"{web.PAGES} web pages", web.measure(home)),

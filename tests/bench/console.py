@@ -18,8 +18,8 @@ from cpq.base.settings import Settings
 from cpq.console import routes
 from cpq.services import approvals
 from cpq.storage.schema import approval, delegation, quote, quote_line, quote_pricing, quote_version
-from tests import make
 from tests.bench import quotes
+from tests.support import engine
 
 LINES = 500
 LOANS = 40
@@ -31,7 +31,7 @@ def measure(home: Path, pending: int) -> dict[str, float]:
     results: dict[str, float] = {}
     with quotes.stores(home) as settings_of:
         for database, settings in settings_of.items():
-            make.fill_with_sample(settings)
+            engine.fill_with_sample(settings)
             results |= {f"{database} {name}": value for name, value in _pages(settings, pending).items()}
     return results
 
@@ -73,7 +73,7 @@ def _stamp(app: App) -> str:
 
 def _asked(app: App, lines: int) -> str:
     """A quote that waits for a sales manager."""
-    tools = make.Tools(app)
+    tools = engine.Tools(app)
     quote_id = quotes.creator(app, lines)()
     tools("quote_price", quote_id=quote_id, requested_discount_pct=6)
     tools("approval_request", quote_id=quote_id, justification="A good deal.", approver_role="sales_manager")
@@ -114,7 +114,7 @@ def _lend(app: App) -> None:
             )
         return {}
 
-    make.write(app, work)
+    engine.write(app, work)
 
 
 def _signed_in(app: App) -> str:
@@ -125,7 +125,7 @@ def _signed_in(app: App) -> str:
         found.append(sessions.begin(tx, "dana").secret)
         return {}
 
-    make.write(app, work)
+    engine.write(app, work)
     return found[-1]
 
 

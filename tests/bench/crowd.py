@@ -14,8 +14,8 @@ from cpq.base.memory import spare_the_collector
 from cpq.base.money import from_micro
 from cpq.base.settings import Settings
 from cpq.storage.schema import quote, quote_line, quote_version
-from tests import make
 from tests.bench.quotes import Floor, creator, plain_products, stores
+from tests.support import engine
 
 WRITERS = 16
 LINES = 10
@@ -27,7 +27,7 @@ def measure(home: Path, seconds: int) -> dict[str, float]:
     results: dict[str, float] = {}
     with stores(home) as settings_of:
         for database, settings in settings_of.items():
-            make.fill_with_sample(settings)
+            engine.fill_with_sample(settings)
             floor = run(settings, max(5, seconds // 4), write_floor)
             ours = run(settings, seconds, write_quotes)
             results |= {f"{database} {name}": value for name, value in judge(settings, ours, seconds).items()}
@@ -50,7 +50,7 @@ def run(settings: Settings, seconds: int, work: Any) -> list[Any]:
 def write_quotes(settings: Settings, number: int, seconds: int, ready: Any, results: Any) -> None:
     """Every fifth call is sent a second time with its key, as a client does that lost the answer."""
     app = open_app(settings)
-    tools = make.Tools(app)
+    tools = engine.Tools(app)
     products = plain_products(app)
     lines = [{"product_id": products[n], "quantity": number + 1} for n in range(LINES)]
     codes: Counter[str] = Counter()

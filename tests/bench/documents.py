@@ -10,9 +10,9 @@ from cpq.app import App, open_app
 from cpq.base.clock import Effects
 from cpq.base.settings import read_settings
 from cpq.services.documents import worker_pool
-from tests import make, papers
-from tests.make import Tools
-from tests.quoting import put_into
+from tests.support import engine, papers
+from tests.support.engine import Tools
+from tests.support.quotes import put_into
 
 SIZES = (10, 500, 1_000, 5_000)
 REPEATS = {10: 9, 500: 2, 1_000: 1, 5_000: 1}
@@ -22,7 +22,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def measure(home: Path) -> dict[str, float]:
     """By the processor's time of the worker, because the machine is shared; the best of a few."""
-    make.fill_with_sample(read_settings({}, home=home))
+    engine.fill_with_sample(read_settings({}, home=home))
     app = open_app(read_settings({}, home=home, rate_limit_per_minute=0))
     ids = {size: _import(app, home, size) for size in SIZES}
     pool = worker_pool.Workers(papers.TEMPLATES_FOLDER.absolute())

@@ -21,7 +21,8 @@ from cpq.base.settings import Settings, read_settings
 from cpq.services import quotes
 from cpq.storage.schema import audit_entry, idempotency, quote, quote_line, quote_pricing, quote_version
 from mcp_facade.arguments import LineItem
-from tests import make, postgres
+from tests.support import engine as support_engine
+from tests.support import postgres
 
 TABLES = (idempotency, quote, quote_version, quote_line, quote_pricing, audit_entry)
 ROUNDS = {10: 200, 500: 40}
@@ -36,7 +37,7 @@ def measure(home: Path) -> dict[str, float]:
     results: dict[str, float] = {}
     with stores(home) as settings_of:
         for database, settings in settings_of.items():
-            make.fill_with_sample(settings)
+            support_engine.fill_with_sample(settings)
             results |= {f"{database} {name}": value for name, value in compare(settings).items()}
     return results
 
@@ -46,7 +47,7 @@ def measure_full(home: Path, count: int) -> dict[str, float]:
     results: dict[str, float] = {}
     with stores(home) as settings_of:
         for database, settings in settings_of.items():
-            make.fill_with_sample(settings)
+            support_engine.fill_with_sample(settings)
             empty = compare(settings)
             print(f"storing {count:,} quotes on {database}", file=sys.stderr)
             fill(settings, count)
@@ -127,7 +128,7 @@ def timed(work: Callable[[], object]) -> float:
 
 def creator(app: App, count: int, prefix: str = "bench") -> Callable[[], str]:
     """A call of the tool that creates a quote of so many lines of different products, and gives its id."""
-    tools = make.Tools(app)
+    tools = support_engine.Tools(app)
     arguments = asked(app, count)
 
     def create() -> str:

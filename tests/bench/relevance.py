@@ -17,8 +17,8 @@ from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.vectors import DIMENSIONS
-from tests import make
 from tests.bench.peers import bm25s, usearch
+from tests.support import engine
 
 QUESTIONS = Path(__file__).parents[1] / "search" / "relevance.yaml"
 FIRST = 5
@@ -38,8 +38,8 @@ def measure(home: Path) -> dict[str, float]:
 
 
 def _chunks(home: Path) -> list[Chunk]:
-    make.fill_with_sample(read_settings({}, home=home))
-    app = make.opened(home)
+    engine.fill_with_sample(read_settings({}, home=home))
+    app = engine.opened(home)
     gathered: list[Chunk] = app.look(
         app.new_call(ENGINE), lambda tx: {"chunks": list(past_quotes.LINES.gather(tx, None))}
     )["chunks"]

@@ -22,11 +22,11 @@ from cpq.retrieval.search import table_corpus
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 from cpq.storage import migrations
-from tests import make
 from tests.bench import relevance
 from tests.bench.catalog import Words
 from tests.bench.peers import bm25s, usearch
-from tests.make import Tools
+from tests.support import engine
+from tests.support.engine import Tools
 
 QUERIES = 200
 LINES_OF_A_QUOTE = 5
@@ -46,7 +46,7 @@ def _measure(home: Path, count: int) -> dict[str, float]:
     migrations.upgrade(settings)
     app = open_app(settings)
     print(f"importing {count:,} past lines", file=sys.stderr)
-    make.write(app, lambda tx: {"made": past_quotes.import_history(tx, _rows(count)).created.total()})
+    engine.write(app, lambda tx: {"made": past_quotes.import_history(tx, _rows(count)).created.total()})
     base, start = _megabytes(), time.process_time()
     tools = Tools(app)
     tools("search_line_items", query="warm up")

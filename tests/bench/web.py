@@ -14,7 +14,7 @@ from cpq.retrieval.web.rules.addresses import read_address
 from cpq.retrieval.web.rules.html_markdown import convert
 from cpq.retrieval.web.rules.page_passages import passages_of
 from cpq.storage import migrations
-from tests.make import Tools
+from tests.support.engine import Tools
 
 PAGES = 500
 ROUNDS = 40

@@ -8,7 +8,7 @@ from cpq.app import open_app
 from cpq.app.access import OPERATOR
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
-from tests.storage.test_writing import book, command
+from tests.app.test_transactions import book, command
 
 PROCESSES = 8
 CALLS = 200

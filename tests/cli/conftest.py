@@ -14,7 +14,7 @@ import pytest
 
 from cpq.base.clock import Effects
 from cpq.cli import main
-from tests.make import RunningEffects
+from tests.support.engine import RunningEffects
 
 try:
     import pysqlite3 as sqlite_driver

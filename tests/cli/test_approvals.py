@@ -10,9 +10,9 @@ import click
 import pytest
 
 from cpq.base.settings import read_settings
-from tests.approving import ask, priced_quote
 from tests.cli.conftest import Run, query
-from tests.make import Tools, open_app
+from tests.support.approvals import ask, priced_quote
+from tests.support.engine import Tools, open_app
 
 
 @pytest.fixture

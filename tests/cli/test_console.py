@@ -10,8 +10,8 @@ import pytest
 from cpq.base.settings import read_settings
 from mcp_facade import demo
 from tests.cli.conftest import Run, query
-from tests.make import Tools, open_app
-from tests.quoting import new_quote
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import new_quote
 
 
 def test_a_link_is_printed_for_a_person_with_a_role(home: Path, run: Run):

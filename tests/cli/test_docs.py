@@ -8,7 +8,7 @@ import pytest
 
 from cpq.cli import output
 from tests.cli.conftest import Run, query
-from tests.make import SAMPLE
+from tests.support.engine import SAMPLE
 
 TERMS = SAMPLE / "handbook" / "terms"
 

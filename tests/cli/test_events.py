@@ -8,9 +8,9 @@ import pytest
 
 from cpq.base.settings import read_settings
 from tests.cli.conftest import Run, query
-from tests.make import Tools, open_app
-from tests.quoting import sent_quote
-from tests.receiver import SECRET, Receiver
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import sent_quote
+from tests.support.webhook_receiver import SECRET, Receiver
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import yaml
 
 from cpq.base.settings import Settings, read_settings
 from tests.cli.conftest import Run, query
-from tests.make import Tools, open_app, row_counts
+from tests.support.engine import Tools, open_app, row_counts
 
 HEADER = [
     "id",

@@ -21,7 +21,7 @@ from cpq.services.quotes import simulation as quote_simulation
 from tests.cli.conftest import Run, query
 from tests.cli.test_policy import edit
 from tests.cli.test_quotes import MACHINE, SEATS, with_options, worked_example
-from tests.make import Tools, import_dicts, open_app, row_counts
+from tests.support.engine import Tools, import_dicts, open_app, row_counts
 
 
 @pytest.fixture

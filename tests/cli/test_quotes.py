@@ -14,7 +14,7 @@ import pytest
 
 from cpq.base.settings import Settings, read_settings, shipped
 from tests.cli.conftest import Run, query
-from tests.make import Tools, import_dicts, open_app
+from tests.support.engine import Tools, import_dicts, open_app
 
 SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
 MACHINE = {"product_id": "prod_qmb15", "quantity": 1}

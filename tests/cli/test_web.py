@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.website import MODELS, Website, page, vendor
+from tests.support.website import MODELS, Website, page, vendor
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import inspecting, node, servers
-from tests.conformance.inspecting import Finding
+from tests.conformance import inspector, node, servers
+from tests.conformance.inspector import Finding
 
 REVISIONS = ("2026-07-28", "2025-11-25")
 PASSED = "passed"
@@ -55,7 +55,7 @@ def main() -> int:
             eras = [_measure(url, revision, home) for revision in REVISIONS]
         with servers.serving(home, "mcp_facade", "--transport", "streamable-http", "--port") as url:
             client = node.run_typescript_client(url)
-            findings = inspecting.inspect(url, home)
+            findings = inspector.inspect(url, home)
     versions = node.versions()
     _print_eras(eras, versions)
     _print_findings(findings, versions)

@@ -22,7 +22,7 @@ from cpq.base.settings import read_settings
 from mcp_facade import __main__ as entry
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
-from tests.conformance import asking
+from tests.conformance import client
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 WAV = base64.b64encode(
@@ -48,9 +48,9 @@ def main() -> int:
 def build(app: App) -> Facade:
     """Our server with the fixtures added the way the SDK offers; our own tools stay in front of them."""
     facade = Facade(app, tools_of(app.settings.enabled_toolsets))
-    for tool in (*TOOLS, *asking.TOOLS):
+    for tool in (*TOOLS, *client.TOOLS):
         facade.add_tool(tool, structured_output=False)
-    for prompt in (*PROMPTS, *asking.PROMPTS):
+    for prompt in (*PROMPTS, *client.PROMPTS):
         facade.prompt()(prompt)
     _publish_schema(facade, json_schema_2020_12_tool.__name__, SCHEMA_2020_12)
     facade.resource("test://static-text", mime_type="text/plain")(static_text)

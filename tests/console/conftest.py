@@ -8,20 +8,19 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from cpq.base.settings import Settings, read_settings
-from tests import make
-from tests.console import chromium
-from tests.console.serving import WAIT_SECONDS, Console, serving
+from tests.support import chromium, engine
+from tests.support.console import WAIT_SECONDS, Console, serving
 
 
 @pytest.fixture
-def console(store: Settings, clock: make.StillEffects) -> Iterator[Console]:
+def console(store: Settings, clock: engine.StillEffects) -> Iterator[Console]:
     """The server on each database, with a clock that the test moves."""
     with serving(store, clock) as running:
         yield running
 
 
 @pytest.fixture
-def sqlite_console(sqlite_template: Path, tmp_path: Path, clock: make.StillEffects) -> Iterator[Console]:
+def sqlite_console(sqlite_template: Path, tmp_path: Path, clock: engine.StillEffects) -> Iterator[Console]:
     """The server on SQLite alone, for what cannot depend on the database."""
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     with serving(read_settings({}, home=tmp_path), clock) as running:

@@ -15,11 +15,11 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from cpq.base.settings import read_settings
 from cpq.cli import sample_quotes
-from tests import make
-from tests.approving import ask, priced_quote
-from tests.console.serving import WAIT_SECONDS, Console, serving
-from tests.console.test_deciding import HOSTILE
-from tests.quoting import SEATS, new_quote
+from tests.console.test_decisions import HOSTILE
+from tests.support import engine
+from tests.support.approvals import ask, priced_quote
+from tests.support.console import WAIT_SECONDS, Console, serving
+from tests.support.quotes import SEATS, new_quote
 
 AXE = Path(__file__).with_name("axe.min.js")
 PHONE = {"width": 390, "height": 844}
@@ -248,7 +248,7 @@ def test_hostile_names_and_notes_do_nothing_in_a_real_browser(live_console: Cons
         "currency": "USD",
         "price_book": "list",
     }
-    make.import_dicts(console.app, "accounts", {**account, **terms})
+    engine.import_dicts(console.app, "accounts", {**account, **terms})
     first, *_ = (hostile_quote(console, text) for text in HOSTILE)
     page.on("dialog", lambda _dialog: pytest.fail("a script ran"))
     sign_in(console, page)
@@ -267,7 +267,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
     """axe, on every page, in light and dark and at a phone's width; and every page fits its window."""
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
     settings = read_settings({}, home=tmp_path)
-    sample_quotes.fill(settings, make.TODAY)
+    sample_quotes.fill(settings, engine.TODAY)
     with serving(settings) as console:
         quote_id = changed_quote(console)
         paths = ["queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]

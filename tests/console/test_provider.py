@@ -17,10 +17,9 @@ from cpq.base.errors import CpqError
 from cpq.base.settings import read_settings
 from cpq.console import oidc
 from cpq.console.visit import AT_ONCE_MAX
-from tests import make
-from tests.console import provider
-from tests.console.provider import CLIENT, SECRET, Provider
-from tests.console.serving import WAIT_SECONDS, Console, serving
+from tests.support import engine, oidc_provider
+from tests.support.console import WAIT_SECONDS, Console, serving
+from tests.support.oidc_provider import CLIENT, SECRET, Provider
 
 DAY_SECONDS = 86_400
 
@@ -45,7 +44,7 @@ LIES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def company() -> Iterator[Provider]:
-    with provider.running() as running:
+    with oidc_provider.running() as running:
         yield running
 
 
@@ -198,7 +197,7 @@ def test_a_provider_that_hangs_holds_up_nobody_else(
                 silent.accept()
 
 
-def test_what_is_known_of_a_provider_outlives_its_failure(company: Provider, clock: make.StillEffects):
+def test_what_is_known_of_a_provider_outlives_its_failure(company: Provider, clock: engine.StillEffects):
     company.discovery = {}
     asking = oidc.Provider(read_settings({}, oidc_issuer=company.issuer, oidc_client_id=CLIENT), clock)
     address = asking.address("token_endpoint")

@@ -14,11 +14,11 @@ from cpq.app.transaction import Tx
 from cpq.base.settings import Settings
 from cpq.services import approvals
 from cpq.storage.schema import account
-from tests import make
-from tests.approving import ask, decide, person, priced_quote, with_roles
-from tests.console.serving import Console
-from tests.make import Tools, open_app
-from tests.quoting import ACME
+from tests.support import engine
+from tests.support.approvals import ask, decide, person, priced_quote, with_roles
+from tests.support.console import Console
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import ACME
 
 BIG = {"product_id": "prod_qmb15", "quantity": 20}
 
@@ -51,14 +51,14 @@ def lend(who: Tools, role: str, to: str, hours: int = 10, **scope: Any) -> None:
 
 
 @pytest.fixture
-def still(store: Settings, tmp_path: Path, clock: make.StillEffects):
+def still(store: Settings, tmp_path: Path, clock: engine.StillEffects):
     settings = with_roles(store, tmp_path / "policies", "backup: {legal: vp_sales, finance: vp_sales}")
     app = open_app(settings, clock)
     yield app
     app.close()
 
 
-def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: make.StillEffects):
+def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: engine.StillEffects):
     """Roles, escalation, stand-ins, loans with their scope, own requests and ties: the same as when it is decided."""
     agent = Tools(still)
     dana = person(still, "dana", "sales_manager")
@@ -102,7 +102,7 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: make.
             assert all(item["acts_as"].startswith("lent by") for item in lent)
 
 
-def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, clock: make.StillEffects):
+def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, clock: engine.StillEffects):
     """A quorum of all: after a word nothing waits for whoever said it, nor for those who can only repeat it."""
     with closing(open_app(with_roles(store, tmp_path / "policies", "quorum: {sales_manager: all}"), clock)) as app:
         agent, dora = Tools(app), person(app, "dora", "deal_desk")
@@ -123,7 +123,7 @@ def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, c
         assert seen == ["lent by dana", "lent by dirk"]
 
 
-def test_a_word_that_is_not_the_last_and_a_loan_are_news(store: Settings, tmp_path: Path, clock: make.StillEffects):
+def test_a_word_that_is_not_the_last_and_a_loan_are_news(store: Settings, tmp_path: Path, clock: engine.StillEffects):
     """The live queue asks every few seconds whether the stamp is still the same."""
     with closing(open_app(with_roles(store, tmp_path / "policies", "quorum: {sales_manager: all}"), clock)) as app:
         agent, dora = Tools(app), person(app, "dora", "deal_desk")
@@ -153,7 +153,7 @@ def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):
         assert kept in live[1]
 
 
-def test_a_loan_bars_only_what_was_asked_before_its_end(still: App, clock: make.StillEffects):
+def test_a_loan_bars_only_what_was_asked_before_its_end(still: App, clock: engine.StillEffects):
     """Also when two loans end together, and when somebody else's request is older than the end of all of them."""
     agent, dana = Tools(still), person(still, "dana", "sales_manager")
     dora, lee = person(still, "dora", "deal_desk"), person(still, "lee", "legal", "sales_rep")
@@ -175,7 +175,7 @@ def test_a_loan_bars_only_what_was_asked_before_its_end(still: App, clock: make.
     assert shown == {quote_id for quote_id in before + after if openings_of(dana, quote_id)[0]["acts_as"]}
 
 
-def test_oldest_first_or_biggest_first_whatever_the_currency(still: App, clock: make.StillEffects):
+def test_oldest_first_or_biggest_first_whatever_the_currency(still: App, clock: engine.StillEffects):
     agent, dana = Tools(still), person(still, "dana", "sales_manager")
     made = {}
     for name, terms in {
@@ -220,7 +220,7 @@ def test_words_are_found_in_capitals_of_any_alphabet(still: App, name: str):
         tx.connection.execute(sa.update(account).where(account.c.id == ACME).values(name=name))
         return {}
 
-    make.write(still, rename)
+    engine.write(still, rename)
     for query, count in (("ölwerke", 1), ("ÖLWERKE łódź", 1), ("Łódź öl", 1), ("olwerke", 0), ("%ł_", 0)):
         assert len(queue_of(dana, query=query)["items"]) == count, query
         assert agent("account_search", query=query)["pagination"]["total"] == count, query
@@ -236,7 +236,7 @@ def test_margin_and_discount_are_those_of_the_quote(still: App):
     assert queue_of(lee)["items"][0]["margin_pct"] is None
 
 
-def test_what_is_decided_expired_or_moved_is_gone(still: App, clock: make.StillEffects):
+def test_what_is_decided_expired_or_moved_is_gone(still: App, clock: engine.StillEffects):
     agent, dana = Tools(still), person(still, "dana", "sales_manager")
     first, second, third = (priced_quote(agent, 10) for _ in range(3))
     answers = [ask(agent, quote_id) for quote_id in (first, second, third)]

@@ -18,8 +18,8 @@ from cpq.base.settings import Settings, read_settings
 from cpq.storage import migrations
 from cpq.storage.engine import migration_engine
 from cpq.storage.schema import SCHEMA_VERSION, metadata
-from tests import make
-from tests.make import open_app
+from tests.support import engine as support_engine
+from tests.support.engine import open_app
 
 
 def test_the_code_knows_the_newest_migration():
@@ -40,11 +40,11 @@ def test_the_migrations_make_exactly_the_tables_of_the_schema(empty_store: Setti
 
 def test_upgrading_twice_changes_nothing(store: Settings):
     app = open_app(store)
-    before = make.row_counts(app)
+    before = support_engine.row_counts(app)
     app.close()
     migrations.upgrade(store)
     app = open_app(store)
-    assert make.row_counts(app) == before
+    assert support_engine.row_counts(app) == before
     app.close()
 
 
@@ -70,7 +70,7 @@ def test_a_migration_waits_for_its_turn_among_the_writers(tmp_path: Path):
         assert not migrated.is_set()
         return {}
 
-    make.write(app, work)
+    support_engine.write(app, work)
     other.join()
     assert migrated.is_set()
     app.close()
@@ -93,13 +93,13 @@ def test_down_to_nothing_and_up_again_gives_an_empty_store_that_works(store: Set
         left = set(sa.inspect(connection).get_table_names()) - {"alembic_version"}
     engine.dispose()
     assert {name for name in left if not name.startswith("sqlite_")} == set()
-    make.fill_with_sample(store)
+    support_engine.fill_with_sample(store)
     app = open_app(store)
-    assert make.Tools(app)("catalog_get", product_id="prod_pro_v2")["sku"] == "PLAN-PRO-001"
+    assert support_engine.Tools(app)("catalog_get", product_id="prod_pro_v2")["sku"] == "PLAN-PRO-001"
     app.close()
 
 
-def test_a_server_without_tables_says_what_to_run(empty_store: Settings, clock: make.StillEffects):
+def test_a_server_without_tables_says_what_to_run(empty_store: Settings, clock: support_engine.StillEffects):
     app = App(empty_store, clock)
     assert app.schema_version() is None
     app.close()

@@ -15,9 +15,9 @@ from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
 from cpq.storage.engine import SQLITE_SAFE_VERSION, sqlite_version
 from cpq.storage.schema import price_book
-from tests import make
-from tests.make import open_app
-from tests.storage.test_writing import book, command
+from tests.app.test_transactions import book, command
+from tests.support import engine as support_engine
+from tests.support.engine import open_app
 
 PROCESSES = 8
 CALLS = 40
@@ -27,7 +27,7 @@ WAIT_SECONDS = 120
 def work(settings: Settings, keys: list[str], results: multiprocessing.Queue) -> None:
     """One process: writes under each key and reports what it was told."""
     app = open_app(settings)
-    with make.patient():
+    with support_engine.patient():
         for key in keys:
             try:
                 outcome = app.write(app.new_call(OPERATOR), command(key), book)

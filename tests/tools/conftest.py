@@ -3,7 +3,7 @@
 import pytest
 
 from cpq.app import App
-from tests.make import Tools
+from tests.support.engine import Tools
 
 
 @pytest.fixture

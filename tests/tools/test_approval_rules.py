@@ -14,7 +14,7 @@ from cpq.services import events
 from cpq.services.approvals import sweep
 from cpq.services.approvals.expiry import sweep_if_due
 from cpq.services.approvals.repository import overdue, tenants_overdue
-from tests.approving import (
+from tests.support.approvals import (
     ask,
     decide,
     follow,
@@ -25,8 +25,8 @@ from tests.approving import (
     revoke_all,
     with_roles,
 )
-from tests.make import StillEffects, Tools, open_app
-from tests.quoting import status_of
+from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.quotes import status_of
 
 HUGE = {"product_id": "prod_pro_v2", "quantity": 60_000}
 """600,000 USD a year: the VP Sales has to approve the size alone."""

@@ -8,10 +8,10 @@ import pytest
 from cpq.app import App
 from cpq.base.settings import Settings
 from mcp_facade.tools import quotes as quote_tools
-from tests.approving import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
-from tests.make import StillEffects, Tools, open_app
-from tests.quoting import new_quote, put_into, status_of
-from tests.storage.test_quote_races import race, the_winner
+from tests.services.quotes.test_races import race, the_winner
+from tests.support.approvals import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
+from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.quotes import new_quote, put_into, status_of
 
 
 @pytest.fixture

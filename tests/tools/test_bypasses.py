@@ -10,7 +10,8 @@ from cpq.base.settings import Settings
 from cpq.domain.quotes.lifecycle import TRANSITIONS
 from cpq.services import events
 from cpq.services.approvals import sweep_if_due
-from tests.approving import (
+from tests.services.quotes.test_races import the_winner
+from tests.support.approvals import (
     ask,
     decide,
     decision,
@@ -24,9 +25,8 @@ from tests.approving import (
     revoke_all,
     with_roles,
 )
-from tests.make import StillEffects, Tools, import_dicts, open_app, product_row
-from tests.quoting import SEATS, status_of
-from tests.storage.test_quote_races import the_winner
+from tests.support.engine import StillEffects, Tools, import_dicts, open_app, product_row
+from tests.support.quotes import SEATS, status_of
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -4,8 +4,8 @@ import pytest
 
 from cpq.app import App
 from cpq.base.settings import read_settings
-from tests import make
-from tests.make import Tools, open_app
+from tests.support import engine
+from tests.support.engine import Tools, open_app
 
 
 def found(tools: Tools, **arguments) -> list[str]:
@@ -64,21 +64,21 @@ def test_q14_small_typing_errors_are_forgiven(tools: Tools, typed: str, meant: s
 
 
 def test_q14_exact_hits_stand_before_corrected_ones(app: App, tools: Tools):
-    make.import_dicts(
+    engine.import_dicts(
         app,
         "products",
-        make.product_row(id="prod_a_near", name="Zebrano panel"),
-        make.product_row(id="prod_z_exact", name="Zebrana panel"),
+        engine.product_row(id="prod_a_near", name="Zebrano panel"),
+        engine.product_row(id="prod_z_exact", name="Zebrana panel"),
     )
     assert found(tools, query="zebrana") == ["prod_z_exact", "prod_a_near"]
 
 
 def test_q14_a_hit_in_the_name_stands_before_a_hit_in_the_description(app: App, tools: Tools):
-    make.import_dicts(
+    engine.import_dicts(
         app,
         "products",
-        make.product_row(id="prod_a", name="Panel", description="Goes with the quixotic frame."),
-        make.product_row(id="prod_b", name="Quixotic frame"),
+        engine.product_row(id="prod_a", name="Panel", description="Goes with the quixotic frame."),
+        engine.product_row(id="prod_b", name="Quixotic frame"),
     )
     assert found(tools, query="quixotic frame") == ["prod_b", "prod_a"]
 
@@ -91,7 +91,7 @@ def test_q14_pages_are_disjoint_stable_and_complete(tools: Tools):
 
 
 def test_q14_both_databases_give_the_same_pages(sqlite_app: App, cluster, postgres_template: str):
-    other = open_app(read_settings({}, database_url=cluster.url(make.copy_of(cluster, postgres_template))))
+    other = open_app(read_settings({}, database_url=cluster.url(engine.copy_of(cluster, postgres_template))))
     for query in ("air", "rotary screw", "oilless 100hp", "compresor", "qmb", "filter element", "plan", "vaccum pumps"):
         for page in (1, 2):
             arguments = {"query": query, "limit": 30, "page": page}
@@ -151,7 +151,7 @@ def test_q16_relationships_and_options_come_when_asked_for(tools: Tools):
 
 def test_q16_a_price_that_has_ended_is_not_shown(app: App, tools: Tools):
     row = {"product_id": "prod_tk240v", "price_book": "list", "currency": "CHF", "unit_price": "1"}
-    make.import_dicts(app, "prices", {**row, "valid_to": "2020-01-31"}, {**row, "valid_from": "2020-02-01"})
+    engine.import_dicts(app, "prices", {**row, "valid_to": "2020-01-31"}, {**row, "valid_from": "2020-02-01"})
     prices = tools("catalog_get", product_id="prod_tk240v")["prices"]
     assert [price["valid_from"] for price in prices if price["currency"] == "CHF"] == ["2020-02-01"]
 

@@ -23,8 +23,8 @@ from cpq.retrieval.context.chunks import CHUNK_TYPES, read_file, tags_of
 from cpq.retrieval.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
-from tests.make import StillEffects, Tools, open_app
-from tests.tools.remote import environment, served
+from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.stdio_server import environment, served
 
 FILES = dict(zip(CHUNK_TYPES, ("doc-chunks", "code-symbols", "code-definitions", "code-data"), strict=True))
 

@@ -14,10 +14,10 @@ from cpq.storage.schema import QUOTE_STATUSES
 from mcp_facade.server import Facade
 from mcp_facade.tools import quotes as quote_tools
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import make
-from tests.approving import person
-from tests.make import Tools, open_app
-from tests.quoting import ACME, SEATS, assert_sound, new_quote, put_into, sent_quote, status_of, stored
+from tests.support import engine
+from tests.support.approvals import person
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import ACME, SEATS, assert_sound, new_quote, put_into, sent_quote, status_of, stored
 
 MOVES: dict[Move, Callable[[str], tuple[str, dict[str, Any]]]] = {
     Move.EDIT: lambda id_: ("quote_update", {"quote_id": id_, "expected_version": 1, "notes": "new"}),
@@ -192,12 +192,12 @@ def test_update_refuses_by_the_argument_that_is_wrong(tools: Tools):
 
 
 def test_a_product_that_is_no_longer_sold_is_named_by_its_line(app: App, tools: Tools):
-    made = make.product_row()
-    make.import_dicts(app, "products", made)
+    made = engine.product_row()
+    engine.import_dicts(app, "products", made)
     price = {"product_id": made["id"], "price_book": "list", "currency": "USD", "unit_price": "5", "cost": "2"}
-    make.import_dicts(app, "prices", price)
+    engine.import_dicts(app, "prices", price)
     quote_id = sent_quote(tools, SEATS, {"product_id": made["id"], "quantity": 1})
-    make.import_dicts(app, "products", {**made, "active": False})
+    engine.import_dicts(app, "products", {**made, "active": False})
     for name, expected in (("quote_revise", {"expected_version": 1}), ("quote_clone", {})):
         error = refused(tools, name, quote_id=quote_id, **expected)
         assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/quote_id")
@@ -459,7 +459,7 @@ def test_an_unknown_account_is_told_with_those_called_alike_to_whoever_sees_cust
     assert "nearest" not in refused(tools, "account_get", account_id="zzz")["details"]
 
 
-def test_a_quote_cannot_be_taken_when_its_time_is_over(store: Settings, clock: make.StillEffects):
+def test_a_quote_cannot_be_taken_when_its_time_is_over(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     tools = Tools(app)
     quote_id, revised = sent_quote(tools), sent_quote(tools)

@@ -20,10 +20,10 @@ from cpq.retrieval.docs.git import GitFacts
 from cpq.retrieval.docs.pages import page_of
 from cpq.retrieval.search import folders
 from cpq.retrieval.search.follower import Follower
-from tests.make import Tools, open_app
-from tests.tools.remote import RemoteTools, environment, served
+from tests.support.engine import Tools, open_app
+from tests.support.stdio_server import RemoteTools, environment, served
 
-FIXTURES = Path(__file__).parent.parent / "search" / "docs"
+FIXTURES = Path(__file__).parents[1] / "retrieval" / "search" / "docs"
 
 
 DOORS = ("registry", "stdio")

@@ -16,7 +16,7 @@ from cpq.app import App
 from cpq.retrieval.docs import folder
 from cpq.retrieval.docs.pages import Page, page_of
 from cpq.retrieval.search import folders, markdown
-from tests.make import Tools, open_app
+from tests.support.engine import Tools, open_app
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cpq.app import App
 from cpq.storage.schema import product, product_spec
-from tests import make
-from tests.make import Tools
+from tests.support import engine
+from tests.support.engine import Tools
 
 
 def test_c2_24_the_complete_spec_of_a_model(tools: Tools):
@@ -78,8 +78,8 @@ def test_c2_02_a_bound_is_exact_to_its_last_digit(sqlite_tools: Tools):
 
 
 def test_c2_10_unknown_lubrication_never_passes_for_a_match(tools: Tools, app: App):
-    row = make.product_row(name="Oilless wonder", category="compressors", specs={"hp": 77})
-    make.import_dicts(app, "products", row)
+    row = engine.product_row(name="Oilless wonder", category="compressors", specs={"hp": 77})
+    engine.import_dicts(app, "products", row)
     assert tools("search_equipment", query="oilless wonder")["results"][0]["product"]["id"] == row["id"]
     found = tools("search_equipment", query="oilless wonder", lubrication="oilless", top_k=50)
     assert row["id"] not in [hit["product"]["id"] for hit in found["results"]]
@@ -87,10 +87,10 @@ def test_c2_10_unknown_lubrication_never_passes_for_a_match(tools: Tools, app: A
 
 def test_an_import_is_found_by_the_next_search(tools: Tools, app: App):
     assert tools("search_equipment", query="marzipan")["results"] == []
-    row = make.product_row(name="Marzipan extruder", category="compressors", specs={"hp": 5})
-    make.import_dicts(app, "products", row)
+    row = engine.product_row(name="Marzipan extruder", category="compressors", specs={"hp": 5})
+    engine.import_dicts(app, "products", row)
     assert tools("search_equipment", query="marzipan")["results"][0]["product"]["id"] == row["id"]
-    make.import_dicts(app, "products", {**row, "active": False})
+    engine.import_dicts(app, "products", {**row, "active": False})
     assert tools("search_equipment", query="marzipan")["results"] == []
     assert tools("get_product", model=row["sku"])["active"] is False
 
@@ -199,5 +199,5 @@ def _shared_tools(template, factory) -> Tools:
     if not _TOOLS:
         home = factory.mktemp("equipment")
         (home / "quotewright.db").write_bytes(template.read_bytes())
-        _TOOLS.append(Tools(make.opened(home)))
+        _TOOLS.append(Tools(engine.opened(home)))
     return _TOOLS[0]

@@ -26,9 +26,9 @@ from cpq.retrieval.context import indexer
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import make
-from tests.make import Tools, open_app
-from tests.tools.hostile import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.hostile_arguments import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
 
 SEED = 20261116
 CALLS = 150
@@ -92,7 +92,7 @@ def roots() -> dict[str, Path]:
     """Pages and chunks for the toolsets that read folders, outside any repository."""
     folder = Path(tempfile.mkdtemp(prefix="cpq-hostile-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    docs = shutil.copytree(make.SAMPLE / "handbook" / "terms", folder / "docs" / "terms").parent
+    docs = shutil.copytree(engine.SAMPLE / "handbook" / "terms", folder / "docs" / "terms").parent
     indexer.make(docs, folder / "chunks", datetime(2026, 11, 16, tzinfo=UTC))
     return {"docs_dir": docs, "chunks_dir": folder / "chunks"}
 
@@ -149,17 +149,17 @@ def call_with_each(tools: Tools, tool: Tool, calls: Iterable[dict[str, Any]]) ->
     """Judge every reply; then show that reads and refused writes leave every table as it was."""
     judge = Judge(tool)
     refused: list[dict[str, Any]] = []
-    before = make.row_counts(tools.app)
+    before = engine.row_counts(tools.app)
     for arguments in calls:
         reply = tools.reply(tool.name, arguments)
         judge.check(reply, arguments)
         if reply.is_error and tool.writes and len(refused) < REFUSED_AGAIN_MAX:
             refused.append(arguments)
     if tool.writes:
-        before = make.row_counts(tools.app)
+        before = engine.row_counts(tools.app)
         for arguments in refused:
             assert tools.reply(tool.name, arguments).is_error
-    assert make.row_counts(tools.app) == before
+    assert engine.row_counts(tools.app) == before
 
 
 @each_tool
@@ -185,7 +185,7 @@ def test_q01_no_hostile_value_in_any_place_does(sqlite_unlimited: Tools, tool: T
 
 @each_tool
 def test_both_databases_answer_alike(sqlite_unlimited: Tools, cluster, postgres_template: str, tool: Tool):
-    database = make.copy_of(cluster, postgres_template)
+    database = engine.copy_of(cluster, postgres_template)
     texts = some_by_one(tool, values=(*SYNTAX, *SCRIPTS), most=ONE_BY_ONE_MAX // 4)
     with opened(read_settings({}, database_url=cluster.url(database))) as postgres_unlimited:
         for arguments in chain(texts, islice(made_arguments(tool), CALLS_TO_COMPARE)):
@@ -223,12 +223,12 @@ def test_what_the_schema_allows_is_understood(sqlite_unlimited: Tools, tool: Too
 def test_what_the_server_owns_cannot_be_sent(sqlite_unlimited: Tools, tool: Tool, field: str):
     if field in tool.input_schema["properties"]:
         pytest.skip("an argument of this tool")
-    before = make.row_counts(sqlite_unlimited.app)
+    before = engine.row_counts(sqlite_unlimited.app)
     arguments = Maker(tool.input_schema, SEED).valid_arguments()
     everybody = Tools(sqlite_unlimited.app, principal=Principal("all", "human", frozenset(Role)))
     error = everybody.error(tool.name, **arguments, **{field: "x"})
     assert (error["code"], error["details"]["field"]) == (Code.VALIDATION_ERROR, f"/{field}")
-    assert make.row_counts(sqlite_unlimited.app) == before
+    assert engine.row_counts(sqlite_unlimited.app) == before
 
 
 def test_q03_only_the_first_of_very_many_refused_arguments_are_named(sqlite_unlimited: Tools):

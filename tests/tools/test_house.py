@@ -10,7 +10,7 @@ from cpq.base.settings import read_settings
 from mcp_facade import house_template
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS, tools_of
-from tests.make import open_app
+from tests.support.engine import open_app
 
 pytestmark = pytest.mark.anyio
 

@@ -16,9 +16,9 @@ from cpq.retrieval.past_quotes.names import HIDDEN, NOBODY_ELSE, Names
 from cpq.retrieval.search import table_corpus
 from cpq.services.catalog import read_rows
 from cpq.storage.schema import past_line, past_quote
-from tests import make
-from tests.make import Tools, open_app
-from tests.quoting import new_quote, sent_quote
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import new_quote, sent_quote
 
 GROEB = "Groeb Honey Packing"
 LEGAL = Principal("lee", "human", frozenset({Role.LEGAL}))
@@ -50,15 +50,15 @@ def with_toffee(app: App, tmp_path) -> App:
 def _import(app: App, folder, *quotes: dict) -> None:
     file = folder / "past.json"
     file.write_text(json.dumps(list(quotes)), encoding="utf-8")
-    make.import_history(app, file)
+    engine.import_history(app, file)
 
 
 def _change(app: App, section: str, row_id: str, **values: str) -> None:
     """Import a row of the sample once more, with other values."""
-    file = next(file for file, holds in make.SAMPLE_FILES if holds == section)
-    rows = (row for row in read_rows(make.SAMPLE / file, section) if row.section == section)
+    file = next(file for file, holds in engine.SAMPLE_FILES if holds == section)
+    rows = (row for row in read_rows(engine.SAMPLE / file, section) if row.section == section)
     row = next(row.values for row in rows if row.values["id"] == row_id)
-    make.import_dicts(app, section, {**row, **values})
+    engine.import_dicts(app, section, {**row, **values})
 
 
 def test_c2_07_a_line_comes_whole_and_verbatim_with_its_source(with_toffee: App):
@@ -267,7 +267,7 @@ def test_a_quote_that_went_out_is_a_past_quote_and_a_draft_is_none(tools: Tools)
 
 
 def test_a_quote_of_our_own_is_of_the_day_on_its_document_and_ends_with_its_last_day(
-    sqlite_app: App, clock: make.StillEffects
+    sqlite_app: App, clock: engine.StillEffects
 ):
     app = open_app(sqlite_app.settings, clock)
     tools = Tools(app)

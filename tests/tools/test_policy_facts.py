@@ -13,10 +13,10 @@ from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
 from cpq.services.catalog import repository
-from tests import make
-from tests.approving import ask, decide, person, priced_quote
-from tests.make import Tools, open_app
-from tests.quoting import ACME, SEATS, new_quote, sent_quote, status_of
+from tests.support import engine
+from tests.support.approvals import ask, decide, person, priced_quote
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import ACME, SEATS, new_quote, sent_quote, status_of
 
 TERMS = """
   needs_review: {type: boolean, absent: true}
@@ -69,21 +69,21 @@ def tools(sqlite_template: Path, tmp_path: Path) -> Any:
             file.write(text)
     settings = Settings(home=tmp_path, policies_dir=policies, rate_limit_per_minute=0)
     app = open_app(settings)
-    plain = make.product_row(id="prod_plain", attributes={"needs_review": False})
+    plain = engine.product_row(id="prod_plain", attributes={"needs_review": False})
     option = {"hazard": {"type": "boolean", "default": True}}
-    chosen = make.product_row(
+    chosen = engine.product_row(
         id="prod_chosen", product_type="configurable", attributes={"needs_review": False}, options=option
     )
-    part = make.product_row(id="prod_part", attributes={"needs_review": False, "hazard": True})
-    bundle = make.product_row(
+    part = engine.product_row(id="prod_part", attributes={"needs_review": False, "hazard": True})
+    bundle = engine.product_row(
         id="prod_kit",
         product_type="bundle",
         attributes={"needs_review": False, "hazard": False},
         relationships=[{"kind": "component", "product_id": "prod_part"}],
     )
-    make.import_dicts(app, "products", plain, chosen, part, bundle)
+    engine.import_dicts(app, "products", plain, chosen, part, bundle)
     price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1"}
-    make.import_dicts(app, "prices", *({**price, "product_id": row["id"]} for row in (plain, chosen, part, bundle)))
+    engine.import_dicts(app, "prices", *({**price, "product_id": row["id"]} for row in (plain, chosen, part, bundle)))
     yield Tools(app)
     app.close()
 
@@ -120,9 +120,9 @@ def test_q24_a_bundle_is_what_its_components_are(tools: Tools):
 def test_q24_what_is_inside_a_bundle_is_seen_however_deep(
     tools: Tools, depth: int, inside: dict[str, Any], spoken: list[str]
 ):
-    inner = make.product_row(id="prod_box_0", **inside)
+    inner = engine.product_row(id="prod_box_0", **inside)
     boxes = [
-        make.product_row(
+        engine.product_row(
             id=f"prod_box_{number}",
             product_type="bundle",
             attributes={"needs_review": False},
@@ -131,9 +131,9 @@ def test_q24_what_is_inside_a_bundle_is_seen_however_deep(
         )
         for number in range(1, depth + 1)
     ]
-    make.import_dicts(tools.app, "products", inner, *boxes)
+    engine.import_dicts(tools.app, "products", inner, *boxes)
     price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1"}
-    make.import_dicts(tools.app, "prices", *({**price, "product_id": row["id"]} for row in (inner, *boxes)))
+    engine.import_dicts(tools.app, "prices", *({**price, "product_id": row["id"]} for row in (inner, *boxes)))
     assert sorted(priced(tools, {"product_id": f"prod_box_{depth}", "quantity": 1})[0]) == spoken
 
 
@@ -141,10 +141,10 @@ def test_a_bundle_that_holds_itself_comes_to_an_end(tools: Tools):
     for id_, other in (("prod_egg", "prod_hen"), ("prod_hen", "prod_egg")):
         made = {"product_type": "bundle", "attributes": {"needs_review": False}}
         relations = [{"kind": "component", "product_id": other}]
-        make.import_dicts(tools.app, "products", make.product_row(id=other, attributes={"needs_review": False}))
-        make.import_dicts(tools.app, "products", make.product_row(id=id_, **made, relationships=relations))
+        engine.import_dicts(tools.app, "products", engine.product_row(id=other, attributes={"needs_review": False}))
+        engine.import_dicts(tools.app, "products", engine.product_row(id=id_, **made, relationships=relations))
     price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1"}
-    make.import_dicts(tools.app, "prices", {**price, "product_id": "prod_hen"})
+    engine.import_dicts(tools.app, "prices", {**price, "product_id": "prod_hen"})
     assert priced(tools, {"product_id": "prod_hen", "quantity": 1}) == ([], 10)
 
 
@@ -163,10 +163,10 @@ def test_q24_a_term_by_its_last_day_is_as_long_as_one_by_months(tools: Tools):
 
 
 def test_q24_who_may_not_see_margins_is_told_none(app: App):
-    row = make.product_row()
-    make.import_dicts(app, "products", row)
+    row = engine.product_row()
+    engine.import_dicts(app, "products", row)
     price = {"price_book": "list", "currency": "USD", "unit_price": "100", "cost": "95", "product_id": row["id"]}
-    make.import_dicts(app, "prices", price)
+    engine.import_dicts(app, "prices", price)
     agent, manager = Tools(app), Tools(app, principal=MANAGER)
     quote_id = new_quote(agent, {"product_id": row["id"], "quantity": 1})
     told, whole = (tools("quote_price", quote_id=quote_id)["policy_violations"][0] for tools in (agent, manager))
@@ -209,10 +209,10 @@ def test_q24_no_rule_tells_a_cost_or_a_margin_to_an_agent(sqlite_template: Path,
 
 
 def test_an_agent_is_not_told_a_margin_by_why_it_is_asked_for_again(app: App):
-    row = make.product_row()
-    make.import_dicts(app, "products", row)
+    row = engine.product_row()
+    engine.import_dicts(app, "products", row)
     price = {"price_book": "list", "currency": "USD", "unit_price": "100", "cost": "91", "product_id": row["id"]}
-    make.import_dicts(app, "prices", price)
+    engine.import_dicts(app, "prices", price)
     agent = Tools(app)
     quote_id = priced_quote(agent, 0, {"product_id": row["id"], "quantity": 1})
     decide(person(app, "fay", "finance"), ask(agent, quote_id, "finance"))
@@ -225,16 +225,16 @@ def test_an_agent_is_not_told_a_margin_by_why_it_is_asked_for_again(app: App):
 
 
 def test_a_bundle_with_a_retired_component_is_not_quoted(tools: Tools):
-    retired = make.product_row(id="prod_part", attributes={"needs_review": False, "hazard": True}, active=False)
-    make.import_dicts(tools.app, "products", retired)
+    retired = engine.product_row(id="prod_part", attributes={"needs_review": False, "hazard": True}, active=False)
+    engine.import_dicts(tools.app, "products", retired)
     error = tools.error("quote_create", account_id=ACME, line_items=[{"product_id": "prod_kit", "quantity": 1}])
     assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/line_items/0/product_id")
 
 
 def test_what_was_retired_after_it_was_priced_is_not_sent(app: App):
-    row = make.product_row()
-    make.import_dicts(app, "products", row)
-    make.import_dicts(
+    row = engine.product_row()
+    engine.import_dicts(app, "products", row)
+    engine.import_dicts(
         app,
         "prices",
         {"price_book": "list", "currency": "USD", "unit_price": "1", "cost": "0", "product_id": row["id"]},
@@ -242,7 +242,7 @@ def test_what_was_retired_after_it_was_priced_is_not_sent(app: App):
     tools = Tools(app)
     quote_id = new_quote(tools, {"product_id": row["id"], "quantity": 1})
     tools("quote_price", quote_id=quote_id)
-    make.import_dicts(app, "products", {**row, "active": False})
+    engine.import_dicts(app, "products", {**row, "active": False})
     assert tools.error("quote_send", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
     assert status_of(tools, quote_id) == "draft"
 
@@ -251,9 +251,9 @@ def test_an_account_that_was_closed_is_sent_nothing(app: App):
     tools = Tools(app)
     quote_id = new_quote(tools)
     tools("quote_price", quote_id=quote_id)
-    sample = yaml.safe_load((make.SAMPLE / "accounts.yaml").read_text())
+    sample = yaml.safe_load((engine.SAMPLE / "accounts.yaml").read_text())
     row = next(row for row in sample["accounts"] if row["id"] == ACME)
-    make.import_dicts(app, "accounts", {**row, "active": False})
+    engine.import_dicts(app, "accounts", {**row, "active": False})
     error = tools.error("quote_send", quote_id=quote_id, expected_version=1)
     assert (error["code"], error["message"]) == ("CONFLICT", f"The account {ACME} is not active.")
     assert status_of(tools, quote_id) == "draft"
@@ -327,23 +327,23 @@ def test_q20_true_is_not_one(app: App):
 
 
 def test_a_tax_rate_is_missed_only_where_the_price_that_wins_needs_it(app: App):
-    row = make.product_row()
-    make.import_dicts(app, "products", row)
+    row = engine.product_row()
+    engine.import_dicts(app, "products", row)
     price = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "1", "product_id": row["id"]}
     old = {**price, "tax_category": "curious", "valid_to": "2020-01-01", "priority": -1}
-    make.import_dicts(app, "prices", price, old)
+    engine.import_dicts(app, "prices", price, old)
     tools, line = Tools(app), {"product_id": row["id"], "quantity": 1}
     assert tools("quote_create", account_id=ACME, line_items=[line])["line_items"][0]["subtotal"] == 10
-    make.import_dicts(app, "prices", {**price, "tax_category": "curious", "priority": 5})
+    engine.import_dicts(app, "prices", {**price, "tax_category": "curious", "priority": 5})
     error = tools.error("quote_create", account_id=ACME, line_items=[SEATS, line])
     assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/line_items/1/product_id")
 
 
 def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App, monkeypatch: pytest.MonkeyPatch):
     """On PostgreSQL each statement sees what others committed; an import may come between two of them."""
-    part, other = make.product_row(), make.product_row()
-    kit = make.product_row(product_type="bundle", relationships=[{"kind": "component", "product_id": part["id"]}])
-    make.import_dicts(app, "products", part, other, kit)
+    part, other = engine.product_row(), engine.product_row()
+    kit = engine.product_row(product_type="bundle", relationships=[{"kind": "component", "product_id": part["id"]}])
+    engine.import_dicts(app, "products", part, other, kit)
     later = {**kit, "relationships": [{"kind": "component", "product_id": other["id"]}]}
     relations = repository._RELATIONS.rows
     imports = [later]
@@ -351,13 +351,13 @@ def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App
     def with_an_import_in_between(connection: sa.Connection, **values: Any) -> list[Any]:
         found = relations(connection, **values)
         if imports and kit["id"] in str(values["ids"]):
-            make.import_dicts(app, "products", imports.pop())
+            engine.import_dicts(app, "products", imports.pop())
         return found
 
     if not app.database.is_sqlite:
         monkeypatch.setattr(repository._RELATIONS, "rows", with_an_import_in_between)
     else:
-        make.import_dicts(app, "products", imports.pop())
+        engine.import_dicts(app, "products", imports.pop())
     seen: list[Any] = []
 
     def look(tx: Tx) -> dict[str, Any]:
@@ -365,6 +365,6 @@ def test_relationships_are_never_kept_under_the_hash_of_a_later_content(app: App
         seen.append([relation.product_id for relation in found[kit["id"]].relations])
         return {}
 
-    make.write(app, look)
-    make.write(app, look)
+    engine.write(app, look)
+    engine.write(app, look)
     assert seen == [[other["id"]], [other["id"]]]

@@ -13,9 +13,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule,
 
 from cpq.base.settings import read_settings
 from cpq.storage.schema import quote_version
-from tests import make
-from tests.make import Tools, open_app
-from tests.quoting import assert_sound, new_quote, put_into
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import assert_sound, new_quote, put_into
 
 VALID_DAYS = 30
 FREE_DISCOUNT = 5
@@ -129,7 +129,7 @@ class QuoteLife(RuleBasedStateMachine):
     """Tools and model are asked the same; the tools must agree with the model about what happened."""
 
     tools: Tools
-    clock: make.StillEffects
+    clock: engine.StillEffects
     quotes: Bundle[Model] = Bundle("quotes")
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class QuoteLife(RuleBasedStateMachine):
 
 def test_whatever_is_asked_in_whatever_order_a_quote_lives_as_the_model_says(sqlite_template: Path, tmp_path: Path):
     shutil.copy(sqlite_template, tmp_path / "quotewright.db")
-    clock = make.StillEffects(datetime(2026, 3, 2, 15, 0, tzinfo=UTC))
+    clock = engine.StillEffects(datetime(2026, 3, 2, 15, 0, tzinfo=UTC))
     app = open_app(read_settings({}, home=tmp_path, rate_limit_per_minute=0), clock)
     QuoteLife.tools, QuoteLife.clock = Tools(app), clock
     run_state_machine_as_test(QuoteLife, settings=settings(max_examples=14, stateful_step_count=50, deadline=None))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cpq.app import App
 from cpq.base.settings import Settings, read_settings, shipped
-from tests import make
-from tests.make import Tools, open_app
-from tests.quoting import (
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import (
     ACME,
     SEATS,
     assert_adds_up,
@@ -197,7 +197,7 @@ def test_q27_both_databases_give_the_same_price(both_tools: tuple[Tools, Tools],
 
 @pytest.fixture(scope="module")
 def both_tools(lasting_tools: Tools, cluster, postgres_template: str):
-    url = cluster.url(make.copy_of(cluster, postgres_template))
+    url = cluster.url(engine.copy_of(cluster, postgres_template))
     other = open_app(read_settings({}, database_url=url, rate_limit_per_minute=0))
     yield lasting_tools, Tools(other)
     other.close()
@@ -249,7 +249,7 @@ def test_q27_a_change_in_the_catalogue_changes_a_draft_only_when_it_is_priced_ag
     quote_id, sent = new_quote(tools), sent_quote(tools)
     tools("quote_price", quote_id=quote_id)
     row = {"product_id": "prod_pro_v2", "account_id": ACME, "currency": "USD", "unit_price": "8"}
-    make.import_dicts(app, "prices", {**row, "billing_period": "yearly", "tax_category": "saas"})
+    engine.import_dicts(app, "prices", {**row, "billing_period": "yearly", "tax_category": "saas"})
     assert tools("quote_get", quote_id=quote_id)["pricing"]["total"] == 1500
     assert tools("quote_price", quote_id=quote_id)["pricing"]["total"] == 1200
     evaluated = tools("quote_price", quote_id=sent, requested_discount_pct=10)
@@ -274,7 +274,7 @@ def test_q27a_in_any_other_state_a_price_is_only_evaluated(app: App, tools: Tool
     assert {name: found for name, found in stored(app).items() if name != "idempotency"} == rows
 
 
-def test_q27a_a_quote_that_expired_is_only_evaluated(store: Settings, clock: make.StillEffects):
+def test_q27a_a_quote_that_expired_is_only_evaluated(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     tools = Tools(app)
     quote_id = sent_quote(tools)

@@ -8,9 +8,9 @@ import pytest
 
 from cpq.app import App
 from cpq.base.settings import Settings, shipped
-from tests import make
-from tests.make import Tools, open_app
-from tests.quoting import ACME, SEATS, assert_adds_up, assert_sound, new_quote, stored
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import ACME, SEATS, assert_adds_up, assert_sound, new_quote, stored
 
 MACHINE = {"product_id": "prod_qmb15", "quantity": 1}
 VOLUME = [{"up_to": 1000, "unit_price": "100"}, {"unit_price": "20"}]
@@ -33,8 +33,8 @@ def add_products(app: App, *prices: dict[str, Any], **bundles: list[str]) -> Non
         if id_ in bundles:
             relations = [{"kind": "component", "product_id": part} for part in bundles[id_]]
             kind = {"product_type": "bundle", "bundle": {"pricing": "components"}, "relationships": relations}
-        make.import_dicts(app, "products", make.product_row(id=id_, category="saas", **kind))
-    make.import_dicts(app, "prices", *prices)
+        engine.import_dicts(app, "products", engine.product_row(id=id_, category="saas", **kind))
+    engine.import_dicts(app, "prices", *prices)
 
 
 def refused(tools: Tools, name: str = "quote_create", **arguments: Any) -> dict[str, Any]:

@@ -13,9 +13,19 @@ from cpq.app import App
 from cpq.app.access import Principal, Role
 from cpq.base.settings import Settings, shipped
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
-from tests import make
-from tests.make import Tools, open_app
-from tests.quoting import ACME, SEATS, assert_adds_up, assert_sound, new_quote, put_into, sent_quote, status_of, stored
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import (
+    ACME,
+    SEATS,
+    assert_adds_up,
+    assert_sound,
+    new_quote,
+    put_into,
+    sent_quote,
+    status_of,
+    stored,
+)
 
 OIL = {"product_id": "prod_oil_screw", "quantity": 5}
 SECOND = timedelta(seconds=1)
@@ -42,7 +52,7 @@ def moment(text: str) -> datetime:
 def test_q23_a_quote_holds_to_the_end_of_its_last_day_where_the_account_is(
     store: Settings, account: str, created: str, last_day: str, over: str
 ):
-    clock = make.StillEffects(moment(created))
+    clock = engine.StillEffects(moment(created))
     app = open_app(store, clock)
     tools = Tools(app)
     quote_id, late = (sent_quote(tools, account_id=account) for _ in range(2))
@@ -69,7 +79,7 @@ def test_q23_the_first_moment_after_a_day_is_the_next_day_and_the_one_before_is_
     assert local_day(over - timedelta(microseconds=1), zone) <= day
 
 
-def test_q23_pricing_a_draft_on_a_later_day_moves_its_last_valid_day(store: Settings, clock: make.StillEffects):
+def test_q23_pricing_a_draft_on_a_later_day_moves_its_last_valid_day(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     tools = Tools(app)
     quote_id = new_quote(tools)
@@ -83,7 +93,7 @@ def test_q23_pricing_a_draft_on_a_later_day_moves_its_last_valid_day(store: Sett
     app.close()
 
 
-def test_q23_an_approved_quote_expires_too_and_cannot_be_sent_then(store: Settings, clock: make.StillEffects):
+def test_q23_an_approved_quote_expires_too_and_cannot_be_sent_then(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     tools = Tools(app)
     quote_id = new_quote(tools)
@@ -244,12 +254,12 @@ def test_q24_the_policy_looks_at_every_option_set(tools: Tools):
 
 
 def test_q24_of_several_option_sets_the_worst_margin_speaks(app: App, tools: Tools):
-    made = [make.product_row() for _ in range(3)]
-    make.import_dicts(app, "products", *made)
+    made = [engine.product_row() for _ in range(3)]
+    engine.import_dicts(app, "products", *made)
     price = {"price_book": "list", "currency": "USD", "unit_price": "100"}
     costs = ("95", "98", "97")
     rows = [{**price, "product_id": row["id"], "cost": cost} for row, cost in zip(made, costs, strict=True)]
-    make.import_dicts(app, "prices", *rows)
+    engine.import_dicts(app, "prices", *rows)
     lines = [{"product_id": row["id"], "quantity": 1, "option_set": f"s{n}"} for n, row in enumerate(made)]
     manager = Tools(app, principal=Principal("maria", "human", frozenset({Role.SALES_MANAGER})))
     priced = manager("quote_price", quote_id=new_quote(tools, *lines))

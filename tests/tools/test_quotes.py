@@ -14,9 +14,9 @@ from cpq.domain.quotes.draft_changes import STRETCHES_MAX
 from cpq.storage.schema import audit_entry, quote
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import make
-from tests.make import Tools, open_app
-from tests.quoting import ACME, SEATS, assert_sound, counted_statements, exact, new_quote, put_into, stored
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import ACME, SEATS, assert_sound, counted_statements, exact, new_quote, put_into, stored
 
 DISCONTINUED = "prod_qmb40"
 CALL = {"account_id": ACME, "term_months": 12, "line_items": [SEATS]}
@@ -193,13 +193,13 @@ def test_q06_a_quote_beyond_what_money_can_be_is_refused(tools: Tools):
 
 def test_q06_amounts_come_back_as_the_decimals_they_are(app: App, tools: Tools):
     prices = ("0.1", "0.000001", "1234567.891234", "99.995")
-    made = [make.product_row() for _ in prices]
-    make.import_dicts(app, "products", *made)
+    made = [engine.product_row() for _ in prices]
+    engine.import_dicts(app, "products", *made)
     rows = [
         {"product_id": row["id"], "price_book": "list", "currency": "USD", "unit_price": price}
         for row, price in zip(made, prices, strict=True)
     ]
-    make.import_dicts(app, "prices", *rows)
+    engine.import_dicts(app, "prices", *rows)
     lines = [{"product_id": row["id"], "quantity": n} for row, n in zip(made, (3, 1_000_000, 1, 1), strict=True)]
     created = tools("quote_create", **call_with(line_items=lines))["line_items"]
     assert [exact(line["subtotal"]) for line in created] == list(map(exact, ("0.3", "1", "1234567.89", "100")))
@@ -226,7 +226,7 @@ def test_q19_each_kind_of_problem_has_its_code_and_changes_nothing(tools: Tools)
 
 
 def test_q19_all_problems_come_together_in_the_order_of_their_codes(app: App, tools: Tools):
-    make.import_dicts(app, "products", make.product_row(id="prod_unpriced"))
+    engine.import_dicts(app, "products", engine.product_row(id="prod_unpriced"))
     lines = [
         {"product_id": "prod_pro_v2", "quantity": 1, "attributes": {"billing": "weekly", "colour": "red"}},
         {"product_id": "prod_unpriced", "quantity": 1},
@@ -332,7 +332,7 @@ def test_q23_the_last_day_is_start_and_term_less_a_day(sqlite_tools: Tools, star
 
 
 def test_q23_a_quote_names_account_creator_and_the_last_valid_day(store: Settings):
-    clock = make.StillEffects(datetime(2026, 3, 1, 3, 0, tzinfo=UTC))
+    clock = engine.StillEffects(datetime(2026, 3, 1, 3, 0, tzinfo=UTC))
     app = open_app(store, clock)
     bot = Principal("mcp", "agent", frozenset({Role.AGENT}))
     named = Principal("riva", "agent", frozenset({Role.AGENT}))
@@ -361,7 +361,7 @@ def test_a_version_that_is_not_there_is_not_found_and_the_bound_is_named(tools: 
     assert (error["code"], error["details"]["field"], error["details"]["maximum"]) == ("NOT_FOUND", "/version", 1)
 
 
-def test_q29_filters_combine_newest_first_with_true_totals(store: Settings, clock: make.StillEffects):
+def test_q29_filters_combine_newest_first_with_true_totals(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     tools = Tools(app)
     made = []
@@ -407,7 +407,7 @@ def test_q29_an_unknown_status_is_refused_with_the_known_ones(tools: Tools):
     assert all(tools("quote_list", status=status)["items"] == [] for status in known)
 
 
-def test_q29_a_quote_whose_last_day_is_over_is_listed_as_expired(store: Settings, clock: make.StillEffects):
+def test_q29_a_quote_whose_last_day_is_over_is_listed_as_expired(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     tools = Tools(app)
     made = {status: new_quote(tools) for status in ("draft", "pending_approval", "approved", "sent", "cancelled")}
@@ -534,7 +534,7 @@ def test_q29_a_page_takes_as_many_statements_however_many_quotes_it_shows(tools:
 
 
 def test_q27_both_databases_hold_the_same_quote(sqlite_app: App, cluster, postgres_template: str):
-    other = open_app(read_settings({}, database_url=cluster.url(make.copy_of(cluster, postgres_template))))
+    other = open_app(read_settings({}, database_url=cluster.url(engine.copy_of(cluster, postgres_template))))
     lines = [
         {"product_id": "prod_enterprise_v2", "quantity": 777, "discount_pct": 3.3, "attributes": {"support": "24x7"}},
         {"product_id": "prod_oil_screw", "quantity": 13, "attributes": {"height": 1.25}},
@@ -575,7 +575,7 @@ async def test_q21_a_real_client_walks_from_the_catalogue_to_a_price(sqlite_app:
     assert (failed.structured_content or {})["error"]["code"] == "NOT_FOUND"
 
 
-def test_created_quotes_are_apart_even_in_one_moment(store: Settings, clock: make.StillEffects):
+def test_created_quotes_are_apart_even_in_one_moment(store: Settings, clock: engine.StillEffects):
     app = open_app(store, clock)
     assert len({new_quote(Tools(app)) for _ in range(20)}) == 20
     assert app.effects.now() - clock.now() == timedelta(0)
@@ -584,7 +584,7 @@ def test_created_quotes_are_apart_even_in_one_moment(store: Settings, clock: mak
 
 def test_an_account_whose_tax_zone_no_policy_names_is_told_so(tools: Tools):
     changed = {"id": ACME, "name": "Acme Corp", "segment": "enterprise", "region": "na", "country": "US"}
-    make.import_dicts(tools.app, "accounts", {**changed, "currency": "USD", "tax_zone": "us-oh", "locale": "en_US"})
+    engine.import_dicts(tools.app, "accounts", {**changed, "currency": "USD", "tax_zone": "us-oh", "locale": "en_US"})
     error = tools.error("quote_create", account_id=ACME, line_items=[SEATS])
     assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/account_id")
     assert "'us-oh', which tax.yaml does not name" in error["message"]

@@ -14,13 +14,13 @@ import pytest
 from mcp import Client
 
 from cpq.base.clock import Effects
-from tests.make import SAMPLE
-from tests.tools.remote import environment, served, server
+from tests.support.engine import SAMPLE
+from tests.support.stdio_server import environment, served, server
 from tests.tools.test_context import AUTH, HANDLER, chunk, write
 
 pytestmark = pytest.mark.anyio
 
-FIXTURES = Path(__file__).parent.parent / "search" / "docs"
+FIXTURES = Path(__file__).parents[1] / "retrieval" / "search" / "docs"
 WAIT_SECONDS = 60
 
 

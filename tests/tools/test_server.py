@@ -29,9 +29,9 @@ from mcp_facade import http, prompts, server
 from mcp_facade.registry import Job, tool
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS, tools_of
-from tests import loopback
-from tests.console.serving import WAIT_SECONDS, running
-from tests.make import StillEffects, Tools, open_app
+from tests.support import loopback
+from tests.support.console import WAIT_SECONDS, running
+from tests.support.engine import StillEffects, Tools, open_app
 
 pytestmark = pytest.mark.anyio
 

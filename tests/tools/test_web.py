@@ -19,8 +19,8 @@ from cpq.retrieval.web import answers, repository
 from cpq.retrieval.web.rules import robots
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
-from tests.make import TODAY, StillEffects, Tools, open_app, row_counts
-from tests.website import Website, moved, page, vendor
+from tests.support.engine import TODAY, StillEffects, Tools, open_app, row_counts
+from tests.support.website import Website, moved, page, vendor
 
 HTML = {"Content-Type": "text/html"}
 

@@ -14,11 +14,11 @@ from cpq.retrieval.web import answers, crawler, fetcher, repository
 from cpq.storage.schema import web_page
 from mcp_facade.server import RUNNING_MAX, Facade
 from mcp_facade.toolsets import ALL_TOOLS
-from tests.console.serving import WAIT_SECONDS
-from tests.make import Tools
+from tests.support.console import WAIT_SECONDS
+from tests.support.engine import Tools
+from tests.support.website import Website, page, vendor
 from tests.tools.test_server import until
 from tests.tools.test_web import HTML, clock_of, opened
-from tests.website import Website, page, vendor
 
 TOO_LATE = "its site wants us to wait longer than this call may take"
 

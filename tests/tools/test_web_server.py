@@ -20,11 +20,11 @@ from cpq.base.clock import Effects
 from cpq.base.settings import Settings, read_settings
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
-from tests import loopback
-from tests.make import Tools
+from tests.support import loopback
+from tests.support.engine import Tools
+from tests.support.website import Website, page, vendor
 from tests.tools.test_server import http_server
 from tests.tools.test_web import opened
-from tests.website import Website, page, vendor
 
 ASK = "How often must the compressor oil be changed?"
 WAIT_SECONDS = 60

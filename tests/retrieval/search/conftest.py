@@ -1,0 +1,59 @@
+"""The vectors of the sample data: reckoned once for all workers of a run, then put into each store that wants them."""
+
+import fcntl
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cpq.app import App
+from cpq.app.access import ENGINE
+from cpq.base.settings import read_settings
+from cpq.retrieval.corpora import sources_of
+from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search.vectors import Vector, from_bytes
+from tests.support.engine import open_app
+
+ALL = ("equipment", "past_quotes")
+Vectors = dict[str, dict[bytes, Vector]]
+
+
+@pytest.fixture(scope="session")
+def sample_vectors(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Vectors:
+    """Of every text of the sample: half a minute of work."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    path = shared / "vectors.pickle"
+    with (shared / "vectors.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            home = tmp_path_factory.mktemp("vectors")
+            shutil.copy(sqlite_template, home / "quotewright.db")
+            path.write_bytes(pickle.dumps(_reckoned(home)))
+        stored = pickle.loads(path.read_bytes())
+    return {corpus: {name: from_bytes(vector) for name, vector in made.items()} for corpus, made in stored.items()}
+
+
+def _reckoned(home: Path) -> dict[str, dict[bytes, bytes]]:
+    app = open_app(read_settings({}, home=home))
+    made = {}
+    for source in sources_of(ALL):
+        corpus = app.look(app.new_call(ENGINE), lambda tx, s=source: {"it": table_corpus.current(tx, s)})["it"]  # type: ignore[misc]
+        made[source.corpus] = {name: vector.to_bytes() for name, vector in corpus.embed().items()}
+    app.close()
+    return made
+
+
+@pytest.fixture
+def with_vectors(sample_vectors: Vectors) -> Callable[[App], App]:
+    """Gives a store of the sample its vectors."""
+
+    def give(app: App) -> App:
+        for corpus, vectors in sample_vectors.items():
+            app.upkeep(app.new_call(ENGINE), lambda tx, c=corpus, v=vectors: table_corpus.store_vectors(tx, c, v))  # type: ignore[misc]
+        return app
+
+    return give

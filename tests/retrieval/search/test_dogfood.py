@@ -1,0 +1,116 @@
+"""Our own documentation, the sample handbook and the source documents: people's questions find their section."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cpq.base.settings import Settings
+from cpq.retrieval import docs
+from tests.support.engine import SAMPLE, Tools, open_app
+
+ROOT = Path(__file__).parents[3]
+SEEDS = next((found for found in (ROOT.parent / "shared" / "seeds", ROOT / "shared" / "seeds") if found.is_dir()), None)
+OWN = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md")
+
+QUESTIONS = {
+    "how do I add a tool": "Add a tool",
+    "which steps does a migration need": "Add a migration",
+    "how do I change a dependency": "Change a dependency",
+    "how are webhook events signed": "Be told what happens",
+    "which role may see margins": "Who may do what",
+    "what means VALIDATION_ERROR": "The tools",
+    "which variable sets the HTTP port": "Settings",
+    "how do I prove that the audit record is whole": "Operate it",
+    "why is search an exact scan in memory": "Search is an exact scan",
+    "why does the embedding model run on numpy": "The embedding model runs on numpy",
+    "does every write get an idempotency key": "Every write has an idempotency key",
+    "who is barred from deciding a request": "Whose own a request is",
+    "is an approval kept when the quote changes": "An earlier approval is kept",
+    "what does the subtotal of a line mean": "The subtotal of a line is before discounts",
+    "how do I import my own products": "Your own data",
+}
+"""Of our own documents, with words of the heading that answers."""
+
+HANDBOOK_QUESTIONS = {
+    "which discount may I give without asking": "What you may give yourself",
+    "who approves when the margin is thin": "Thin margins",
+    "can a customer return an opened filter": "Returns",
+    "are net 60 or instalments possible": "Other terms",
+    "the machine arrived damaged": "Damage in transit",
+    "what to say when they find us too expensive": "You are too expensive",
+    "how much air does a heatless dryer need to regenerate": "Purge air",
+    "when does the warranty end": "What ends it",
+    "how long until vacuum systems are delivered": "Lead times",
+    "when do subscriptions renew": "Renewal",
+    "which compressor for a dentist": "Scroll",
+    "what do I ask before I open a quote": "Qualify",
+}
+
+SEED_QUESTIONS = {
+    "hot reload debounce of chunk files": "Hot Reload",
+    "embedding service unreachable at startup": "Startup Errors",
+    "which tags are generated automatically": "Tags Filter",
+    "memory used by 100K chunks": "Memory Usage",
+    "how are HTML tables converted": "HTML Tables",
+    "response token budget": "Response Token Budget",
+    "bearer token for streamable HTTP": "Streamable HTTP",
+    "validation of quote_pdf": "Validation in scope",
+    "error codes in scope": "Error Codes in Scope",
+}
+
+SEED_PASSAGES = {
+    "partial heading match in get_section": "exact match only in v1",
+    "git field when the docs directory is not a repository": "not a git repo",
+    "no similarity threshold for search_docs": "No threshold",
+    "lubrication filter excludes unknown rows": "lubrication",
+    "search line items of past quotes": "search_line_items",
+}
+"""Of source documents without headings: words of the passage that answers."""
+
+
+@pytest.fixture(scope="module")
+def tools(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+    home = tmp_path_factory.mktemp("dogfood")
+    shutil.copy(sqlite_template, home / "quotewright.db")
+    root = home / "docs"
+    for name in OWN:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    shutil.copytree(SAMPLE / "handbook", root / "handbook")
+    if SEEDS is not None:
+        (root / "seeds").mkdir()
+        for path in SEEDS.glob("*.txt"):
+            shutil.copy(path, root / "seeds" / f"{path.stem}.md")
+    app = open_app(Settings(home=home, docs_dir=root))
+    docs.index(app)
+    yield Tools(app)
+    app.close()
+
+
+def missed(tools: Tools, questions: dict[str, str], field: str = "heading_path") -> list[str]:
+    """The questions whose answer is not among the first three of everything."""
+    wrong = []
+    for question, expected in questions.items():
+        best = tools("search_docs", query=question, top_k=3)["results"]
+        if not any(expected.lower() in {**hit["metadata"], **hit}[field].lower() for hit in best):
+            wrong.append(question)
+    return wrong
+
+
+def test_d3_31_people_find_their_section_in_our_own_documentation(tools: Tools):
+    assert missed(tools, QUESTIONS) == []
+    assert len(QUESTIONS) + len(HANDBOOK_QUESTIONS) >= 25
+
+
+def test_d3_31_sellers_find_their_section_in_the_handbook(tools: Tools):
+    assert missed(tools, HANDBOOK_QUESTIONS) == []
+    assert tools("list_pages", prefix="handbook")["total_pages"] == len(list((SAMPLE / "handbook").rglob("*.md")))
+    assert not [each for each in tools("get_status")["problems"] if each["file_path"].startswith("handbook")]
+
+
+@pytest.mark.skipif(SEEDS is None, reason="the source documents are not here")
+def test_d3_31_the_source_documents_answer_too(tools: Tools):
+    assert missed(tools, SEED_QUESTIONS) == []
+    assert missed(tools, SEED_PASSAGES, "content") == []

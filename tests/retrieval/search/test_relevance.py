@@ -1,0 +1,117 @@
+"""Golden questions on the sample data: what must be found, what must not, and that both databases say the same."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cpq.app import App
+from tests.support import engine
+from tests.support.engine import Tools, open_app
+
+FILE = yaml.safe_load(Path(__file__).with_name("relevance.yaml").read_text(encoding="utf-8"))
+QUESTIONS: list[dict[str, Any]] = FILE["queries"]
+NONSENSE: list[str] = FILE["nonsense"]
+TOOLS = {"lines": "search_line_items", "quotes": "search_past_quotes", "equipment": "search_equipment"}
+GOLDEN = "100HP oilless food grade"
+
+GiveVectors = Callable[[App], App]
+
+
+def ask(tools: Tools, question: dict[str, Any]) -> dict[str, Any]:
+    return tools(TOOLS[question["in"]], query=question["query"], **question.get("filters", {}))
+
+
+def id_of(hit: dict[str, Any]) -> str:
+    if "line_item" in hit:
+        return f"{hit['source_quote']['quote_id']}/{hit['line_item']['number']}"
+    return hit["quote"]["quote_id"] if "quote" in hit else hit["product"]["id"]
+
+
+def measure(tools: Tools, mode: str) -> float:
+    """The share of questions whose answer is among the first five; prints it with the mean reciprocal rank."""
+    ranks = []
+    for question in QUESTIONS:
+        answer = ask(tools, question)
+        assert answer["mode"] == mode
+        ids = [id_of(hit) for hit in answer["results"]]
+        ranks.append(next((rank for rank, id_ in enumerate(ids, 1) if id_ in question["expect"]), 0))
+    share = sum(rank > 0 for rank in ranks) / len(ranks)
+    reciprocal = sum(1 / rank for rank in ranks if rank) / len(ranks)
+    missed = [question["query"] for question, rank in zip(QUESTIONS, ranks, strict=True) if not rank]
+    print(f"{mode}: {len(ranks)} questions, top five {share:.1%}, MRR {reciprocal:.3f}, missed {missed}")
+    return share
+
+
+def test_there_are_enough_questions():
+    assert len(QUESTIONS) >= 60
+    assert {question["in"] for question in QUESTIONS} == set(TOOLS)
+
+
+def test_the_sample_history_is_large_and_does_not_repeat_itself():
+    with (engine.SAMPLE / "past_quotes.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len({line["id"] for line in lines}) >= 300
+    assert len({line["description"] for line in lines}) >= 1_500
+
+
+def test_with_vectors_nearly_every_question_is_answered(sqlite_app: App, with_vectors: GiveVectors):
+    assert measure(Tools(with_vectors(sqlite_app)), "hybrid") >= 0.95
+
+
+def test_r04_on_words_alone_most_questions_are_answered(sqlite_app: App):
+    assert measure(Tools(sqlite_app), "lexical") >= 0.80
+
+
+def test_c2_23_the_golden_question_finds_oilless_machines_only(sqlite_app: App, with_vectors: GiveVectors):
+    for tools in (Tools(sqlite_app), Tools(with_vectors(open_app(sqlite_app.settings)))):
+        hits = tools("search_line_items", query=GOLDEN, top_k=5)["results"]
+        customers = {hit["source_quote"]["customer"] for hit in hits}
+        assert {"Groeb Honey Packing", "4M Foods"} <= customers
+        assert any("Powerex" in hit["line_item"]["description"] for hit in hits)
+        for hit in hits:
+            text = hit["line_item"]["description"].lower()
+            assert "oil-flooded" not in text
+            assert "lubricated" not in text
+    tools.app.close()
+
+
+def test_c2_13_the_tempting_wrong_answers_are_called_misses(sqlite_app: App, with_vectors: GiveVectors):
+    """C2.13: asked for within screw compressors alone, all are oil-flooded, and the bands say so."""
+    tools = Tools(with_vectors(sqlite_app))
+    hits = tools("search_line_items", query=GOLDEN, category="Rotary Screw Air Compressor", top_k=10)["results"]
+    assert len(hits) == 10
+    assert {hit["confidence"] for hit in hits} == {"probable_miss"}
+
+
+@pytest.mark.parametrize("query", NONSENSE)
+def test_c2_25_nonsense_finds_nothing_that_could_be_used(sqlite_app: App, with_vectors: GiveVectors, query: str):
+    words_only, both = Tools(sqlite_app), Tools(with_vectors(open_app(sqlite_app.settings)))
+    for tools in (words_only, both):
+        for tool in TOOLS.values():
+            found = tools(tool, query=query)["results"]
+            assert {hit["confidence"] for hit in found} <= {"probable_miss"}
+    both.app.close()
+
+
+def test_c2_25_a_nonsense_query_is_an_empty_result_and_no_error(sqlite_app: App, with_vectors: GiveVectors):
+    tools = Tools(with_vectors(sqlite_app))
+    assert tools("search_line_items", query="zxcv bnmq")["results"] == []
+
+
+def test_r03_both_databases_and_a_rebuild_give_the_same_answers(app: App, sqlite_app: App, with_vectors: GiveVectors):
+    """On PostgreSQL against SQLite; on SQLite against another process that builds its index anew."""
+    one, other = Tools(with_vectors(app)), Tools(with_vectors(sqlite_app))
+    for question in QUESTIONS[::3]:
+        answers = [_timeless(ask(tools, question)) for tools in (one, other)]
+        assert answers[0] == answers[1]
+
+
+def _timeless(answer: Any) -> Any:
+    """Without the moment of the import, which differs between stores."""
+    if isinstance(answer, dict):
+        return {name: _timeless(value) for name, value in answer.items() if name != "updated_at"}
+    return [_timeless(value) for value in answer] if isinstance(answer, list) else answer

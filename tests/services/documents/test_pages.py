@@ -1,0 +1,284 @@
+"""What stands on the pages: everything, once, in its place, adding up, in every template and language."""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+import sqlalchemy as sa
+
+from cpq.services.documents.design import TEMPLATES
+from cpq.storage.schema import product
+from tests.support import papers
+from tests.support.engine import Tools
+from tests.support.papers import Paper
+
+Papers = Callable[..., Paper]
+
+WORD = re.compile(r"[a-z]+([_-][a-z]+)*")
+SAMPLES = ("one", "mixed", "german", "twelve", "sixty", "japanese", "ramp", "nasty")
+
+
+def label(paper: Paper, key: str) -> str:
+    return papers.design().tongue(paper.locale).label(key)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("template", ["standard", "compact", "detailed"])
+def test_q35_what_a_page_says_adds_up(paper: Papers, name: str, template: str):
+    """Q-35 lines, discounts, taxes and total, read off the page, re-add to the last minor unit."""
+    document = paper(name, template)
+    lines = document.lines()
+    chosen = document.content["option_sets"][0]
+    assert len(lines) == len(chosen["lines"])
+    for line in lines:
+        gross = line["quantity"] * line["unit_price"]
+        # A unit price has six decimals at most, so many units of it may be off by as many halves of the last one.
+        assert abs(gross + line["discount"] - line["amount"]) <= line["quantity"] * Decimal("0.0000005")
+    net, discount = (sum(line[name] for line in lines) for name in ("amount", "discount"))
+    *before, total = papers.totals_of(document)
+    if discount:
+        subtotal, off, *before = before
+        assert off == discount == -chosen["discount_total"]
+        assert subtotal + off == net
+    first, *taxes = before
+    assert first == net
+    assert net + sum(taxes) == total == chosen["total"]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("name", ["mixed", "german", "arabic", "sets"])
+def test_no_text_stands_over_another_or_outside_the_page(paper: Papers, name: str, template: str):
+    document = paper(name, template)
+    cells = document.cells
+    assert not papers.overlaps(cells)
+    with document.opened() as pdf:
+        width, height = (float(side) for side in pdf.pages[0].MediaBox[2:])
+    assert all(cell.left > 20 and cell.right < width - 20 for cell in cells)
+    assert all(cell.bottom > 10 and cell.top < height - 10 for cell in cells)
+
+
+def test_headings_repeat_and_totals_never_stand_alone(paper: Papers):
+    document = paper("sixty")
+    pages = document.pages
+    assert len(pages) > 3
+    heads = [cell.page for cell in document.cells if cell.text == label(document, "unit_price")]
+    assert heads == list(range(len(set(heads))))
+    total = next(cell for cell in document.cells if cell.text == label(document, "net_total"))
+    assert [
+        row for row in document.columns(label(document, "amount")) if row.page == total.page and row.top > total.top
+    ]
+    for number, text in enumerate(pages, 1):
+        assert f"Page {number} of {len(pages)}" in text
+        assert document.content["quote"]["fingerprint"] in text
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_nobody_signs_a_page_that_says_nothing_else(paper: Papers, template: str):
+    """What is agreed, or who offers it, is on the page with the signature."""
+    for name in ("one", "mixed", "german", "sixty", "sets", "arabic"):
+        document = paper(name, template)
+        last = document.pages[-1]
+        assert label(document, "acceptance") in last
+        before = [label(document, "about"), label(document, "terms")]
+        assert [word for word in before if word in last], (name, template)
+
+
+def test_a_comparison_ends_with_its_totals_on_the_page_of_its_lines(paper: Papers):
+    document = paper("sets", "comparison")
+    assert "Total" in document.pages[0]
+    assert "All amounts in USD" in document.pages[0]
+    assert "Discount" not in document.text  # No alternative has one.
+
+
+def test_lines_are_grouped_and_every_group_has_its_sum(paper: Papers):
+    document = paper("mixed")
+    text = document.text
+    for section in ("One-time charges", "Recurring charges for the whole term"):
+        assert f"Total {section}" in text
+    assert text.index("Air compressors") < text.index("CMP-QMB30") < text.index("Subtotal Air compressors")
+    assert "– 1 × Zero-Loss Level Drain" in text  # The bundle says what is in it.
+    assert sum(papers.sums(document, "Subtotal ")) == document.content["option_sets"][0]["net"]
+
+
+def test_a_compact_document_of_twelve_lines_is_one_page(paper: Papers):
+    for name in ("one", "mixed", "twelve", "german", "japanese", "arabic"):
+        assert len(paper(name, "compact").pages) == 1, name
+
+
+@pytest.mark.parametrize(
+    ("name", "locale"),
+    [
+        *(("one", "en_US"), ("four", "en_US"), ("four", "es_MX"), ("four", "fr_CA")),
+        *(("four_abroad", locale) for locale in ("de_DE", "fr_FR", "es_ES", "ja_JP", "ar_AE")),
+    ],
+)
+def test_a_standard_document_of_up_to_four_plain_lines_is_one_page(paper: Papers, name: str, locale: str):
+    """On Letter and on A4, with everything that belongs to a quote, but without groups of one line."""
+    document = paper(name, locale=locale)
+    assert len(document.pages) == 1
+    assert all(one["sku"] in document.text for one in document.content["products"].values())
+    for part in ("exclusions", "terms", "about", "acceptance"):
+        assert label(document, part) in document.text, part
+    assert "Air compressors" not in document.text
+
+
+def test_an_executive_summary_is_one_page_whatever_the_lines(paper: Papers):
+    for name in ("one", "twelve", "german", "mixed", "arabic", "stamped"):
+        assert len(paper(name, "executive_summary").pages) == 1, name
+    assert len(paper("sixty", "executive_summary").pages) == 1
+
+
+def test_c2_14_a_compressor_is_described_as_engineers_read_it(paper: Papers):
+    """C2.14 the partial of the category, and of another category another one."""
+    text = paper("mixed", "detailed").text
+    expected = ["Manufacturer", "Series", "Model", "Cooling", "Pressure", "Capacity", "Electric motor", "Voltage"]
+    expected += ["Drive system", "Dimensions (in)", "Weight", "Warranty (years): 2", "Delivery:"]
+    start = text.index("QMB30 Rotary Screw Compressor")
+    places = [text.index(word, start) for word in expected]
+    assert places == sorted(places)
+    assert "QMB30 as described above" in text
+    assert "Net 13,483.00 each" in text
+    assert "Dew point\n" in text or "Dew point " in text
+    assert "Travel included" in text
+
+
+def test_c2_15_the_skeleton_is_complete(paper: Papers):
+    """C2.15 letterhead, number, dates, attention, greeting, exclusions, terms, signature, five offices."""
+    text = paper("mixed").text
+    for part in (
+        "Meridian Air Systems",
+        "Attention: Wanda Coyle, Purchasing",
+        "Dear Wanda Coyle,",
+        "Thank you for your inquiry",
+        "Please note our shutdown.",
+        "Installation and start-up",
+        "Not included",
+        "Payment: Net 30 days.",
+        "FOB factory",
+        "About us",
+        "We accept proposal",
+        "Signature",
+    ):
+        assert part in text, part
+    for office in ("Dayton", "Chicago", "Houston", "Duisburg", "Osaka"):
+        assert office in text
+    assert "Installation and start-up" not in paper("one").text
+
+
+def test_work_on_several_lines_is_told_once(sqlite_tools: Tools):
+    lines = [{"product_id": "prod_svc_install", "quantity": quantity} for quantity in (3, 4)]
+    text = Paper.of(sqlite_tools("quote_pdf", quote_id=papers.quoted(sqlite_tools, *lines))).text
+    assert text.count(" × Turnkey Installation, crew day") == 1
+    assert "7 × Turnkey Installation, crew day" in text
+
+
+def test_a_code_is_printed_letter_by_letter(sqlite_tools: Tools):
+    """The typeface would draw a sign of multiplication between digits, and then neither could be copied."""
+    line = {"product_id": "prod_svc_install", "quantity": 7}
+    quote_id = papers.quoted(sqlite_tools, line, notes="Your code Q-24x1-4X2 -> Dayton.")
+    text = Paper.of(sqlite_tools("quote_pdf", quote_id=quote_id)).text
+    assert "Your code Q-24x1-4X2 -> Dayton." in text
+    assert "7 × Turnkey Installation, crew day" in text
+
+
+def test_the_comparison_sets_alternatives_side_by_side(paper: Papers):
+    document = paper("sets", "comparison")
+    cells = document.cells
+    heads = {name: next(cell for cell in cells if cell.text.startswith(name)) for name in ("Basic", "Plus", "Premium")}
+    assert max(cell.top for cell in heads.values()) - min(cell.top for cell in heads.values()) < 2
+    assert [cell.left for cell in heads.values()] == sorted(cell.left for cell in heads.values())
+    for one in document.content["option_sets"]:
+        assert f"{one['total']:,.2f}" in document.text
+    assert "Alternatives" in paper("sets").text
+    assert "×" not in document.text  # An amount is that of the line; how many it is for stands below.
+    assert "Qty 1" in document.text
+
+
+def test_a_long_note_and_a_long_code_are_whole(paper: Papers):
+    document = paper("nasty")
+    text = document.text
+    assert text.split().count("so.") == 1000
+    assert papers.SKU_60 in text.replace("\n", "")
+    assert "See the note on line 1 below" in text
+
+
+def test_markup_in_names_and_notes_comes_out_as_text(paper: Papers):
+    for template in TEMPLATES:
+        text = " ".join(paper("nasty", template).text.split())
+        if template != "comparison":
+            assert "<script>alert(1)</script>" in text, template
+            assert "{{ 7 * 7 }}" in text
+        assert "root:" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "locale", "expected"),
+    [
+        ("german", "de_DE", ["Angebot", "16", "Nettobetrag", "Steuer 19 %", "Seite 1 von"]),
+        ("german", "fr_FR", ["Devis", "Total net", "Taxe 19 %", "Page 1 sur"]),
+        ("german", "es_ES", ["Oferta", "Total neto", "Impuesto 19 %", "Página 1 de"]),
+        ("japanese", None, ["御見積書", "佐藤 健一 様", "税抜合計", "納期は髙橋様へ。", "1 / "]),
+        ("arabic", None, ["محمد الهاشمي", "الخصم", "USD", "US$"]),
+    ],
+)
+def test_the_locale_decides_how_it_speaks(paper: Papers, name: str, locale: str | None, expected: list[str]):
+    text = paper(name, locale=locale).text.replace("\u202f", " ").replace("\u00a0", " ")
+    for part in expected:
+        assert part in text, part
+
+
+def test_a_ramp_says_its_steps_and_multiplies_out(paper: Papers):
+    text = paper("ramp").text
+    assert "Months 1–6: 100 · Months 7–12: 150" in text
+    line = paper("ramp").lines()[0]
+    assert line["quantity"] == 1
+    assert line["unit_price"] == paper("ramp").content["option_sets"][0]["lines"][0]["subtotal"]
+    total = paper("ramp").content["option_sets"][0]["lines"][0]["line_total"]
+    assert f"1 × Net {total:,.2f} each" in " ".join(paper("ramp", "detailed").text.split())
+
+
+def test_yen_have_no_decimals(paper: Papers):
+    document = paper("japanese")
+    total = document.content["option_sets"][0]["total"]
+    assert f"￥{total:,}" in document.text
+    assert not [cell for cell in document.columns("金額") if "." in cell.text]
+
+
+def test_arabic_runs_from_right_to_left_and_figures_do_not(paper: Papers):
+    document = paper("arabic")
+    assert "+97145550142" in document.seen()
+    numbers = [cell for cell in document.cells if cell.text in ("1", "2", "3") and cell.right > 500]
+    amounts = document.columns(label(document, "amount"))
+    assert numbers
+    assert all(cell.right < 200 for cell in amounts if cell.page == 0)
+
+
+def test_figures_stand_below_each_other_from_right_to_left_too(paper: Papers):
+    """Of the discounts the amount ends the column, whatever the percentage; the totals end where the amounts do."""
+    document = paper("arabic")
+    ends = {name: {round(cell.right) for cell in figures(document, name)} for name in ("discount", "amount")}
+    assert all(len(found) == 1 for found in ends.values()), ends
+    net = next(cell for cell in document.cells if cell.text == label(document, "net_total"))
+    assert round(document.row_of(net)[0].right) in ends["amount"]
+
+
+def figures(document: Paper, name: str) -> list[papers.Cell]:
+    """Of the first page, which has no totals."""
+    return [cell for cell in document.columns(label(document, name)) if cell.page == 0 and cell.text[-1].isdigit()]
+
+
+def test_a_text_that_runs_the_other_way_keeps_its_stops(paper: Papers):
+    """Its second line begins within an isolate, which the engine forgets there; the whole text has a side instead."""
+    assert "CFMat110PSI." in paper("arabic", "detailed").seen()
+
+
+def test_what_the_sample_catalogue_says_in_words_is_said_in_every_language(desk: Tools):
+    """Names of types, finishes and grades; figures and names of their own are the same everywhere."""
+    rows = desk.app.look(
+        desk.app.new_call(), lambda tx: tx.connection.execute(sa.select(product.c.specs)).scalars().all()
+    )
+    words = {value for specs in rows for value in specs.values() if isinstance(value, str) and WORD.fullmatch(value)}
+    assert "heatless_desiccant" in words
+    for language in ("de", "fr", "es", "ja", "ar"):
+        assert not words - set(papers.design().labels[language]["words"]), language
