@@ -20,6 +20,16 @@ _MICRO = Decimal(10) ** -UNIT_PRICE_DIGITS
 _MICROS = 10**UNIT_PRICE_DIGITS
 
 
+Amount = Decimal | int
+"""Exact: a whole number where it is one."""
+
+
+def amount(micro: int) -> Amount:
+    """Whole millionths as a number: 10000000 is 10."""
+    whole, rest = divmod(micro, 1_000_000)
+    return from_micro(micro) if rest else whole
+
+
 class Rounding(StrEnum):
     """How an amount becomes a whole number of minor units."""
 

@@ -20,7 +20,8 @@ from cpq.cli.output import Meter, counted, show_json, show_pairs, show_table
 from cpq.cli.quote_explain import diff, explain, show_trace
 from cpq.domain.quotes.file_rows import Percent
 from cpq.services import catalog, documents, quotes
-from cpq.services.views import PricedQuoteView, PricedSet, QuoteRecord
+from cpq.services.quotes.record import PricedSet, QuoteRecord
+from cpq.services.quotes.views import PricedQuoteView
 
 LIMIT_MAX = 1_000
 HASH_LENGTH = 12

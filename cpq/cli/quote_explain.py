@@ -10,13 +10,13 @@ import click
 from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.base.money import readable
+from cpq.base.money import Amount, readable
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.services import quotes
-from cpq.services.review_shapes import FieldChange, LineChange, WaterfallStage
-from cpq.services.views import Amount, PricedSet, WaterfallStep
+from cpq.services.quotes.record import PricedSet, WaterfallStep
+from cpq.services.quotes.review import FieldChange, LineChange, WaterfallStage
 
 VERSION = click.IntRange(1, 2**53)
 MONEY = {"subtotal", "discount_total", "tax_total", "total", "unit_price", "line_total"}

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
-from cpq.services.review_shapes import OutcomeFigure, WaterfallStage
+from cpq.services.quotes.review import WaterfallStage
+from cpq.services.reports.figures import OutcomeFigure
 
 THICKNESS = 18
 COLUMN = 150

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from cpq.console.formats import in_a_sentence, money, span, who, words
-from cpq.services.review_shapes import Opening, QuoteReview
-from cpq.services.views import ApprovalRecord
+from cpq.services.approvals.queue import Opening
+from cpq.services.approvals.views import ApprovalRecord
+from cpq.services.quotes.review import QuoteReview
 
 
 def offer(review: QuoteReview) -> str:

@@ -21,7 +21,7 @@ from cpq.retrieval.search.index import Chunk, Hit, Where
 from cpq.retrieval.search.passages import excerpt
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_corpus import Source
-from cpq.services.views import Spec
+from cpq.services.catalog.views import Spec
 from cpq.storage.schema import category, product, product_spec
 from cpq.storage.statements import AnyRow
 

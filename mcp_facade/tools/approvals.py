@@ -9,7 +9,10 @@ from pydantic import Field
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.services import approvals
-from cpq.services.views import ApprovalDecided, ApprovalHistory, ApprovalPreview, ApprovalWithdrawn, DelegationView
+from cpq.services.approvals.decisions import ApprovalDecided, ApprovalWithdrawn
+from cpq.services.approvals.people import DelegationView
+from cpq.services.approvals.requests import ApprovalPreview
+from cpq.services.approvals.views import ApprovalHistory
 from mcp_facade.arguments import Identifier, Justification, Moment, Word
 from mcp_facade.registry import tool
 

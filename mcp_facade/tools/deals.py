@@ -10,7 +10,8 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.domain.quotes.draft_changes import CLEARABLE
 from cpq.services import catalog, quotes
-from cpq.services.views import AccountDetail, AccountPage, CreatedQuote, QuoteMoved
+from cpq.services.catalog.accounts import AccountDetail, AccountPage
+from cpq.services.quotes.views import CreatedQuote, QuoteMoved
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,

@@ -11,7 +11,7 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field
 from cpq.services import documents
-from cpq.services.views import VerifiedPdf
+from cpq.services.documents.verification import VerifiedPdf
 from mcp_facade.arguments import Encoded
 from mcp_facade.registry import tool
 

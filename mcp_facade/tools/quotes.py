@@ -10,19 +10,12 @@ from cpq.app import Outcome
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.services import approvals, catalog, documents, quotes
+from cpq.services.approvals.requests import ApprovalRequested
+from cpq.services.approvals.views import ApprovalStatus, PendingApprovals
+from cpq.services.catalog.views import CatalogPage, ProductDetail
 from cpq.services.documents import TEMPLATES, Wish
-from cpq.services.views import (
-    ApprovalRequested,
-    ApprovalStatus,
-    CatalogPage,
-    CreatedQuote,
-    PendingApprovals,
-    PricedQuoteView,
-    ProductDetail,
-    QuoteDetail,
-    QuotePage,
-    QuotePdf,
-)
+from cpq.services.documents.ordering import QuotePdf
+from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteDetail, QuotePage
 from cpq.storage.schema import QUOTE_STATUSES
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,

@@ -8,7 +8,7 @@ import pytest
 from markupsafe import escape
 
 from cpq.console.quote import DONE
-from cpq.services.views import ApprovalStatus
+from cpq.services.approvals.views import ApprovalStatus
 from tests.support.approvals import ask, decide, person, priced_quote
 from tests.support.console import Console, fields
 from tests.support.quotes import SEATS, stored

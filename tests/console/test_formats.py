@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cpq.console import charts
 from cpq.console.formats import coded, in_a_sentence, measured, number, percent, span, who, words
 from cpq.domain.policy.facts import Unit
-from cpq.services.review_shapes import OutcomeFigure, WaterfallStage
+from cpq.services.quotes.review import WaterfallStage
+from cpq.services.reports.figures import OutcomeFigure
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from itertools import groupby
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx, mine_among
+from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import local_day, status_at
-from cpq.services.views import Amount, amount
 from cpq.storage.schema import account, category, past_line, past_quote, product, quote, quote_line, quote_version
 from cpq.storage.statements import AnyRow
 

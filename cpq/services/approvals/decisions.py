@@ -4,24 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Literal
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.access import Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
+from cpq.base.money import amount
 from cpq.domain.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
 from cpq.domain.quotes.lifecycle import Move, after
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import ApprovalDecided, ApprovalWithdrawn, amount
 from cpq.storage.schema import quote_version
 from cpq.storage.statements import AnyRow
 
 Decision = Literal["approve", "reject"]
+
+
+class ApprovalDecided(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    status: str
+    """Of the request: approved, rejected, or pending while others of the role have to approve too."""
+    approver_role: str
+    decided_by: str
+    acted_as: str
+    decided_at: datetime
+    approvals: int
+    approvals_needed: int
+    quote_status: str
+    outcome: str
+    message: str
+
+
+class ApprovalWithdrawn(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    status: str
+    approver_role: str
+    quote_status: str
+    outcome: str
+    message: str
 
 
 def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> ApprovalDecided:

@@ -7,19 +7,32 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app import access
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import DelegationView
 from cpq.storage.schema import account, delegation, quote
 from cpq.storage.statements import AnyRow
 
 HUMAN = "human:"
 WINDOW_DAYS_MAX = 366
 LOANS_MAX = 100
+
+
+class DelegationView(TypedDict):
+    delegation_id: str
+    role: str
+    from_principal: str
+    to_principal: str
+    starts_at: datetime
+    ends_at: datetime
+    account_id: str | None
+    quote_id: str | None
+    outcome: str
+    message: str
 
 
 def makers_of(found: Quote, requested_by: str) -> frozenset[str]:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.errors import CpqError
+from cpq.base.money import Amount, amount
 from cpq.base.text import digest
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.services.approvals import decisions, repository, views
 from cpq.services.approvals.standing import VOTES_OF_REQUESTS, Bench, Request, is_pending
+from cpq.services.approvals.views import PendingApproval
 from cpq.services.catalog.accounts import has_words
+from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.review_shapes import Opening, Queue, QueueCounts, QueueItem
-from cpq.services.views import amount, pagination
 from cpq.storage.schema import account, approval, delegation, quote, quote_line, quote_version
 from cpq.storage.statements import AnyRow
 
@@ -30,6 +33,48 @@ Scope = Literal["mine", "lent", "all"]
 Sort = Literal["oldest", "biggest"]
 
 _SEARCHED = (account.c.name, quote.c.id, approval.c.requested_by)
+
+
+class QueueItem(PendingApproval):
+    """A request that waits, with what helps to decide where to look first."""
+
+    account_id: str
+    discount_pct: Amount
+    margin_pct: Amount | None
+    is_escalated: bool
+    acts_as: str | None
+    """As what the caller may decide it; None when it is somebody else's."""
+
+
+class QueueCounts(TypedDict):
+    own: int
+    """Of the caller's roles, escalated to them, or where they stand in."""
+    lent: int
+    all: int
+
+
+class Queue(TypedDict):
+    items: list[QueueItem]
+    pagination: Pagination
+    counts: QueueCounts
+    stamp: str
+
+
+class Opening(TypedDict):
+    """A request of the current version that is not decided, and whether the caller could decide it now."""
+
+    approval_id: str
+    approver_role: str
+    acts_as: str | None
+    rejects_as: str | None
+    """Also where they may do no more than that: whom a maker has lent a role cannot approve."""
+    why_not: str | None
+    waits_for: str | None
+    requested_by: str
+    justification: str
+    requested_at: datetime
+    expires_at: datetime
+    fingerprint: str
 
 
 def queue_page(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
@@ -16,10 +18,60 @@ from cpq.domain.quotes.lifecycle import Move, after
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.quotes.policy_check import Verdict, described
+from cpq.services.quotes.policy_check import PolicyViolation, Verdict, described
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import ApprovalPreview, ApprovalRequested, PreviewedStep
 from cpq.storage.statements import AnyRow
+
+
+class AlsoRequested(TypedDict):
+    """Another role that the policies ask for; a kept one need not decide again."""
+
+    approval_id: str
+    approver_role: str
+    status: str
+    reason: str | None
+
+
+class ApprovalRequested(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    status: str
+    approver_role: str
+    requested_by: str
+    justification: str
+    created_at: datetime
+    expires_at: datetime
+    reason: str | None
+    """Why an earlier approval was kept, or is asked for again."""
+    waits_for: str | None
+    """The role whose turn comes first."""
+    also_requested: list[AlsoRequested]
+    quote_status: str
+    fingerprint: str
+    outcome: str
+    message: str
+
+
+class PreviewedStep(TypedDict):
+    approver_role: str
+    would_be: str
+    """asked, kept, pending, approved or missing."""
+    waits_for: str | None
+    approvals_needed: int
+    approvers: list[str]
+    """The people of the role who could decide it now."""
+    reasons: list[str]
+
+
+class ApprovalPreview(TypedDict):
+    quote_id: str
+    version: int
+    status: str
+    approval_required: bool
+    is_blocked: bool
+    steps: list[PreviewedStep]
+    policy_violations: list[PolicyViolation]
 
 
 @dataclass(frozen=True)

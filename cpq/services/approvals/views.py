@@ -4,30 +4,112 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
+from cpq.base.money import Amount, amount
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.services import quotes
 from cpq.services.approvals import people, repository, requests
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import (
-    ApprovalHistory,
-    ApprovalRecord,
-    ApprovalStatus,
-    PendingApproval,
-    PendingApprovals,
-    PendingRequest,
-    amount,
-)
 from cpq.storage.schema import approval
 from cpq.storage.statements import AnyRow
 
 HELD = ("pending_approval", "expired", "cancelled", "declined")
 """Quotes that cannot go anywhere, whoever has approved them: one that could is no longer pending."""
+
+
+class PendingRequest(TypedDict):
+    approval_id: str
+    status: str
+    approver_role: str
+    waits_for: str | None
+    requested_at: datetime
+    expires_at: datetime
+
+
+class ApprovalStatus(TypedDict):
+    quote_id: str
+    version: int
+    current_status: str
+    pending_requests: list[PendingRequest]
+    can_proceed: bool
+    required_roles: list[str]
+    missing_roles: list[str]
+    """Those the policies ask for and that are neither asked nor have approved."""
+    reason: str | None
+    """What the one who rejected it said."""
+
+
+class PendingApproval(TypedDict):
+    approval_id: str
+    quote_id: str
+    version: int
+    account_name: str
+    quote_total: Amount
+    currency: str
+    approver_role: str
+    waits_for: str | None
+    escalates_to: str | None
+    is_escalated: bool
+    requested_by: str
+    justification: str
+    requested_at: datetime
+    expires_at: datetime
+    fingerprint: str
+
+
+class PendingApprovals(TypedDict):
+    items: list[PendingApproval]
+    total: int
+
+
+class Vote(TypedDict):
+    by: str
+    acted_as: str
+    decision: str
+    comment: str | None
+    at: datetime
+
+
+class ApprovalRecord(TypedDict):
+    """A request with all that is on record about it."""
+
+    approval_id: str
+    quote_id: str
+    version: int
+    approver_role: str
+    status: str
+    reason: str | None
+    quorum: str
+    quote_total: Amount
+    fingerprint: str
+    policy_hash: str
+    justification: str
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    escalates_to: str | None
+    escalates_at: datetime | None
+    is_escalated: bool
+    kept_from: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+    comment: str | None
+    votes: list[Vote]
+
+
+class ApprovalHistory(TypedDict):
+    quote_id: str
+    version: int
+    quote_status: str
+    currency: str
+    items: list[ApprovalRecord]
 
 
 def status(tx: Tx, quote_id: str) -> ApprovalStatus:

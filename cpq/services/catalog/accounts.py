@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.access import Permission, may
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
-from cpq.services.views import AccountDetail, AccountPage, pagination
+from cpq.services.paging import Pagination, pagination
 from cpq.storage.schema import account
 
 WORDS_MAX = 10
@@ -18,6 +20,34 @@ ALIKE_MAX = 3
 
 _SUMMARY = ("id", "name", "segment", "region", "country", "currency", "active")
 _DETAIL = (*_SUMMARY, "tax_zone", "tax_status", "tax_note", "locale", "time_zone", "contact", "address")
+
+
+class AccountSummary(TypedDict):
+    id: str
+    name: str
+    segment: str
+    region: str
+    country: str
+    currency: str
+    active: bool
+
+
+class AccountPage(TypedDict):
+    items: list[AccountSummary]
+    pagination: Pagination
+
+
+class AccountDetail(AccountSummary):
+    tax_zone: str
+    tax_status: str
+    tax_note: str | None
+    locale: str
+    time_zone: str
+    price_book: str
+    contact: str | None
+    address: str | None
+    created_at: datetime
+    updated_at: datetime
 
 
 def search_accounts(tx: Tx, *, query: str | None, active_only: bool, limit: int, page: int) -> AccountPage:

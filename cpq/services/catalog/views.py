@@ -2,20 +2,87 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NotRequired
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.words import QUERY_LENGTH_MAX
 from cpq.services.catalog import word_index
-from cpq.services.views import CatalogPage, ListPrice, ProductDetail, ProductSummary, RelatedProduct, Spec, pagination
+from cpq.services.paging import Pagination, pagination
 from cpq.storage.schema import category, price, product, product_relation
 from cpq.storage.statements import AnyRow
 
 KNOWN_CATEGORIES_MAX = 100
+
+
+class ProductSummary(TypedDict):
+    id: str
+    sku: str
+    name: str
+    description: str
+    product_type: str
+    category: str
+    active: bool
+
+
+class CatalogPage(TypedDict):
+    items: list[ProductSummary]
+    pagination: Pagination
+    hint: NotRequired[str]
+
+
+class PriceTier(TypedDict):
+    up_to: int | None
+    unit_price: Decimal
+    flat_fee: Decimal
+
+
+class ListPrice(TypedDict):
+    price_book: str
+    currency: str
+    unit_price: Decimal
+    billing_period: str
+    tier_mode: str
+    tiers: list[PriceTier]
+    package_size: int | None
+    valid_from: date | None
+    valid_to: date | None
+    option_surcharges: dict[str, dict[str, Decimal]]
+
+
+class Spec(TypedDict):
+    value: Decimal | str
+    unit: str | None
+
+
+class RelatedProduct(TypedDict):
+    kind: str
+    product_id: str
+    name: str | None
+    quantity: int
+
+
+class ProductDetail(TypedDict):
+    id: str
+    sku: str
+    name: str
+    description: str
+    product_type: str
+    category: str
+    attributes: dict[str, Any]
+    active: bool
+    created_at: datetime
+    updated_at: datetime
+    specs: dict[str, Spec]
+    prices: list[ListPrice]
+    relationships: NotRequired[list[RelatedProduct]]
+    options: NotRequired[list[dict[str, Any]]]
+    rules: NotRequired[list[str]]
 
 
 def search(

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
+from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
 from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.request import Segment, mean_quantity
@@ -19,7 +20,6 @@ from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.quotes import repository
 from cpq.services.quotes.record import tax_groups
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import amount
 from cpq.storage.schema import account
 from cpq.storage.statements import AnyRow
 

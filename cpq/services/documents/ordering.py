@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
@@ -18,7 +20,6 @@ from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.documents.locale import choose_locale
 from cpq.services.quotes import repository as quote_repository
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import QuotePdf
 from cpq.storage.schema import document
 from cpq.storage.statements import AnyRow
 
@@ -29,6 +30,30 @@ KEPT_MAX = 1_000
 
 WITHOUT_LINES = ("executive_summary",)
 """Templates that do not list every line, and so have no limit to their number."""
+
+
+class QuotePdf(TypedDict):
+    quote_id: str
+    version: int
+    pdf_generated: bool
+    document_id: str
+    file_path: str
+    file_name: str
+    """What a person would call the file."""
+    file_size_bytes: int
+    checksum: str
+    """`sha256:` and 64 hexadecimal digits, of the bytes of the file."""
+    pages: int
+    template_used: str
+    locale: str
+    stamp: str | None
+    """Why it may not go to a customer: not_approved, expired or cancelled; null when it may."""
+    fingerprint: str
+    resource_uri: str
+    warnings: list[str]
+    generated_at: datetime
+    outcome: str
+    message: str
 
 
 class Wish(NamedTuple):

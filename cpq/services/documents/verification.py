@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import chain
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
+from cpq.base.money import Amount
 from cpq.domain.quotes.lifecycle import status_at
 from cpq.services.documents import content as document_content
 from cpq.services.documents import ordering
 from cpq.services.documents.file_store import checksum_of
 from cpq.services.quotes import repository
-from cpq.services.views import VerifiedPdf
 from cpq.storage.schema import document, quote_version
 from cpq.storage.statements import AnyRow
 
@@ -27,6 +29,26 @@ COUNTED = ("draft", "approved", "sent", "accepted")
 _CHECKSUM = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 _MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
 _STREAM = re.compile(rb"stream\r?\n")
+
+
+class VerifiedPdf(TypedDict):
+    verdict: str
+    """issued: these are the bytes of a document of ours; altered: they were, once; unknown: they never were."""
+    checksum: str
+    is_current_approved: bool
+    """Whether it is of the current version, unstamped, and that version is approved or needs no approval."""
+    message: str
+    quote_id: str | None
+    version: int | None
+    current_version: int | None
+    version_status: str | None
+    template: str | None
+    locale: str | None
+    stamp: str | None
+    fingerprint: str | None
+    total: Amount | None
+    currency: str | None
+    issued_at: datetime | None
 
 
 def read_checksum(text: str) -> str | None:

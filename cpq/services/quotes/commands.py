@@ -8,6 +8,7 @@ from dataclasses import replace
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
+from cpq.base.money import amount
 from cpq.domain import pricing
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.quotes.draft import Draft
@@ -19,7 +20,7 @@ from cpq.services.quotes import events, repository, views
 from cpq.services.quotes.composition import Composition, broken_relations, compose
 from cpq.services.quotes.policy_check import Verdict, decide, described, verdict_on
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import CreatedQuote, PricedQuoteView, QuoteMoved, amount
+from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved
 from cpq.storage.statements import AnyRow
 
 

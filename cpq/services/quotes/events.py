@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cpq.app.transaction import Tx
+from cpq.base.money import amount
 from cpq.services import events
 from cpq.services.events import EventName
 from cpq.services.quotes import repository
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import amount
 
 
 def tell(tx: Tx, name: EventName, quote_id: str, *, version: int | None = None) -> Quote:

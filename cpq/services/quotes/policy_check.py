@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from typing_extensions import TypedDict
+
 from cpq.app.transaction import Tx
-from cpq.base.money import from_micro
+from cpq.base.money import Amount, from_micro
 from cpq.domain.policy.evaluation import Violation, evaluate_alternatives
 from cpq.domain.policy.facts import LineFacts, QuoteFacts, QuoteInputs
 from cpq.domain.pricing.result import PricedLine, PricedQuote
@@ -14,7 +16,16 @@ from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes.composition import line_inputs, payment_terms_of, quote_inputs
-from cpq.services.views import PolicyViolation
+
+
+class PolicyViolation(TypedDict):
+    policy_id: str
+    policy_name: str
+    severity: str
+    description: str
+    threshold: Amount | None
+    actual: Amount | None
+    required_approver_role: str | None
 
 
 class Verdict:

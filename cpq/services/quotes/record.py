@@ -2,13 +2,73 @@
 
 from __future__ import annotations
 
+from typing_extensions import TypedDict
+
 from cpq.app.transaction import Tx
+from cpq.base.money import Amount, amount
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Line
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Step
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import PricedSet, QuoteRecord, TaxGroupView, TracedLine, WaterfallStep, amount
+from cpq.services.quotes.views import QuoteDetail
+
+
+class WaterfallStep(TypedDict):
+    """What a stage did to a line: the amount after it, what decided, and by how much of which unit."""
+
+    stage: str
+    part: str | None
+    source: str | None
+    value: Amount | None
+    unit: str | None
+    amount: Amount
+
+
+class TracedLine(TypedDict):
+    number: int
+    product_id: str
+    product_name: str
+    quantity: int
+    billing_period: str
+    unit_price: Amount
+    subtotal: Amount
+    discount_pct: Amount
+    discount_amount: Amount
+    line_total: Amount
+    steps: list[WaterfallStep]
+
+
+class TaxGroupView(TypedDict):
+    category: str
+    rate_pct: Amount
+    base: Amount
+    tax: Amount
+
+
+class PricedSet(TypedDict):
+    """One alternative of a quote, or the whole of it: lines, taxes and totals, which add up."""
+
+    option_set: str | None
+    is_selected: bool
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+    tax_groups: list[TaxGroupView]
+    lines: list[TracedLine]
+
+
+class QuoteRecord(QuoteDetail):
+    """A version of a quote with all that is on record about its price."""
+
+    latest_version: int
+    version_status: str
+    reason: str | None
+    requested_discount_pct: Amount
+    fingerprint: str
+    hashes: dict[str, str]
+    option_sets: list[PricedSet]
 
 
 def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteRecord:

@@ -8,14 +8,17 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from cpq.app.transaction import Tx
+from cpq.base.money import Amount, amount
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.pricing.tax import MinorUnit
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.policy_check import verdict_on
-from cpq.services.review_shapes import FieldChange, LineChange, QuoteReview, VersionComparison, WaterfallStage
-from cpq.services.views import QuoteDetail, amount
+from cpq.services.quotes.policy_check import PolicyViolation, verdict_on
+from cpq.services.quotes.record import TaxGroupView
+from cpq.services.quotes.views import QuoteDetail
 
 STAGES = ("list", "contracted", "tier", "options", "term", "adjustment", "tax included")
 """What leads from the list price to the regular one, in the order of the waterfall."""
@@ -25,6 +28,60 @@ LINE_CHANGES_MAX = 200
 _TERMS = ("account_name", "currency", "term_months", "start_date", "end_date", "payment_terms", "notes", "option_set")
 _TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 _LINE_FIELDS = ("product_name", "quantity", "unit_price", "discount_pct", "line_total", "option_set", "notes")
+
+
+class WaterfallStage(TypedDict):
+    """What a stage did to the quote as a whole. A level is where the amount stands, a step by how much it changed."""
+
+    stage: str
+    is_level: bool
+    amount: Amount
+
+
+class QuoteReview(QuoteDetail):
+    """What somebody who has to decide about a version wants to know of it."""
+
+    fingerprint: str
+    latest_version: int
+    requested_discount_pct: Amount
+    discount_pct: Amount
+    """All discounts together, off the regular price."""
+    margin_pct: Amount | None
+    """None when a cost is not known, and for callers who may not see margins."""
+    waterfall: list[WaterfallStage]
+    tax_groups: list[TaxGroupView]
+    option_sets: list[str]
+    other_totals: list[Amount]
+    """Of the alternatives that are not selected."""
+    policy_violations: list[PolicyViolation]
+    policy_hash: str
+    versions: dict[int, str]
+
+
+class FieldChange(TypedDict):
+    field: str
+    before: object
+    after: object
+
+
+class LineChange(TypedDict):
+    """A line that came, went or changed; the fields are named where it changed."""
+
+    number: int
+    product_name: str
+    kind: str
+    changes: list[FieldChange]
+
+
+class VersionComparison(TypedDict):
+    quote_id: str
+    before: int
+    after: int
+    currency: str
+    terms: list[FieldChange]
+    totals: list[FieldChange]
+    lines: list[LineChange]
+    lines_total: int
 
 
 def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:

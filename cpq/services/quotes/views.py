@@ -3,36 +3,175 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
+from typing import Any, NotRequired
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
+from cpq.base.money import Amount, amount
 from cpq.domain.pricing.request import Segment, mean_quantity
 from cpq.domain.pricing.result import PricedLine, PricedQuote, unit_price
 from cpq.domain.quotes.draft_changes import line_id
 from cpq.domain.quotes.lifecycle import MORTAL, status_at
 from cpq.services.catalog.accounts import account_has
+from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
-from cpq.services.quotes.policy_check import Verdict
+from cpq.services.quotes.policy_check import PolicyViolation, Verdict
 from cpq.services.quotes.repository import Quote
-from cpq.services.views import (
-    CreatedQuote,
-    LinePrice,
-    PricedQuoteView,
-    QuoteDetail,
-    QuoteLine,
-    QuoteMoved,
-    QuotePage,
-    QuoteSummary,
-    Totals,
-    amount,
-    pagination,
-)
 from cpq.storage.schema import QUOTE_STATUSES, account, quote
 from cpq.storage.statements import AnyRow
+
+
+class CreatedLine(TypedDict):
+    line_id: str
+    product_id: str
+    product_name: str
+    quantity: int
+    unit_price: Amount
+    discount_pct: Amount
+    subtotal: Amount
+
+
+class CreatedQuote(TypedDict):
+    quote_id: str
+    version: int
+    edit: int
+    status: str
+    account_id: str
+    currency: str
+    idempotency_key: str | None
+    line_items: list[CreatedLine]
+    created_at: datetime
+    warnings: list[str]
+    outcome: str
+    message: str
+
+
+class QuoteHeader(TypedDict):
+    id: str
+    version: int
+    edit: int
+    account_id: str
+    account_name: str
+    deal_id: str | None
+    status: str
+    reason: str | None
+    """Why it was cancelled, declined or superseded, or which option sets are void."""
+    currency: str
+    term_months: int | None
+    start_date: date | None
+    end_date: date | None
+    valid_until: date
+    payment_terms: str
+    notes: str | None
+    option_set: str | None
+    tax_note: str | None
+    created_at: datetime
+    created_by: str
+
+
+class QuoteLine(CreatedLine):
+    discount_amount: Amount
+    line_total: Amount
+    billing_period: str
+    attributes: dict[str, Any]
+    notes: str | None
+    option_set: str | None
+    ramp: NotRequired[list[RampSegment]]
+
+
+class RampSegment(TypedDict):
+    months: int
+    quantity: int | None
+    uplift_pct: Amount
+
+
+class Totals(TypedDict):
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+    priced_at: datetime | None
+
+
+class QuoteDetail(TypedDict):
+    quote: QuoteHeader
+    line_items: list[QuoteLine]
+    pricing: NotRequired[Totals]
+
+
+class LinePrice(TypedDict):
+    line_id: str
+    product_id: str
+    product_name: str
+    quantity: int
+    base_unit_price: Amount
+    unit_price: Amount
+    subtotal_before_discount: Amount
+    discount_pct: Amount
+    discount_amount: Amount
+    line_total: Amount
+
+
+class OptionSetTotals(TypedDict):
+    option_set: str
+    is_selected: bool
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+    line_pricing: list[LinePrice]
+
+
+class PricedQuoteView(TypedDict):
+    quote_id: str
+    version: int
+    edit: int
+    status: str
+    pricing: Totals
+    line_pricing: list[LinePrice]
+    approval_required: bool
+    policy_violations: list[PolicyViolation]
+    stored: bool
+    outcome: str
+    fingerprint: str
+    option_sets: NotRequired[list[OptionSetTotals]]
+
+
+class QuoteSummary(TypedDict):
+    id: str
+    version: int
+    account_id: str
+    account_name: str
+    status: str
+    currency: str
+    total: Amount
+    valid_until: date
+    created_at: datetime
+
+
+class QuotePage(TypedDict):
+    items: list[QuoteSummary]
+    pagination: Pagination
+
+
+class QuoteMoved(TypedDict):
+    """What every other change of a quote answers."""
+
+    quote_id: str
+    version: int
+    edit: int
+    status: str
+    total: Amount
+    currency: str
+    valid_until: date
+    outcome: str
+    message: str
+    warnings: NotRequired[list[str]]
 
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:

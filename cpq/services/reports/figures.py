@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
+from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
-from cpq.base.money import from_micro, to_micro
+from cpq.base.money import Amount, from_micro, to_micro
 from cpq.domain.policy.policy_set import Ladder
-from cpq.services.review_shapes import DiscountFigure, Figures, OutcomeFigure, StatusFigure, TurnaroundFigure
 from cpq.storage.schema import QUOTE_STATUSES, approval, quote, quote_version
 
 PERIODS = (30, 90, 365)
@@ -23,6 +23,48 @@ DECISIONS_MAX = 20_000
 
 _MICROS = 1_000_000
 _MORTAL = ("approved", "sent")
+
+
+class StatusFigure(TypedDict):
+    status: str
+    count: int
+    value: Amount
+    """In the policies' currency."""
+
+
+class TurnaroundFigure(TypedDict):
+    role: str
+    count: int
+    median_minutes: int
+
+
+class DiscountFigure(TypedDict):
+    """How many quotes have a discount above `above`, up to the next step; `role` is who has to approve there."""
+
+    above: Amount | None
+    up_to: Amount | None
+    role: str | None
+    count: int
+
+
+class OutcomeFigure(TypedDict):
+    since: date
+    accepted: int
+    declined: int
+    expired: int
+
+
+class Figures(TypedDict):
+    days: int
+    currency: str
+    pipeline: list[StatusFigure]
+    without_rate: list[str]
+    """Currencies whose quotes are counted but have no value."""
+    turnaround: list[TurnaroundFigure]
+    slow_minutes: int | None
+    """Nine of ten of all decisions were made within this."""
+    discounts: list[DiscountFigure]
+    outcomes: list[OutcomeFigure]
 
 
 def figures(tx: Tx, *, days: int) -> Figures:
