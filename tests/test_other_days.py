@@ -1,0 +1,36 @@
+"""The suite passes on any day: what goes by the real clock runs once more with the clock of the machine moved ahead."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DAYS_AHEAD = 400
+
+
+def faketime() -> Path | None:
+    """The library that moves the clock of a process and its children; `.ci/setup faketime` installs it."""
+    return next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+@pytest.mark.skipif(faketime() is None, reason="libfaketime is not installed: run `.ci/setup faketime`")
+def test_what_goes_by_the_real_clock_passes_400_days_ahead(tmp_path: Path):
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(faketime()),
+        "FAKETIME": f"+{DAYS_AHEAD}d",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # Waiting and measuring go on as usual.
+    }
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "today and not proof"]
+    ran = subprocess.run(
+        [*command, f"--basetemp={tmp_path / 'ahead'}"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-8_000:] + ran.stderr[-2_000:]
