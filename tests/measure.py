@@ -13,20 +13,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cpq.base.settings import read_settings
+from tests.support import engine
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("cpq", "mcp_facade")
 
-ROLES = frozenset(
-    ("commands", "repository", "views", "events", "expiry", "importer", "exporter", "file_rows", "replay", "catalog")
-    + ("quotes", "approvals", "documents", "audit", "health", "search", "web", "docs", "context", "equipment")
-    + ("past_quotes", "console", "deals", "insight", "quote", "queue", "policy", "figures", "accounts", "retrieval")
-)
-"""Module names that repeat on purpose: a role that is the same in every service, or a subject seen from another layer."""
+_ROLES = """commands repository views events expiry importer exporter file_rows replay
+catalog quotes quote approvals documents audit health search web docs context equipment past_quotes console deals
+insight queue policy policies figures accounts retrieval"""
+ROLES = frozenset(_ROLES.split())
+"""Module names that repeat on purpose: a role that is the same in every service, or a subject seen by another layer."""
 
-STATUSES = frozenset(
-    ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled", "rejected")
-    + ("superseded", "pending", "kept", "withdrawn")
-)
+_STATUSES = """draft pending_approval approved sent accepted declined expired cancelled rejected superseded
+pending kept withdrawn"""
+STATUSES = frozenset(_STATUSES.split())
 STATUS_OWNERS = ("domain/quotes/lifecycle.py", "domain/approvals/rounds.py", "storage/schema/")
 
 
@@ -114,24 +115,21 @@ def unused(root: Path = ROOT) -> list[str]:
     found = []
     for path, text in texts.items():
         for node in ast.parse(text).body:
-            is_named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            if is_named and not node.decorator_list and words[node.name] == 1 and node.name not in templates:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.decorator_list:
+                continue
+            if words[node.name] == 1 and node.name not in templates:
                 found.append(f"{path.relative_to(root)}:{node.lineno} {node.name}")
     return found
 
 
 def files_passed() -> dict[str, list[str]]:
     """For four calls of the contract, the files of the product that each one enters."""
-    from mcp_facade.registry import Registry  # noqa: PLC0415 - only this measure needs the engine
-    from tests.support import engine  # noqa: PLC0415
-
     passed: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = engine.read_settings({}, home=Path(folder))
+        settings = read_settings({}, home=Path(folder))
         engine.fill_with_sample(settings)
         app = engine.open_app(settings)
         tools = engine.Tools(app)
-        assert isinstance(tools.registry, Registry)
         line = {"product_id": "prod_pro_v2", "quantity": 150}
         create = {"account_id": "acct_acme_001", "line_items": [line]}
         warm = tools("quote_create", **create)["quote_id"]

@@ -85,6 +85,12 @@ def open_app(settings: Settings, effects: Effects | None = None) -> App:
     return engine.open_app(settings, effects or RunningEffects())
 
 
+def bare_environment() -> dict[str, str]:
+    """What a program of ours needs to be started with in a test: where programs are, and which clock moves it."""
+    needed = ("PATH", "LD_PRELOAD", "FAKETIME", "FAKETIME_DONT_FAKE_MONOTONIC")
+    return {name: os.environ[name] for name in needed if name in os.environ}
+
+
 @contextmanager
 def patient() -> Iterator[None]:
     """Rivals wait for their turn however slow the machine is; how long they would be let wait is not their subject."""

@@ -1,7 +1,6 @@
 """The server as clients meet it: both protocol eras, in memory, over stdio and over HTTP, with a real MCP client."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS, tools_of
 from tests.support import loopback
 from tests.support.console import WAIT_SECONDS, running
-from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.engine import StillEffects, Tools, bare_environment, open_app
 
 pytestmark = pytest.mark.anyio
 
@@ -236,7 +235,7 @@ def test_a_toolset_that_is_off_does_not_exist(sqlite_app: App):
 def home(store: Settings, tmp_path: Path, real_clock: Effects) -> dict[str, str]:
     """The environment of a server process on this test's store."""
     return {
-        "PATH": os.environ["PATH"],
+        **bare_environment(),
         "CPQ_HOME": str(tmp_path),
         "CPQ_DATABASE_URL": store.database_url,
         "MCP_LOG_LEVEL": "WARNING",

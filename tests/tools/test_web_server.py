@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import shutil
 import socket
 import subprocess
@@ -21,7 +20,7 @@ from cpq.base.settings import Settings, read_settings
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
 from tests.support import loopback
-from tests.support.engine import Tools
+from tests.support.engine import Tools, bare_environment
 from tests.support.website import Website, page, vendor
 from tests.tools.test_server import http_server
 from tests.tools.test_web import opened
@@ -45,7 +44,7 @@ def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
 @pytest.fixture
 def environment(settings: Settings, real_clock: Effects) -> dict[str, str]:
     return {
-        "PATH": os.environ["PATH"],
+        **bare_environment(),
         "CPQ_HOME": str(settings.home),
         "CPQ_TOOLSETS": "web",
         "CPQ_WEB_ALLOWED_HOSTS": "127.0.0.1",

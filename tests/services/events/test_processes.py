@@ -20,7 +20,7 @@ from cpq.services.events import EventName, delivery
 from cpq.services.events.claims import CLAIM_SECONDS, Status
 from cpq.storage.schema import event
 from tests.support import engine
-from tests.support.engine import Tools, open_app
+from tests.support.engine import Tools, bare_environment, open_app
 from tests.support.quotes import sent_quote
 from tests.support.webhook_receiver import PATIENCE_SECONDS, SECRET, Receiver
 
@@ -128,7 +128,7 @@ def test_a_server_delivers_while_it_serves_and_ends_cleanly(hooked: Settings, re
     quote_id = sent_quote(Tools(app))
     app.close()
     environment = {
-        "PATH": os.environ["PATH"],
+        **bare_environment(),
         "CPQ_HOME": str(hooked.home),
         "CPQ_DATABASE_URL": hooked.database_url,
         "CPQ_WEBHOOKS": hooked.webhooks,
