@@ -14,7 +14,7 @@ from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, roles_to_ask, votes_needed
-from cpq.domain.quotes.lifecycle import Move, after
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus, after
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
@@ -108,7 +108,9 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     added = [_add(tx, found, demand, one, justification) for one in planned]
     for row in added:
         round_ = round_.with_step(Step(row["id"], row["role"], StepStatus(row["status"]), row["expires_at"]))
-    status = after("pending_approval", Move.APPROVE, quote_id, found.root.version) if round_.is_approved else None
+    status = (
+        after(QuoteStatus.PENDING_APPROVAL, Move.APPROVE, quote_id, found.root.version) if round_.is_approved else None
+    )
     quote_rows.move_version(tx, quote_id, found.root.version, status=status or "pending_approval")
     quote_rows.move(tx, found, status=status or "pending_approval")
     return _answer(quote_rows.load(tx, quote_id, with_lines=False), round_, added)

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
-from cpq.domain.quotes.lifecycle import status_at
+from cpq.domain.quotes.lifecycle import VersionStatus, status_at
 from cpq.services.documents import content as document_content
 from cpq.services.documents import ordering
 from cpq.services.documents.file_store import checksum_of
@@ -82,7 +82,7 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
 def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
     found = repository.load(tx, row.quote_id, version=row.version)
     root, version = found.root, found.version
-    status = status_at(version.status, version.expires_at, tx.now)
+    status = status_at(VersionStatus(version.status), version.expires_at, tx.now)
     is_current = root.version == row.version or version.status == "sent"
     is_same = document_content.says_the_same(row.content, found)
     counts = status in COUNTED and ordering.stamp_of(tx, found) is None

@@ -13,7 +13,7 @@ from cpq.domain import pricing
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
-from cpq.domain.quotes.lifecycle import Move, after
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus, after
 from cpq.services.catalog import repository as catalog_repository
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, views
@@ -370,7 +370,7 @@ def _too_late(found: Quote, move: Move) -> CpqError:
     sent, current = found.version, found.root.version
     is_current = sent.version == current
     if is_current:
-        after("expired", move, found.id, current)
+        after(QuoteStatus.EXPIRED, move, found.id, current)
     return CpqError(
         Code.CONFLICT,
         f"Version {sent.version} was valid until {sent.valid_until}; version {current} is in the making.",

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from cpq.app import Answer, App, Command
 from cpq.app.access import ENGINE, Permission, Principal
 from cpq.app.transaction import Tx
-from cpq.domain.quotes.lifecycle import MORTAL
+from cpq.domain.quotes.lifecycle import EXPIRING
 from cpq.services import events
 from cpq.services.events import EventName
 from cpq.services.quotes import events as quote_events
@@ -57,7 +57,7 @@ def _tenants_over(tx: Tx) -> Answer:
 
 
 def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
-    return quote.c.status.in_(MORTAL), quote.c.expires_at <= tx.now
+    return quote.c.status.in_(EXPIRING), quote.c.expires_at <= tx.now
 
 
 def _is_told(tx: Tx, quote_id: str) -> bool:

@@ -16,7 +16,7 @@ from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
-from cpq.domain.quotes.lifecycle import status_at
+from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.quotes.composition import Composition
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import account, quote, quote_line, quote_pricing, quote_version
@@ -30,7 +30,7 @@ class Quote:
     root: AnyRow
     version: AnyRow
     lines: Sequence[AnyRow]
-    status: str
+    status: QuoteStatus
     """As it is now: a quote whose last valid day is over has expired, whatever was stored."""
 
     @property
@@ -87,7 +87,7 @@ def load(
             maximum=max(statuses(tx, quote_id)),
         )
     its_lines = lines(tx, quote_id, wanted) if with_lines else ()
-    return Quote(root, found, its_lines, status_at(root.status, root.expires_at, tx.now))
+    return Quote(root, found, its_lines, status_at(QuoteStatus(root.status), root.expires_at, tx.now))
 
 
 def statuses(tx: Tx, quote_id: str) -> dict[int, str]:

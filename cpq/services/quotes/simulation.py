@@ -14,7 +14,7 @@ from cpq.domain.policy.facts import QuoteFacts
 from cpq.domain.policy.policy_set import PolicySet
 from cpq.domain.pricing import result as pricing_result
 from cpq.domain.quotes.draft import DraftLine
-from cpq.domain.quotes.lifecycle import status_at
+from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
 from cpq.services.quotes.composition import quote_inputs
@@ -84,7 +84,7 @@ class Simulation:
             alternatives = [self._facts(row, one, attributes[row.id]) for one in results[row.id]]
             change = decision_change(self._before, self._after, *alternatives) if alternatives else None
             if change is not None:
-                status = status_at(row.status, row.expires_at, tx.now)
+                status = status_at(QuoteStatus(row.status), row.expires_at, tx.now)
                 yield Changed(row.id, row.version, status, row.account_id, row.currency, row.total, change)
 
     def _learn(self, tx: Tx, product_ids: Iterable[str]) -> None:

@@ -15,14 +15,14 @@ from cpq.base.money import Amount, amount
 from cpq.domain.pricing.request import Segment, mean_quantity
 from cpq.domain.pricing.result import PricedLine, PricedQuote, unit_price
 from cpq.domain.quotes.draft_changes import line_id
-from cpq.domain.quotes.lifecycle import MORTAL, status_at
+from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, VersionStatus, status_at
 from cpq.services.catalog.accounts import account_has
 from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, Verdict
 from cpq.services.quotes.repository import Quote
-from cpq.storage.schema import QUOTE_STATUSES, account, quote
+from cpq.storage.schema import account, quote
 from cpq.storage.statements import AnyRow
 
 
@@ -183,7 +183,7 @@ def detail(tx: Tx, found: Quote, *, include_pricing: bool) -> QuoteDetail:
     """A quote that was loaded already, in full."""
     root, chosen = found.root, found.version
     is_current = chosen.version == root.version
-    status = found.status if is_current else status_at(chosen.status, chosen.expires_at, tx.now)
+    status: str = found.status if is_current else status_at(VersionStatus(chosen.status), chosen.expires_at, tx.now)
     view: QuoteDetail = {
         "quote": {
             "id": root.id,
@@ -223,18 +223,19 @@ def list_quotes(
     tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int, query: str | None = None
 ) -> QuotePage:
     """One page of quotes, newest first; `query` is the beginning of an id, a deal, or words of the account's name."""
-    if status is not None and status not in QUOTE_STATUSES:
+    known = [word.value for word in QuoteStatus]
+    if status is not None and status not in known:
         raise bad_field(
             "/status",
             f"{status!r} is not a status of a quote.",
-            allowed=list(QUOTE_STATUSES),
-            nearest=nearest(status, QUOTE_STATUSES) or None,
+            allowed=known,
+            nearest=nearest(status, known) or None,
         )
     mine = [quote.c.tenant_id == tx.tenant_id]
     if account_id is not None:
         mine.append(quote.c.account_id == account_id)
     if status is not None:
-        mine.append(_has_status(tx, status))
+        mine.append(_has_status(tx, QuoteStatus(status)))
     if query:
         named = sa.select(account.c.id).where(account.c.tenant_id == tx.tenant_id, *account_has(query))
         mine.append(_starts_with(tx, query) | (quote.c.deal_id == query) | quote.c.account_id.in_(named))
@@ -341,12 +342,12 @@ def _mean(row: AnyRow) -> tuple[int, int]:
     return mean_quantity(row.quantity, [Segment(*segment) for segment in row.ramp])
 
 
-def _has_status(tx: Tx, status: str) -> sa.ColumnElement[bool]:
+def _has_status(tx: Tx, status: QuoteStatus) -> sa.ColumnElement[bool]:
     is_over = quote.c.expires_at <= tx.now
-    if status == "expired":
-        return (quote.c.status == "expired") | (quote.c.status.in_(MORTAL) & is_over)
     is_status = quote.c.status == status
-    return is_status & ~is_over if status in MORTAL else is_status
+    if status is QuoteStatus.EXPIRED:
+        return is_status | (quote.c.status.in_(EXPIRING) & is_over)
+    return is_status & ~is_over if status.can_expire else is_status
 
 
 def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
@@ -368,7 +369,7 @@ def _summary(tx: Tx, row: AnyRow, account_name: str) -> QuoteSummary:
         "version": row.version,
         "account_id": row.account_id,
         "account_name": account_name,
-        "status": status_at(row.status, row.expires_at, tx.now),
+        "status": status_at(QuoteStatus(row.status), row.expires_at, tx.now),
         "currency": row.currency,
         "total": amount(row.total),
         "valid_until": row.valid_until,
