@@ -15,11 +15,11 @@ from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, roles_to_ask, votes_needed
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, after
+from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes.policy_check import PolicyViolation, Verdict, described
-from cpq.services.quotes.repository import Quote
 from cpq.storage.statements import AnyRow
 
 
@@ -98,8 +98,8 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     """Ask a role about the current version, and with it every role that the policies want and nobody has asked."""
     people.require_role(tx, role, "/approver_role")
     found = quote_rows.load(tx, quote_id, for_update=True)
-    after(found.status, Move.SUBMIT, quote_id, found.root.version)
-    rows = repository.of_quote(tx, quote_id, found.root.version) if found.status == "pending_approval" else []
+    after(found.status, Move.SUBMIT, quote_id, found.current_version)
+    rows = repository.of_quote(tx, quote_id, found.current_version) if found.status == "pending_approval" else []
     demand = _demand(tx, found, rows)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, found, rows).steps)
     _require_open(found, round_, role)
@@ -108,25 +108,25 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     added = [_add(tx, found, demand, one, justification) for one in planned]
     for row in added:
         round_ = round_.with_step(Step(row["id"], row["role"], StepStatus(row["status"]), row["expires_at"]))
-    status = (
-        after(QuoteStatus.PENDING_APPROVAL, Move.APPROVE, quote_id, found.root.version) if round_.is_approved else None
-    )
-    quote_rows.move_version(tx, quote_id, found.root.version, status=status or "pending_approval")
-    quote_rows.move(tx, found, status=status or "pending_approval")
+    status = QuoteStatus.PENDING_APPROVAL
+    if round_.is_approved:
+        status = after(status, Move.APPROVE, quote_id, found.current_version)
+    quote_rows.move_version(tx, quote_id, found.current_version, status=status)
+    quote_rows.move(tx, found, status=status)
     return _answer(quote_rows.load(tx, quote_id, with_lines=False), round_, added)
 
 
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     """Who would have to approve the current version, and why, without asking anybody."""
     found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id, found.root.version) if found.status != "draft" else []
+    rows = repository.of_quote(tx, quote_id, found.current_version) if found.status != "draft" else []
     verdict = quotes.judge(tx, found)
     demand = _of_rows(rows) if rows else _of_verdict(tx, verdict)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, found, rows).steps)
     roles = dict.fromkeys((*round_.required, *round_.missing, *(step.role for step in round_.pending)))
     return {
         "quote_id": quote_id,
-        "version": found.root.version,
+        "version": found.current_version,
         "status": found.status,
         "approval_required": bool(demand.chains),
         "is_blocked": bool(verdict.blocking),
@@ -144,12 +144,12 @@ def chains_of(tx: Tx, verdict: Verdict) -> tuple[tuple[str, ...], ...]:
 def _demand(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Demand:
     """What was fixed with the first request of this version; for a draft, what the policies say now."""
     if rows:
-        if found.root.expires_at <= tx.now:
+        if found.expires_at <= tx.now:
             raise CpqError(
                 Code.CONFLICT,
-                f"The price of version {found.root.version} was valid until {found.root.valid_until}.",
+                f"The price of version {found.current_version} was valid until {found.valid_until}.",
                 field="/quote_id",
-                next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version),
+                next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.current_version),
             )
         return _of_rows(rows)
     quotes.require_current_price(tx, found)
@@ -205,7 +205,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
     earlier = _earlier(tx, found, role)
     if earlier is None:
         return Planned(role)
-    if len(quote_rows.pricings(tx, found.id, found.root.version)) > 1:
+    if quote_rows.count_option_sets(tx, found) > 1:
         return Planned(role, reason="Asked again: a quote with alternatives is looked at as a whole.")
     answer = reapproval.still_stands(
         role,
@@ -222,7 +222,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
 
 def _earlier(tx: Tx, found: Quote, role: str) -> Earlier | None:
     """What the role approved on the last version that was submitted before this one."""
-    rows = [row for row in repository.of_quote(tx, found.id) if row.version < found.root.version]
+    rows = [row for row in repository.of_quote(tx, found.id) if row.version < found.current_version]
     last = max((row.version for row in rows), default=None)
     row = next((one for one in rows if (one.version, one.role) == (last, role) and one.status in GRANTED), None)
     if row is None:
@@ -247,10 +247,10 @@ def _earlier(tx: Tx, found: Quote, role: str) -> Earlier | None:
 def _add(tx: Tx, found: Quote, demand: Demand, planned: Planned, justification: str) -> dict[str, Any]:
     roles, kept = tx.policies.roles, planned.kept
     escalation = roles.escalate_to.get(planned.role)
-    row = {
+    row: dict[str, Any] = {
         "id": tx.new_id("APR-"),
         "quote_id": found.id,
-        "version": found.root.version,
+        "version": found.current_version,
         "role": planned.role,
         "status": (StepStatus.KEPT if kept else StepStatus.PENDING).value,
         "reason": planned.reason,

@@ -18,7 +18,6 @@ from cpq.domain.catalog.rows import Relation
 from cpq.domain.policy.facts import LineInputs, Part, QuoteInputs
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Adjustment, Line, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -36,7 +35,6 @@ from cpq.services.quotes.draft_check import (
     unpriceable,
 )
 from cpq.storage.columns import JsonText
-from cpq.storage.statements import AnyRow
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         products=products,
         sets=sets,
         payment_terms=payment_terms_of(tx, draft),
-        end_date=_last_day(draft),
+        end_date=draft.last_day,
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
@@ -253,11 +251,12 @@ def _with_adjustments(
     return request._replace(lines=tuple(lines))
 
 
-def quote_inputs(asked: Draft | AnyRow, buyer: AccountFacts | AnyRow, *, payment_terms: str) -> QuoteInputs:
-    """What is known of a quote without its price, of a draft and of a stored version alike."""
+def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> QuoteInputs:
+    """What is known of a quote without its price."""
+    months = draft.running_months
     return QuoteInputs(
-        currency=asked.currency,
-        term_months=_months(asked),
+        currency=draft.currency,
+        term_months=None if months is None else Decimal(months),
         payment_terms=payment_terms,
         segment=buyer.segment,
         region=buyer.region,
@@ -267,15 +266,6 @@ def quote_inputs(asked: Draft | AnyRow, buyer: AccountFacts | AnyRow, *, payment
 
 def payment_terms_of(tx: Tx, draft: Draft) -> str:
     return draft.payment_terms or tx.policies.terms.standard_payment_terms[0]
-
-
-def _months(draft: Draft | AnyRow) -> Decimal | None:
-    """How long the quote runs; a month that has begun counts."""
-    if draft.end_date is None or draft.start_date is None or draft.term_months is not None:
-        return None if draft.term_months is None else Decimal(draft.term_months)
-    end = draft.end_date + timedelta(days=1)
-    months = terms.whole_months(draft.start_date, end)
-    return Decimal(months + (terms.add_months(draft.start_date, months) < end))
 
 
 def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: str) -> dict[str, Any]:
@@ -310,12 +300,6 @@ def _attributes(said: Mapping[str, Any], product: ProductFacts, parts: Sequence[
     chosen = model_of(product).check(said).choices if product.options else {}
     inside = {name: True for part in parts for name, value in part.attributes.items() if value is True}
     return {**chosen, **product.attributes, **inside}
-
-
-def _last_day(draft: Draft) -> date | None:
-    if draft.start_date is None or draft.term_months is None:
-        return draft.end_date
-    return terms.last_day(draft.start_date, draft.term_months)
 
 
 def _hashes(

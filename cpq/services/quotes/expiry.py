@@ -13,7 +13,7 @@ from cpq.domain.quotes.lifecycle import EXPIRING
 from cpq.services import events
 from cpq.services.events import EventName
 from cpq.services.quotes import events as quote_events
-from cpq.storage.schema import quote
+from cpq.storage.schema import tables
 
 SWEEP_MAX = 200
 """Quotes in one transaction, so that a sweep after a long pause holds up nobody."""
@@ -31,11 +31,18 @@ def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
     Only the root is changed: a version stays what it was when its time ended, because a revision that is cancelled
     leads back to it. The edit is not counted: whoever read the quote since its last day saw it expired.
     """
-    mine = quote.c.tenant_id == tx.tenant_id
-    over = sa.select(quote.c.id).where(mine, *_over(tx)).order_by(quote.c.expires_at, quote.c.id).limit(limit)
+    mine = tables.quote.c.tenant_id == tx.tenant_id
+    over = (
+        sa.select(tables.quote.c.id)
+        .where(mine, *_over(tx))
+        .order_by(tables.quote.c.expires_at, tables.quote.c.id)
+        .limit(limit)
+    )
     ids = list(tx.connection.scalars(over.with_for_update(skip_locked=True)))
     for quote_id in ids:
-        tx.connection.execute(sa.update(quote).where(mine, quote.c.id == quote_id).values(status="expired"))
+        tx.connection.execute(
+            sa.update(tables.quote).where(mine, tables.quote.c.id == quote_id).values(status="expired")
+        )
         if not _is_told(tx, quote_id):
             quote_events.tell(tx, EventName.QUOTE_EXPIRED, quote_id)
     return {"expired": ids}
@@ -53,17 +60,17 @@ def _sweep_tenant(app: App, principal: Principal) -> int:
 
 def _tenants_over(tx: Tx) -> Answer:
     """A read first, so that a sweep that finds nothing leaves no entry in the audit."""
-    return {"tenants": sorted(tx.connection.scalars(sa.select(quote.c.tenant_id).where(*_over(tx)).distinct()))}
+    return {"tenants": sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*_over(tx)).distinct()))}
 
 
 def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
-    return quote.c.status.in_(EXPIRING), quote.c.expires_at <= tx.now
+    return tables.quote.c.status.in_(EXPIRING), tables.quote.c.expires_at <= tx.now
 
 
 def _is_told(tx: Tx, quote_id: str) -> bool:
     """A version expires once, even when a revision of it was opened and cancelled since."""
     version = tx.connection.scalar(
-        sa.select(quote.c.version).where(quote.c.tenant_id == tx.tenant_id, quote.c.id == quote_id)
+        sa.select(tables.quote.c.version).where(tables.quote.c.tenant_id == tx.tenant_id, tables.quote.c.id == quote_id)
     )
     known = [row for row in events.of_subject(tx, quote_id) if row.name == EventName.QUOTE_EXPIRED]
     return any(row.body["version"] == version for row in known)
