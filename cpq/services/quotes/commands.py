@@ -12,11 +12,11 @@ from cpq.base.money import amount
 from cpq.domain import pricing
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
-from cpq.domain.quotes.lifecycle import Move, QuoteStatus, after
-from cpq.domain.quotes.quote import Quote, QuoteVersion
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus
+from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog import repository as catalog_repository
 from cpq.services.events import EventName
-from cpq.services.quotes import events, repository, views
+from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.composition import Composition, broken_relations, compose
 from cpq.services.quotes.policy_check import Verdict, decide, described, verdict_on
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved
@@ -35,19 +35,14 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuo
     quote = repository.load(tx, quote_id, for_update=True)
     if requested_discount is None:
         requested_discount = quote.version.requested_discount
-    if quote.status != "draft":
+    if not quote.status.is_draft:
         return _evaluate(tx, quote, requested_discount)
     composed = _recompose(tx, quote_id, quote.as_draft(requested_discount=requested_discount))
     verdict = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
-    version = quote.current_version
-    if quote.version.status == "rejected":
-        version = _next_version(tx, quote_id)
-        repository.add_version(tx, quote_id, version, composed, priced_at=tx.now, before=quote.version)
-    elif quote.version.priced_at is not None and _is_same(quote, composed):
+    if not quote.is_rejected and quote.version.priced_at is not None and _is_same(quote, composed):
         return views.priced(tx, quote, composed, verdict, priced_at=quote.version.priced_at, outcome="no_change")
-    else:
-        repository.replace_version(tx, quote, composed, priced_at=tx.now)
-    quote = repository.settle(tx, quote, version, composed)
+    write = transitions.open_version if quote.is_rejected else transitions.rewrite_draft
+    quote = write(tx, quote, composed, priced_at=tx.now)
     return views.priced(tx, quote, composed, verdict, priced_at=tx.now, outcome="changed")
 
 
@@ -56,8 +51,8 @@ def update(
 ) -> QuoteMoved:
     """Change lines, terms or notes of a draft. Its price is reckoned again and waits for the next `price`."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
-    after(quote.status, Move.EDIT, quote_id, quote.current_version)
-    if quote.version.status == "rejected":
+    transitions.require(quote, Move.EDIT)
+    if quote.is_rejected:
         raise CpqError(
             Code.CONFLICT,
             f"Version {quote.current_version} was rejected and stays as it was; a revision opens the next one.",
@@ -71,21 +66,18 @@ def update(
     if draft.is_same(before):
         return views.moved(quote, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
-    repository.replace_version(tx, quote, composed, priced_at=None)
-    quote = repository.settle(tx, quote, quote.current_version, composed)
+    quote = transitions.rewrite_draft(tx, quote, composed, priced_at=None)
     return views.moved(quote, "Quote changed; price it again.", warnings=composed.advice)
 
 
 def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
-    if quote.version.status != "rejected":
-        after(quote.status, Move.REVISE, quote_id, quote.current_version)
+    transitions.require(quote, Move.REVISE)
     composed = _recompose(tx, quote_id, quote.as_draft())
-    version = _next_version(tx, quote_id)
-    repository.add_version(tx, quote_id, version, composed, priced_at=None, before=quote.version)
-    quote = repository.settle(tx, quote, version, composed)
-    return views.moved(quote, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
+    quote = transitions.open_version(tx, quote, composed, priced_at=None)
+    message = f"Version {quote.current_version} is open as a draft."
+    return views.moved(quote, message, outcome="created", warnings=composed.advice)
 
 
 def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_key: str | None = None) -> CreatedQuote:
@@ -105,20 +97,12 @@ def cancel(
 ) -> QuoteMoved:
     """End the current version. Where an earlier one was sent, that one is current again; else the quote is over."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
-    after(quote.status, Move.CANCEL, quote_id, quote.current_version)
-    repository.move_version(
-        tx, quote_id, quote.current_version, status="cancelled", reason=reason or quote.version.reason
-    )
-    sent = _sent_version(tx, quote_id)
-    if sent is None:
-        corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id] if quote.status == "sent" else [])
-        repository.move(tx, quote, status="cancelled")
-        return views.moved(events.tell(tx, EventName.QUOTE_CANCELLED, quote_id), "Quote cancelled.")
-    earlier = repository.load(tx, quote_id, version=sent, with_lines=False).version
-    repository.move(tx, quote, **_of_version(earlier), status="sent")
-    return views.moved(
-        repository.load(tx, quote_id, with_lines=False), f"Version {sent}, which was sent, is current again."
-    )
+    cancelled = transitions.apply(tx, quote, Move.CANCEL, reason=reason)
+    if not cancelled.is_current:
+        return views.moved(cancelled, f"Version {cancelled.current_version}, which was sent, is current again.")
+    corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id] if quote.status is QuoteStatus.SENT else [])
+    events.publish(tx, EventName.QUOTE_CANCELLED, cancelled)
+    return views.moved(cancelled, "Quote cancelled.")
 
 
 def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
@@ -127,57 +111,38 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
     A draft can be sent when it is priced, complete, and no policy asks for an approval; else it must be approved.
     """
     quote = _open(tx, quote_id, expected_version, expected_edit)
-    status = after(quote.status, Move.SEND, quote_id, quote.current_version)
-    if quote.status == "draft":
+    transitions.require(quote, Move.SEND)
+    if quote.status.is_draft:
         _require_sendable(tx, quote)
     _require_complete(tx, quote)
-    earlier = _sent_version(tx, quote_id)
-    if earlier is not None:
-        reason = f"version {quote.current_version} was sent"
-        repository.move_version(tx, quote_id, earlier, status="superseded", reason=reason)
-    repository.move_version(tx, quote_id, quote.current_version, status=status)
-    repository.move(tx, quote, status=status)
+    sent = transitions.apply(tx, quote, Move.SEND)
     corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id])
-    return views.moved(events.tell(tx, EventName.QUOTE_SENT, quote_id), "Quote sent.")
+    events.publish(tx, EventName.QUOTE_SENT, sent)
+    return views.moved(sent, "Quote sent.")
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
     """The customer takes the sent version; of several option sets, one. The others are void, and so is a revision."""
     quote = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
-    draft = quote.as_draft()
-    chosen = _chosen_set(draft, option_set)
-    changes = {}
-    reason = None
+    names = quote.as_draft().option_sets
+    chosen = _chosen_set(names, option_set)
     if chosen is not None and chosen != quote.version.option_set:
-        record = next(one for one in repository.pricings(tx, quote) if one.option_set == chosen)
-        changes = {name: record.result_values[name] for name in ("subtotal", "discount_total", "tax_total", "total")}
-        repository.choose_amounts(tx, quote_id, quote.version.number, record.result)
-    if len(draft.option_sets) > 1:
-        void = ", ".join(name for name in draft.option_sets if name != chosen)
-        reason = f"option set {chosen} was accepted; {void} void"
-    repository.move_version(
-        tx, quote_id, quote.version.number, status="accepted", option_set=chosen, reason=reason, **changes
-    )
-    sent = quote.version.number
-    if quote.current_version != sent:
-        dropped = f"version {sent} was accepted"
-        repository.move_version(tx, quote_id, quote.current_version, status="cancelled", reason=dropped)
-    now = repository.load(tx, quote_id, version=sent, with_lines=False)
-    repository.move(tx, quote, **_of_version(now.version), status="accepted")
-    return views.moved(events.tell(tx, EventName.QUOTE_ACCEPTED, quote_id), "Quote accepted.")
+        selected = next(one for one in repository.pricings(tx, quote) if one.option_set == chosen)
+        quote = repository.choose_option_set(tx, quote, selected)
+    void = ", ".join(name for name in names if name != chosen)
+    reason = f"option set {chosen} was accepted; {void} void" if void else None
+    accepted = transitions.apply(tx, quote, Move.ACCEPT, reason=reason)
+    events.publish(tx, EventName.QUOTE_ACCEPTED, accepted)
+    return views.moved(accepted, "Quote accepted.")
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
     """The customer does not take the sent version. A revision that is open stays open."""
     quote = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
-    sent = quote.version.number
-    repository.move_version(tx, quote_id, sent, status="declined", reason=reason)
-    repository.move(tx, quote, **({"status": "declined"} if sent == quote.current_version else {}))
-    events.tell(tx, EventName.QUOTE_DECLINED, quote_id, version=sent)
-    return views.moved(
-        repository.load(tx, quote_id, with_lines=False),
-        "Quote declined." if sent == quote.current_version else f"Version {sent} declined.",
-    )
+    declined = transitions.apply(tx, quote, Move.DECLINE, reason=reason)
+    events.publish(tx, EventName.QUOTE_DECLINED, declined)
+    message = "Quote declined." if declined.is_current else f"Version {declined.version.number} declined."
+    return views.moved(declined, message)
 
 
 def judge(tx: Tx, quote: Quote) -> Verdict:
@@ -188,10 +153,10 @@ def judge(tx: Tx, quote: Quote) -> Verdict:
 
 def may_be_sent(tx: Tx, quote: Quote) -> bool:
     """Whether a draft or approved version could go to the customer now: current, complete, and no policy holds it."""
-    if quote.version.number != quote.current_version:
+    if not quote.is_current:
         return False
     try:
-        if quote.version.status != "approved":
+        if quote.version.status is not VersionStatus.APPROVED:
             _require_sendable(tx, quote)
         _require_complete(tx, quote)
     except CpqError:
@@ -201,7 +166,7 @@ def may_be_sent(tx: Tx, quote: Quote) -> bool:
 
 def require_current_price(tx: Tx, quote: Quote) -> None:
     """CONFLICT with the way to a price when a draft has none that counts: rejected, unpriced or out of date."""
-    if quote.version.status == "rejected":
+    if quote.is_rejected:
         message = f"Version {quote.current_version} was rejected; a new price opens the next one."
     elif quote.version.priced_at is None or quote.expires_at <= tx.now:
         message = "The quote has no current price."
@@ -278,21 +243,6 @@ def _is_same(quote: Quote, composed: Composition) -> bool:
     )
 
 
-def _next_version(tx: Tx, quote_id: str) -> int:
-    """One more than any there was: a revision that was cancelled keeps its number."""
-    return max(repository.statuses(tx, quote_id)) + 1
-
-
-def _of_version(version: QuoteVersion) -> dict[str, object]:
-    names = ("deal_id", "total", "valid_until", "expires_at")
-    return {"version": version.number, **{name: getattr(version, name) for name in names}}
-
-
-def _sent_version(tx: Tx, quote_id: str) -> int | None:
-    """The version that the customer has in hand, if any."""
-    return next((number for number, status in repository.statuses(tx, quote_id).items() if status == "sent"), None)
-
-
 def _require_sendable(tx: Tx, quote: Quote) -> None:
     require_current_price(tx, quote)
     verdict = judge(tx, quote)
@@ -325,7 +275,7 @@ def _require_complete(tx: Tx, quote: Quote) -> None:
                 f"{product.name} ({product.id}) is no longer sold.",
                 field="/quote_id",
                 next_call=next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version)
-                if quote.status != "draft"
+                if not quote.status.is_draft
                 else next_call("quote_get", quote_id=quote.id),
             )
     missing = broken_relations(draft, products)
@@ -342,19 +292,19 @@ def _require_complete(tx: Tx, quote: Quote) -> None:
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
     """The version the customer has in hand. It need not be the current one: a revision may be in the making."""
     quote = repository.load(tx, quote_id, for_update=True, with_lines=False)
-    sent = _sent_version(tx, quote_id)
+    sent = repository.sent_version(tx, quote_id)
     if sent is None:
-        after(quote.status, move, quote_id, quote.current_version)
+        transitions.require(quote, move)
         raise _stale(quote, expected_version)
-    quote = repository.load(tx, quote_id, version=sent)
-    if quote.version.expires_at <= tx.now:
+    quote = replace(quote, version=sent, lines=repository.lines(tx, quote_id, sent.number))
+    if sent.expires_at <= tx.now:
         raise _too_late(quote, move)
-    if sent != expected_version:
+    if sent.number != expected_version:
         raise CpqError(
             Code.CONFLICT,
-            f"Version {expected_version} is not what was sent last; version {sent} is.",
+            f"Version {expected_version} is not what was sent last; version {sent.number} is.",
             field="/expected_version",
-            version=sent,
+            version=sent.number,
             next_call=next_call("quote_get", quote_id=quote_id),
         )
     return quote
@@ -362,22 +312,20 @@ def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) 
 
 def _too_late(quote: Quote, move: Move) -> CpqError:
     """The way on is a revision, and where one is open already, that one."""
+    if quote.is_current:
+        transitions.require(quote, move)
     sent, current = quote.version, quote.current_version
-    is_current = sent.number == current
-    if is_current:
-        after(QuoteStatus.EXPIRED, move, quote.id, current)
     return CpqError(
         Code.CONFLICT,
         f"Version {sent.number} was valid until {sent.valid_until}; version {current} is in the making.",
         field="/expected_version",
-        status="expired",
+        status=VersionStatus.EXPIRED,
         version=current,
         next_call=next_call("quote_get", quote_id=quote.id),
     )
 
 
-def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
-    names = draft.option_sets
+def _chosen_set(names: list[str], option_set: str | None) -> str | None:
     if option_set is None and len(names) <= 1:
         return names[0] if names else None
     if option_set not in names:

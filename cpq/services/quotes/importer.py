@@ -15,9 +15,10 @@ from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, validate
+from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog import ImportReport
-from cpq.services.quotes import repository
+from cpq.services.quotes import repository, transitions
 from cpq.services.quotes.composition import Composition, compose
 from cpq.storage.schema import tables
 
@@ -96,8 +97,7 @@ class _Import:
         _require_open(quote, draft)
         composed = self._compose(quote_id, asked)
         if not self._problems:
-            repository.replace_version(self.tx, quote, composed, priced_at=None)
-            repository.settle(self.tx, quote, quote.current_version, composed)
+            transitions.rewrite_draft(self.tx, quote, composed, priced_at=None)
         self.report.updated[SECTION] += 1
 
     def _compose(self, quote_id: str, draft: Draft) -> Composition:
@@ -141,8 +141,8 @@ def _require_open(quote: Quote, draft: Draft) -> None:
         kept, asked = getattr(quote, name), getattr(draft, name)
         if kept != asked:
             raise CpqError(Code.CONFLICT, f"is {kept} and stays so: {quote.id} exists already", field=f"/{name}")
-    status = quote.status if quote.status != "draft" else quote.version.status
-    if status != "draft":
+    status = quote.version.status if quote.status.is_draft else quote.status
+    if status != VersionStatus.DRAFT:
         raise CpqError(
             Code.CONFLICT,
             f"{quote.id} is {status} and differs from the file; revise it, or take it out of the file",

@@ -14,7 +14,6 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json
 from cpq.domain.pricing.request import Segment
-from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
 from cpq.services.quotes.composition import Composition
@@ -68,6 +67,14 @@ def statuses(tx: Tx, quote_id: str) -> dict[int, VersionStatus]:
     mine = (columns.tenant_id == tx.tenant_id) & (columns.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(columns.version, columns.status).where(mine))
     return {row.version: VersionStatus(row.status) for row in rows}
+
+
+def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
+    """The version that the customer has in hand, if any."""
+    table = tables.quote_version
+    mine = (table.c.tenant_id == tx.tenant_id) & (table.c.quote_id == quote_id)
+    row = tx.connection.execute(sa.select(table).where(mine, table.c.status == VersionStatus.SENT)).one_or_none()
+    return None if row is None else version_of(row._mapping)
 
 
 def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
@@ -161,43 +168,38 @@ def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: d
     _add_parts(tx, {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}, composed)
 
 
-def move(tx: Tx, quote: Quote, **changes: Any) -> None:
-    """Change the root, and count the change: whoever read the quote before can tell that it moved."""
-    change = sa.update(tables.quote).where(*_root(tx, quote.id))
-    tx.connection.execute(change.values(edit=quote.edit + 1, **changes))
+def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:
+    """Change the root, and count the change: whoever read the quote before can see that it moved."""
+    changes = {"edit": quote.edit + 1, **changes}
+    tx.connection.execute(sa.update(tables.quote).where(*_root(tx, quote.id)).values(**changes))
 
 
-def settle(tx: Tx, quote: Quote, version: int, composed: Composition) -> Quote:
-    """Bring the root in line with the version that was just written, and read it again."""
-    move(
-        tx,
-        quote,
-        version=version,
-        status=QuoteStatus.DRAFT,
-        deal_id=composed.draft.deal_id,
-        total=composed.priced.total,
-        valid_until=composed.valid_until,
-        expires_at=composed.expires_at,
-    )
-    return load(tx, quote.id)
-
-
-def move_version(tx: Tx, quote_id: str, version: int, **changes: Any) -> None:
-    mine = _mine(tx, tables.quote_version, quote_id, version)
+def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
+    mine = _mine(tx, tables.quote_version, quote_id, number)
     tx.connection.execute(sa.update(tables.quote_version).where(*mine).values(**changes))
 
 
-def choose_amounts(tx: Tx, quote_id: str, version: int, priced: PricedQuote) -> None:
-    """Give lines what they cost in the chosen option set: one that all sets share may cost something else in each."""
+move, move_version = update_root, update_version
+
+
+def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
+    """Select another option set of the version at hand: its totals, and what each line costs in it.
+
+    A line that all sets share may cost something else in each.
+    """
+    priced, number = pricing.amounts, quote.version.number
+    totals = {name: getattr(priced, name) for name in ("subtotal", "discount_total", "tax_total", "total")}
+    update_version(tx, quote.id, number, option_set=pricing.option_set, **totals)
     names = ("list_amount", "regular", "net", "cost")
     change = sa.update(tables.quote_line).where(
-        *_mine(tx, tables.quote_line, quote_id, version), tables.quote_line.c.number == sa.bindparam("line_number")
+        *_mine(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == sa.bindparam("line_number")
     )
     change = change.values({name: sa.bindparam(f"new_{name}") for name in names})
     rows = [
         {f"new_{name}": getattr(line, name) for name in names} | {"line_number": int(line.id)} for line in priced.lines
     ]
     tx.connection.execute(change, rows)
+    return load(tx, quote.id, version=number, with_lines=False)
 
 
 def _terms(composed: Composition) -> dict[str, Any]:
