@@ -15,11 +15,12 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
 from cpq.domain.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
-from cpq.domain.quotes.lifecycle import Move, after
+from cpq.domain.quotes.lifecycle import Move
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
+from cpq.services.quotes import transitions
 from cpq.storage.schema import quote_version
 from cpq.storage.statements import AnyRow
 
@@ -128,11 +129,9 @@ def settle(tx: Tx, found: Quote, round_: Round) -> None:
     if found.status != "pending_approval":
         return
     if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, found)):
-        status = after(found.status, Move.APPROVE, found.id, found.current_version)
-        quote_rows.move_version(tx, found.id, found.current_version, status=status)
-        quote_rows.move(tx, found, status=status)
+        transitions.apply(tx, found, Move.APPROVE)
     else:
-        quote_rows.move(tx, found)
+        transitions.count_edit(tx, found)
 
 
 def _locked(tx: Tx, approval_id: str) -> tuple[AnyRow, Quote]:
@@ -334,9 +333,7 @@ def _reject(tx: Tx, row: AnyRow, found: Quote, rows: Sequence[AnyRow], comment: 
         if other.id != row.id and other.status == "pending":
             repository.close(tx, other, StepStatus.WITHDRAWN, reason=f"{row.role} rejected this version.")
             events.decided(tx, other, "withdrawn")
-    status = after(found.status, Move.REJECT, found.id, found.current_version)
-    quote_rows.move_version(tx, found.id, found.current_version, status="rejected", reason=comment)
-    quote_rows.move(tx, found, status=status)
+    transitions.apply(tx, found, Move.REJECT, reason=comment)
 
 
 def _with(round_: Round, step_id: str, status: StepStatus) -> Round:

@@ -14,11 +14,12 @@ from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, roles_to_ask, votes_needed
-from cpq.domain.quotes.lifecycle import Move, QuoteStatus, after
+from cpq.domain.quotes.lifecycle import Move
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
+from cpq.services.quotes import transitions
 from cpq.services.quotes.policy_check import PolicyViolation, Verdict, described
 from cpq.storage.statements import AnyRow
 
@@ -98,7 +99,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     """Ask a role about the current version, and with it every role that the policies want and nobody has asked."""
     people.require_role(tx, role, "/approver_role")
     found = quote_rows.load(tx, quote_id, for_update=True)
-    after(found.status, Move.SUBMIT, quote_id, found.current_version)
+    transitions.require(found, Move.SUBMIT)
     rows = repository.of_quote(tx, quote_id, found.current_version) if found.status == "pending_approval" else []
     demand = _demand(tx, found, rows)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, found, rows).steps)
@@ -108,12 +109,8 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     added = [_add(tx, found, demand, one, justification) for one in planned]
     for row in added:
         round_ = round_.with_step(Step(row["id"], row["role"], StepStatus(row["status"]), row["expires_at"]))
-    status = QuoteStatus.PENDING_APPROVAL
-    if round_.is_approved:
-        status = after(status, Move.APPROVE, quote_id, found.current_version)
-    quote_rows.move_version(tx, quote_id, found.current_version, status=status)
-    quote_rows.move(tx, found, status=status)
-    return _answer(quote_rows.load(tx, quote_id, with_lines=False), round_, added)
+    moves = [Move.SUBMIT, Move.APPROVE] if round_.is_approved else [Move.SUBMIT]
+    return _answer(transitions.apply(tx, found, *moves), round_, added)
 
 
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:

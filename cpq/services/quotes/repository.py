@@ -179,9 +179,6 @@ def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
     tx.connection.execute(sa.update(tables.quote_version).where(*mine).values(**changes))
 
 
-move, move_version = update_root, update_version
-
-
 def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
     """Select another option set of the version at hand: its totals, and what each line costs in it.
 
