@@ -14,13 +14,14 @@ from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, roles_to_ask, votes_needed
+from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.quotes.lifecycle import Move
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
-from cpq.services.quotes.policy_check import PolicyViolation, Verdict, described
+from cpq.services.quotes.policy_check import PolicyViolation, described, violations_view
 from cpq.storage.statements import AnyRow
 
 
@@ -117,8 +118,8 @@ def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     """Who would have to approve the current version, and why, without asking anybody."""
     found = quote_rows.load(tx, quote_id)
     rows = repository.of_quote(tx, quote_id, found.current_version) if found.status != "draft" else []
-    verdict = quotes.judge(tx, found)
-    demand = _of_rows(rows) if rows else _of_verdict(tx, verdict)
+    decision = quotes.judge(tx, found)
+    demand = _of_rows(rows) if rows else _of_decision(tx, decision)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, found, rows).steps)
     roles = dict.fromkeys((*round_.required, *round_.missing, *(step.role for step in round_.pending)))
     return {
@@ -126,16 +127,10 @@ def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
         "version": found.current_version,
         "status": found.status,
         "approval_required": bool(demand.chains),
-        "is_blocked": bool(verdict.blocking),
+        "is_blocked": decision.is_blocked,
         "steps": [_previewed(tx, found, demand, round_, role) for role in roles],
-        "policy_violations": verdict.view(tx),
+        "policy_violations": violations_view(tx, decision),
     }
-
-
-def chains_of(tx: Tx, verdict: Verdict) -> tuple[tuple[str, ...], ...]:
-    """Who has to approve, given all that is broken: parallel chains of roles that are asked in turn."""
-    wanted = frozenset(role for found in verdict.violations if (role := found.required_approver_role))
-    return tx.policies.roles.chains(wanted)
 
 
 def _demand(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Demand:
@@ -150,9 +145,9 @@ def _demand(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Demand:
             )
         return _of_rows(rows)
     quotes.require_current_price(tx, found)
-    verdict = quotes.judge(tx, found)
-    quotes.require_unblocked(tx, found, verdict)
-    return _of_verdict(tx, verdict)
+    decision = quotes.judge(tx, found)
+    quotes.require_unblocked(tx, found, decision)
+    return _of_decision(tx, decision)
 
 
 def _of_rows(rows: Sequence[AnyRow]) -> Demand:
@@ -160,15 +155,15 @@ def _of_rows(rows: Sequence[AnyRow]) -> Demand:
     return Demand(chains, rows[0].policy_hash, {row.role: reapproval.load(row.grounds) for row in rows}, {})
 
 
-def _of_verdict(tx: Tx, verdict: Verdict) -> Demand:
-    chains = chains_of(tx, verdict)
+def _of_decision(tx: Tx, decision: PolicyDecision) -> Demand:
+    chains = decision.chains
     covered = {role: covers(tx.policies.roles, chains, role) for chain in chains for role in chain}
     said = {
-        role: tuple(described(tx, one) for one in verdict.violations if one.required_approver_role in concerns)
+        role: tuple(described(tx, one) for one in decision.violations if one.required_approver_role in concerns)
         for role, concerns in covered.items()
     }
-    grounds = {role: reapproval.grounds_of(verdict.violations, concerns) for role, concerns in covered.items()}
-    return Demand(chains, tx.policies.content_hash, grounds, said)
+    grounds = {role: reapproval.grounds_of(decision.violations, concerns) for role, concerns in covered.items()}
+    return Demand(chains, decision.policy_hash, grounds, said)
 
 
 def _require_open(found: Quote, round_: Round, role: str) -> None:

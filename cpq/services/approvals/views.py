@@ -15,7 +15,7 @@ from cpq.base.money import Amount, amount
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
-from cpq.services.approvals import people, repository, requests
+from cpq.services.approvals import people, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.storage.schema import approval
 from cpq.storage.statements import AnyRow
@@ -180,8 +180,8 @@ def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
 def _round(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> tuple[Round, bool]:
     """The round, and whether a policy blocks the quote. A draft is judged now, what was submitted was judged then."""
     if found.status == "draft" and found.version.status != "rejected":
-        verdict = quotes.judge(tx, found)
-        return Round(tx.policies.roles, requests.chains_of(tx, verdict), ()), bool(verdict.blocking)
+        decision = quotes.judge(tx, found)
+        return Round(tx.policies.roles, decision.chains, ()), decision.is_blocked
     return repository.round_of(tx, found, rows), False
 
 

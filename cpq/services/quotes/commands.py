@@ -8,17 +8,16 @@ from dataclasses import replace
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
-from cpq.base.money import amount
 from cpq.domain import pricing
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus
 from cpq.domain.quotes.quote import Quote
-from cpq.services.catalog import repository as catalog_repository
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
-from cpq.services.quotes.composition import Composition, broken_relations, compose
-from cpq.services.quotes.policy_check import Verdict, decide, described, verdict_on
+from cpq.services.quotes.composition import Composition, compose
+from cpq.services.quotes.policy_check import decide, judge_at
+from cpq.services.quotes.readiness import require_sendable
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved
 
 
@@ -38,12 +37,12 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuo
     if not quote.status.is_draft:
         return _evaluate(tx, quote, requested_discount)
     composed = _recompose(tx, quote_id, quote.as_draft(requested_discount=requested_discount))
-    verdict = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
+    decision = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
     if not quote.is_rejected and quote.version.priced_at is not None and _is_same(quote, composed):
-        return views.priced(tx, quote, composed, verdict, priced_at=quote.version.priced_at, outcome="no_change")
+        return views.priced(tx, quote, composed, decision, priced_at=quote.version.priced_at, outcome="no_change")
     write = transitions.open_version if quote.is_rejected else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=tx.now)
-    return views.priced(tx, quote, composed, verdict, priced_at=tx.now, outcome="changed")
+    return views.priced(tx, quote, composed, decision, priced_at=tx.now, outcome="changed")
 
 
 def update(
@@ -112,9 +111,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
     """
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.SEND)
-    if quote.status.is_draft:
-        _require_sendable(tx, quote)
-    _require_complete(tx, quote)
+    require_sendable(tx, quote)
     sent = transitions.apply(tx, quote, Move.SEND)
     corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id])
     events.publish(tx, EventName.QUOTE_SENT, sent)
@@ -145,52 +142,6 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
     return views.moved(declined, message)
 
 
-def judge(tx: Tx, quote: Quote) -> Verdict:
-    """What the policies, as they are now, say of a version at the prices that are stored with it."""
-    by_name = sorted(repository.pricings(tx, quote), key=lambda one: one.option_set)
-    return verdict_on(tx, quote.as_draft(), [one.result for one in by_name])
-
-
-def may_be_sent(tx: Tx, quote: Quote) -> bool:
-    """Whether a draft or approved version could go to the customer now: current, complete, and no policy holds it."""
-    if not quote.is_current:
-        return False
-    try:
-        if quote.version.status is not VersionStatus.APPROVED:
-            _require_sendable(tx, quote)
-        _require_complete(tx, quote)
-    except CpqError:
-        return False
-    return True
-
-
-def require_current_price(tx: Tx, quote: Quote) -> None:
-    """CONFLICT with the way to a price when a draft has none that counts: rejected, unpriced or out of date."""
-    if quote.is_rejected:
-        message = f"Version {quote.current_version} was rejected; a new price opens the next one."
-    elif quote.version.priced_at is None or quote.expires_at <= tx.now:
-        message = "The quote has no current price."
-    else:
-        return
-    # With the discount that was asked for last, so that following the advice does not take it back.
-    asked = quote.version.requested_discount
-    discount = {"requested_discount_pct": amount(asked)} if asked else {}
-    advice = next_call("quote_price", quote_id=quote.id, **discount)
-    raise CpqError(Code.CONFLICT, message, field="/quote_id", next_call=advice)
-
-
-def require_unblocked(tx: Tx, quote: Quote, verdict: Verdict) -> None:
-    """POLICY_BLOCKED when a policy forbids the quote outright."""
-    if verdict.blocking:
-        first = verdict.blocking[0]
-        raise CpqError(
-            Code.POLICY_BLOCKED,
-            f"{first.policy_name}: {described(tx, first)}",
-            policy_violations=[dict(violation) for violation in verdict.view(tx)],
-            next_call=next_call("quote_price", quote_id=quote.id),
-        )
-
-
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
     quote_id = tx.new_id("Q-")
     repository.add_quote(tx, quote_id, composed)
@@ -210,8 +161,8 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
     stored = repository.pricings(tx, quote)
     priced = [pricing.price(one.request._replace(requested_discount=requested_discount)) for one in stored]
     draft = quote.as_draft(requested_discount=requested_discount)
-    verdict = verdict_on(tx, draft, priced)
-    return views.evaluated(tx, quote, [one.option_set for one in stored], priced, verdict)
+    decision = judge_at(tx, draft, priced)
+    return views.evaluated(tx, quote, [one.option_set for one in stored], priced, decision)
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:
@@ -241,52 +192,6 @@ def _is_same(quote: Quote, composed: Composition) -> bool:
         and quote.version.valid_until == composed.valid_until
         and quote.version.requested_discount == composed.draft.requested_discount
     )
-
-
-def _require_sendable(tx: Tx, quote: Quote) -> None:
-    require_current_price(tx, quote)
-    verdict = judge(tx, quote)
-    require_unblocked(tx, quote, verdict)
-    if verdict.approval_required:
-        raise CpqError(
-            Code.CONFLICT,
-            "A policy asks for an approval of this version before it is sent.",
-            field="/quote_id",
-            policy_violations=[dict(violation) for violation in verdict.view(tx)],
-            next_call=next_call("approval_request", quote_id=quote.id, justification="Say why this deal deserves it."),
-        )
-
-
-def _require_complete(tx: Tx, quote: Quote) -> None:
-    draft = quote.as_draft()
-    ids = {line.product_id for line in draft.lines}
-    buyer, products = catalog_repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
-    if buyer is None or not buyer.active:
-        raise CpqError(
-            Code.CONFLICT,
-            f"The account {draft.account_id} is not active.",
-            field="/quote_id",
-            next_call=next_call("quote_clone", quote_id=quote.id, account_id="an active account"),
-        )
-    for product in products.values():
-        if not product.active:
-            raise CpqError(
-                Code.CONFLICT,
-                f"{product.name} ({product.id}) is no longer sold.",
-                field="/quote_id",
-                next_call=next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version)
-                if not quote.status.is_draft
-                else next_call("quote_get", quote_id=quote.id),
-            )
-    missing = broken_relations(draft, products)
-    if missing:
-        raise CpqError(
-            Code.CONFIGURATION_INVALID,
-            missing[0],
-            field="/quote_id",
-            problems=[{"code": Code.CONFIGURATION_INVALID.value, "message": message} for message in missing],
-            next_call=next_call("quote_get", quote_id=quote.id),
-        )
 
 
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:

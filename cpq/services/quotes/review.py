@@ -16,7 +16,7 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.pricing.tax import MinorUnit
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.policy_check import PolicyViolation, verdict_on
+from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
 from cpq.services.quotes.record import TaxGroupView, tax_groups
 from cpq.services.quotes.views import QuoteDetail
 
@@ -101,7 +101,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         "tax_groups": tax_groups(selected),
         "option_sets": [pricing.option_set for pricing in pricings if pricing.option_set],
         "other_totals": [amount(one.total) for one in sets[1:]],
-        "policy_violations": verdict_on(tx, quote.as_draft(), sets).view(tx),
+        "policy_violations": violations_view(tx, judge_at(tx, quote.as_draft(), sets)),
         "policy_hash": tx.policies.content_hash,
         "versions": dict(repository.statuses(tx, quote_id)),
     }

@@ -19,7 +19,7 @@ from cpq.domain.quotes.draft import DraftLine, running_months
 from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
-from cpq.services.quotes.policy_check import facts_of
+from cpq.services.quotes.policy_facts import facts_of
 from cpq.storage.engine import read_unmapped
 from cpq.storage.schema import tables
 

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
 from cpq.base.money import Amount, amount
+from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft_changes import line_id
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
@@ -21,7 +22,7 @@ from cpq.services.catalog.accounts import account_has
 from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
-from cpq.services.quotes.policy_check import PolicyViolation, Verdict
+from cpq.services.quotes.policy_check import PolicyViolation, violations_view
 from cpq.storage.schema import tables
 
 
@@ -289,22 +290,22 @@ def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str |
 
 
 def priced(
-    tx: Tx, quote: Quote, composed: Composition, verdict: Verdict, *, priced_at: datetime, outcome: str
+    tx: Tx, quote: Quote, composed: Composition, decision: PolicyDecision, *, priced_at: datetime, outcome: str
 ) -> PricedQuoteView:
     """The answer to a price that is stored."""
     names = {id_: product.name for id_, product in composed.products.items()}
     sets = [(one.name, one.priced) for one in composed.sets]
-    view = _priced(tx, quote, names, sets, verdict, priced_at)
+    view = _priced(tx, quote, names, sets, decision, priced_at)
     return {**view, "stored": True, "outcome": outcome, "fingerprint": composed.fingerprint}
 
 
 def evaluated(
-    tx: Tx, quote: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], verdict: Verdict
+    tx: Tx, quote: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], decision: PolicyDecision
 ) -> PricedQuoteView:
     """The answer to a price that is not stored: the fingerprint is that of what stays stored."""
     products = {row.product_id: row.product_name for row in quote.lines}
     sets = list(zip(names, priced_sets, strict=True))
-    view = _priced(tx, quote, products, sets, verdict, quote.version.priced_at)
+    view = _priced(tx, quote, products, sets, decision, quote.version.priced_at)
     return {**view, "stored": False, "outcome": "no_change", "fingerprint": quote.version.fingerprint}
 
 
@@ -389,7 +390,7 @@ def _priced(
     quote: Quote,
     names: Mapping[str, str],
     sets: Sequence[tuple[str, PricedQuote]],
-    verdict: Verdict,
+    decision: PolicyDecision,
     priced_at: datetime | None,
 ) -> PricedQuoteView:
     selected = sets[0][1]
@@ -400,8 +401,8 @@ def _priced(
         "status": quote.status,
         "pricing": _totals(selected, priced_at),
         "line_pricing": [_line_price(quote.id, line, names) for line in selected.lines],
-        "approval_required": verdict.approval_required,
-        "policy_violations": verdict.view(tx),
+        "approval_required": decision.approval_required,
+        "policy_violations": violations_view(tx, decision),
         "stored": False,
         "outcome": "no_change",
         "fingerprint": "",
