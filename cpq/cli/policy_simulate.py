@@ -22,7 +22,7 @@ from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_table, visible
 from cpq.cli.policy_folders import FOLDER, chosen, loaded
 from cpq.domain.policy.diff import Turn
-from cpq.domain.policy.evaluation import Decision, Violation
+from cpq.domain.policy.evaluation import PolicyDecision, Violation
 from cpq.domain.policy.policy_set import PolicySet
 from cpq.services import quotes
 from cpq.services.quotes.simulation import Changed, Page
@@ -134,7 +134,7 @@ def _paragraph(found: Changed) -> Iterator[str]:
         yield "    the same policies speak, and others are asked, or in another order"
 
 
-def _unlike(decision: Decision, other: Decision) -> list[Violation]:
+def _unlike(decision: PolicyDecision, other: PolicyDecision) -> list[Violation]:
     """What speaks in a decision and not, or not to the same effect, in the other."""
     known = {_effect(violation) for violation in other.violations}
     return [violation for violation in decision.violations if _effect(violation) not in known]
@@ -144,7 +144,7 @@ def _effect(violation: Violation) -> tuple[str, str, str | None]:
     return violation.policy_id, violation.severity, violation.required_approver_role
 
 
-def _approvers(decision: Decision) -> str:
+def _approvers(decision: PolicyDecision) -> str:
     """`vp_sales + legal` are asked at once, `sales_manager, then vp_sales` in turn."""
     if decision.is_blocked:
         return "blocked"
@@ -165,7 +165,7 @@ def _described(found: Changed) -> dict[str, Any]:
     }
 
 
-def _decision(decision: Decision) -> dict[str, Any]:
+def _decision(decision: PolicyDecision) -> dict[str, Any]:
     return {
         "approvers": decision.chains,
         "blocked": decision.is_blocked,

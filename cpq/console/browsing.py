@@ -25,9 +25,10 @@ from cpq.console.visit import Visit
 from cpq.domain.policy.files.cases import CaseResult
 from cpq.domain.policy.overview import tables, unit_of
 from cpq.domain.policy.policy_set import Ladder, PolicySet
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import approvals, catalog, quotes
 from cpq.services.reports.figures import PERIODS, figures
-from cpq.storage.schema import QUOTE_STATUSES, SCHEMA_VERSION
+from cpq.storage.schema import SCHEMA_VERSION
 
 PAGE = 50
 AUDIT_MAX = 200
@@ -39,7 +40,7 @@ FAULTS_SHOWN = 20
 def list_quotes(visit: Visit) -> Response:
     status = visit.query("status")
     asked: dict[str, Any] = {
-        "status": status if status in QUOTE_STATUSES else None,
+        "status": status if status in tuple(QuoteStatus) else None,
         "query": visit.query("q")[:100] or None,
         "account_id": None,
     }
@@ -50,7 +51,7 @@ def list_quotes(visit: Visit) -> Response:
     answer = visit.read("quotes", work, **asked, page=visit.page_number())
     given = {"q": asked["query"], "status": asked["status"]}
     template = "quotes_rows.html" if visit.is_part else "quotes.html"
-    return visit.page(template, **answer, asked=asked, given=given, statuses=QUOTE_STATUSES)
+    return visit.page(template, **answer, asked=asked, given=given, statuses=tuple(QuoteStatus))
 
 
 def list_accounts(visit: Visit) -> Response:

@@ -9,6 +9,7 @@ from pydantic import Field, WithJsonSchema
 from cpq.app import Outcome
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import approvals, catalog, documents, quotes
 from cpq.services.approvals.requests import ApprovalRequested
 from cpq.services.approvals.views import ApprovalStatus, PendingApprovals
@@ -16,7 +17,6 @@ from cpq.services.catalog.views import CatalogPage, ProductDetail
 from cpq.services.documents import TEMPLATES, Wish
 from cpq.services.documents.ordering import QuotePdf
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteDetail, QuotePage
-from cpq.storage.schema import QUOTE_STATUSES
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,
@@ -178,7 +178,7 @@ def quote_list(
     *,
     account_id: Annotated[Identifier | None, Field(description="Only quotes for this account.")] = None,
     status: Annotated[
-        Annotated[Word, WithJsonSchema({"type": "string", "enum": list(QUOTE_STATUSES)})] | None,
+        Annotated[Word, WithJsonSchema({"type": "string", "enum": [status.value for status in QuoteStatus]})] | None,
         Field(description="Only quotes in this state."),
     ] = None,
     limit: Limit = LIMIT_DEFAULT,

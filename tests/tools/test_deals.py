@@ -9,8 +9,7 @@ from mcp import Client
 
 from cpq.app import App
 from cpq.base.settings import Settings
-from cpq.domain.quotes.lifecycle import TRANSITIONS, Move
-from cpq.storage.schema import QUOTE_STATUSES
+from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, QuoteStatus
 from mcp_facade.server import Facade
 from mcp_facade.tools import quotes as quote_tools
 from mcp_facade.toolsets import ALL_TOOLS
@@ -58,9 +57,9 @@ def in_state(tools: Tools, status: str) -> str:
     return quote_id
 
 
-@pytest.mark.parametrize("status", QUOTE_STATUSES)
+@pytest.mark.parametrize("status", list(QuoteStatus))
 @pytest.mark.parametrize("move", MOVES)
-def test_a_quote_moves_as_the_table_says_and_no_other_way(tools: Tools, status: str, move: Move):
+def test_a_quote_moves_as_the_table_says_and_no_other_way(tools: Tools, status: QuoteStatus, move: Move):
     quote_id = in_state(tools, status)
     name, arguments = MOVES[move](quote_id)
     target = TRANSITIONS.get((status, move))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
 
-from cpq.domain.policy.evaluation import Decision, evaluate_alternatives
+from cpq.domain.policy.evaluation import PolicyDecision, evaluate_alternatives
 from cpq.domain.policy.facts import QuoteFacts
 from cpq.domain.policy.policy_set import Ladder, Order, Outcome, PolicySet, PricingRule, Rule
 
@@ -45,8 +45,8 @@ class Turn(StrEnum):
 class DecisionChange(NamedTuple):
     """A quote that another set decides differently."""
 
-    before: Decision
-    after: Decision
+    before: PolicyDecision
+    after: PolicyDecision
 
     @property
     def turn(self) -> Turn:
@@ -97,7 +97,7 @@ def _as_valid(alternatives: Sequence[QuoteFacts], policies: PolicySet) -> Sequen
     return [replace(facts, validity_days=Decimal(days)) for facts in alternatives]
 
 
-def _essence(decision: Decision) -> tuple[object, ...]:
+def _essence(decision: PolicyDecision) -> tuple[object, ...]:
     spoken = [(violation.policy_id, violation.severity) for violation in decision.violations]
     return decision.chains, decision.is_blocked, sorted(spoken)
 

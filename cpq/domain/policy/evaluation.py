@@ -70,8 +70,11 @@ class Violation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What the policies say. The chains are asked in parallel, the roles of one chain in turn."""
+class PolicyDecision:
+    """What the policies say of a quote; the approval follows it.
+
+    The chains are asked in parallel, the roles of one chain in turn.
+    """
 
     violations: tuple[Violation, ...]
     chains: tuple[tuple[str, ...], ...]
@@ -86,11 +89,16 @@ class Decision:
         return bool(self.chains)
 
     @property
+    def blocking(self) -> tuple[Violation, ...]:
+        """What forbids the quote outright: nobody can approve it."""
+        return tuple(violation for violation in self.violations if violation.severity is Severity.BLOCK)
+
+    @property
     def is_blocked(self) -> bool:
-        return any(violation.severity is Severity.BLOCK for violation in self.violations)
+        return bool(self.blocking)
 
 
-def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
+def evaluate(policies: PolicySet, facts: QuoteFacts) -> PolicyDecision:
     """Every violation in a stable order, and who has to approve. It never raises: a fault blocks the quote."""
     environment = policies.environment(facts)
     found: list[tuple[Order, Violation]] = []
@@ -112,7 +120,7 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> Decision:
     return _decision(policies, tuple(violation for _, violation in found))
 
 
-def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts]) -> Decision:
+def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts]) -> PolicyDecision:
     """One decision over all of them: of each policy the worst it says, because any of them could be accepted."""
     decisions = [evaluate(policies, facts) for facts in alternatives]
     if len(decisions) == 1:
@@ -152,9 +160,9 @@ def is_each(value: FactValue) -> TypeIs[Each]:
     return isinstance(value, tuple) and not isinstance(value, LinesPast)
 
 
-def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> Decision:
+def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> PolicyDecision:
     wanted = frozenset(role for violation in violations if (role := violation.required_approver_role) is not None)
-    return Decision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)
+    return PolicyDecision(violations, policies.roles.chains(wanted) if wanted else (), policies.content_hash)
 
 
 def _excess(violation: Violation) -> tuple[bool, Decimal]:

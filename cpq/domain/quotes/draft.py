@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from cpq.base.text import canonical_json
+from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Segment
 
 
@@ -46,6 +47,17 @@ class Draft:
         """The names of its alternatives, in the order they first appear; empty for an ordinary quote."""
         return list(dict.fromkeys(line.option_set for line in self.lines if line.option_set))
 
+    @property
+    def last_day(self) -> date | None:
+        """The last day of the term: as given, or by start and months; None when it is open."""
+        if self.start_date is None or self.term_months is None:
+            return self.end_date
+        return terms.last_day(self.start_date, self.term_months)
+
+    @property
+    def running_months(self) -> int | None:
+        return running_months(self.term_months, self.start_date, self.end_date)
+
     def is_same(self, other: Draft) -> bool:
         """Equal, and so are the free values of its lines as they are written: to Python true is 1."""
         return self == other and canonical_json(self._attributes) == canonical_json(other._attributes)
@@ -53,3 +65,12 @@ class Draft:
     @property
     def _attributes(self) -> list[object]:
         return [line.attributes for line in self.lines]
+
+
+def running_months(term_months: int | None, start_date: date | None, end_date: date | None) -> int | None:
+    """How long a quote runs; a month that has begun counts. None when it is open."""
+    if end_date is None or start_date is None or term_months is not None:
+        return term_months
+    end = end_date + timedelta(days=1)
+    months = terms.whole_months(start_date, end)
+    return months + (terms.add_months(start_date, months) < end)

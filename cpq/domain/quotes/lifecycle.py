@@ -1,9 +1,10 @@
-"""PURE. The life of a quote: one table of moves, and when a quote is over."""
+"""PURE. The life of a quote: its statuses, one table of moves, and when a quote is over."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from cpq.base.errors import Code, CpqError, next_call
@@ -23,35 +24,82 @@ class Move(StrEnum):
     REVISE = "revise"
 
 
-TRANSITIONS: dict[tuple[str, Move], str] = {
-    ("draft", Move.EDIT): "draft",
-    ("draft", Move.SUBMIT): "pending_approval",
-    ("draft", Move.SEND): "sent",
-    ("draft", Move.CANCEL): "cancelled",
-    ("pending_approval", Move.SUBMIT): "pending_approval",
-    ("pending_approval", Move.APPROVE): "approved",
-    ("pending_approval", Move.REJECT): "draft",
-    ("pending_approval", Move.REVISE): "draft",
-    ("pending_approval", Move.CANCEL): "cancelled",
-    ("approved", Move.SEND): "sent",
-    ("approved", Move.REVISE): "draft",
-    ("approved", Move.CANCEL): "cancelled",
-    ("sent", Move.ACCEPT): "accepted",
-    ("sent", Move.DECLINE): "declined",
-    ("sent", Move.REVISE): "draft",
-    ("sent", Move.CANCEL): "cancelled",
-    ("declined", Move.REVISE): "draft",
-    ("expired", Move.REVISE): "draft",
+class QuoteStatus(StrEnum):
+    """Where a quote as a whole stands, which is where its current version stands."""
+
+    DRAFT = "draft"
+    PENDING_APPROVAL = "pending_approval"
+    APPROVED = "approved"
+    SENT = "sent"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+    @property
+    def can_expire(self) -> bool:
+        """Whether it ends with its last valid day; a draft gets a new date whenever it is priced."""
+        return self in (QuoteStatus.APPROVED, QuoteStatus.SENT)
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it can be changed and priced."""
+        return self is QuoteStatus.DRAFT
+
+    @property
+    def awaits_approval(self) -> bool:
+        return self is QuoteStatus.PENDING_APPROVAL
+
+
+class VersionStatus(StrEnum):
+    """What became of one version of a quote. A rejected one leaves the quote a draft."""
+
+    DRAFT = "draft"
+    PENDING_APPROVAL = "pending_approval"
+    APPROVED = "approved"
+    SENT = "sent"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    REJECTED = "rejected"
+    SUPERSEDED = "superseded"
+
+    @property
+    def can_expire(self) -> bool:
+        return self in (VersionStatus.APPROVED, VersionStatus.SENT)
+
+
+Status = TypeVar("Status", QuoteStatus, VersionStatus)
+
+TRANSITIONS: dict[tuple[QuoteStatus, Move], QuoteStatus] = {
+    (QuoteStatus.DRAFT, Move.EDIT): QuoteStatus.DRAFT,
+    (QuoteStatus.DRAFT, Move.SUBMIT): QuoteStatus.PENDING_APPROVAL,
+    (QuoteStatus.DRAFT, Move.SEND): QuoteStatus.SENT,
+    (QuoteStatus.DRAFT, Move.CANCEL): QuoteStatus.CANCELLED,
+    (QuoteStatus.PENDING_APPROVAL, Move.SUBMIT): QuoteStatus.PENDING_APPROVAL,
+    (QuoteStatus.PENDING_APPROVAL, Move.APPROVE): QuoteStatus.APPROVED,
+    (QuoteStatus.PENDING_APPROVAL, Move.REJECT): QuoteStatus.DRAFT,
+    (QuoteStatus.PENDING_APPROVAL, Move.REVISE): QuoteStatus.DRAFT,
+    (QuoteStatus.PENDING_APPROVAL, Move.CANCEL): QuoteStatus.CANCELLED,
+    (QuoteStatus.APPROVED, Move.SEND): QuoteStatus.SENT,
+    (QuoteStatus.APPROVED, Move.REVISE): QuoteStatus.DRAFT,
+    (QuoteStatus.APPROVED, Move.CANCEL): QuoteStatus.CANCELLED,
+    (QuoteStatus.SENT, Move.ACCEPT): QuoteStatus.ACCEPTED,
+    (QuoteStatus.SENT, Move.DECLINE): QuoteStatus.DECLINED,
+    (QuoteStatus.SENT, Move.REVISE): QuoteStatus.DRAFT,
+    (QuoteStatus.SENT, Move.CANCEL): QuoteStatus.CANCELLED,
+    (QuoteStatus.DECLINED, Move.REVISE): QuoteStatus.DRAFT,
+    (QuoteStatus.EXPIRED, Move.REVISE): QuoteStatus.DRAFT,
 }
 """Every move there is. A draft is sent only when no policy asks for an approval; that is checked where it is sent."""
 
-MORTAL = ("approved", "sent")
-"""What expires when its last valid day is over; a draft gets a new date whenever it is priced."""
+EXPIRING = tuple(status for status in QuoteStatus if status.can_expire)
 
 
-def status_at(status: str, expires_at: datetime, now: datetime) -> str:
+def status_at(status: Status, expires_at: datetime, now: datetime) -> Status:
     """The status as it is now, whether or not anything ran since the last day ended."""
-    return "expired" if status in MORTAL and expires_at <= now else status
+    return type(status).EXPIRED if status.can_expire and expires_at <= now else status
 
 
 def end_of_day(day: date, time_zone: str) -> datetime:
@@ -63,7 +111,7 @@ def local_day(moment: datetime, time_zone: str) -> date:
     return moment.astimezone(ZoneInfo(time_zone)).date()
 
 
-def after(status: str, move: Move, quote_id: str, version: int) -> str:
+def after(status: QuoteStatus, move: Move, quote_id: str, version: int) -> QuoteStatus:
     """The status a move leads to; CONFLICT with the reason and the way out when the table does not have it."""
     target = TRANSITIONS.get((status, move))
     if target is not None:
@@ -80,7 +128,7 @@ def after(status: str, move: Move, quote_id: str, version: int) -> str:
     )
 
 
-def _way_out(status: str, move: Move, quote_id: str, version: int) -> dict[str, object]:
+def _way_out(status: QuoteStatus, move: Move, quote_id: str, version: int) -> dict[str, object]:
     is_changeable = move is Move.EDIT and (status, Move.REVISE) in TRANSITIONS
     tool = "quote_revise" if is_changeable else _NEXT_TOOL[status]
     expected = {"expected_version": version} if tool in ("quote_revise", "quote_send") else {}
@@ -88,14 +136,14 @@ def _way_out(status: str, move: Move, quote_id: str, version: int) -> dict[str, 
 
 
 _NEXT_TOOL = {
-    "draft": "quote_get",
-    "pending_approval": "approval_status",
-    "approved": "quote_send",
-    "sent": "quote_revise",
-    "declined": "quote_revise",
-    "expired": "quote_revise",
-    "accepted": "quote_clone",
-    "cancelled": "quote_clone",
+    QuoteStatus.DRAFT: "quote_get",
+    QuoteStatus.PENDING_APPROVAL: "approval_status",
+    QuoteStatus.APPROVED: "quote_send",
+    QuoteStatus.SENT: "quote_revise",
+    QuoteStatus.DECLINED: "quote_revise",
+    QuoteStatus.EXPIRED: "quote_revise",
+    QuoteStatus.ACCEPTED: "quote_clone",
+    QuoteStatus.CANCELLED: "quote_clone",
 }
 """Where a quote goes on from each state, whatever was asked of it in vain."""
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.money import Amount, amount
-from cpq.domain.quotes.lifecycle import local_day, status_at
+from cpq.domain.quotes.lifecycle import VersionStatus, local_day, status_at
 from cpq.storage.schema import account, category, past_line, past_quote, product, quote, quote_line, quote_version
 from cpq.storage.statements import AnyRow
 
@@ -180,7 +180,7 @@ def _own_quote(rows: Sequence[AnyRow], now: datetime) -> PastQuote:
         project=", ".join(dict.fromkeys(row.product_name for row in rows[:5])),
         quoted_on=local_day(first.priced_at or first.created_at, first.time_zone),  # As its document says.
         currency=first.currency,
-        outcome=_OUTCOMES[status_at(first.status, first.expires_at, now)],
+        outcome=_OUTCOMES[status_at(VersionStatus(first.status), first.expires_at, now)],
         salesperson=first.created_by,
         notes=first.notes,
         lines=tuple(_own_line(row) for row in rows),

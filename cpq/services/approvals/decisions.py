@@ -15,11 +15,12 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
 from cpq.domain.approvals.rounds import Round, StepStatus, read_quorum, votes_given, votes_needed
-from cpq.domain.quotes.lifecycle import Move, after
+from cpq.domain.quotes.lifecycle import Move
+from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.quotes.repository import Quote
+from cpq.services.quotes import transitions
 from cpq.storage.schema import quote_version
 from cpq.storage.statements import AnyRow
 
@@ -128,11 +129,9 @@ def settle(tx: Tx, found: Quote, round_: Round) -> None:
     if found.status != "pending_approval":
         return
     if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, found)):
-        status = after(found.status, Move.APPROVE, found.id, found.root.version)
-        quote_rows.move_version(tx, found.id, found.root.version, status=status)
-        quote_rows.move(tx, found, status=status)
+        transitions.apply(tx, found, Move.APPROVE)
     else:
-        quote_rows.move(tx, found)
+        transitions.count_edit(tx, found)
 
 
 def _locked(tx: Tx, approval_id: str) -> tuple[AnyRow, Quote]:
@@ -183,7 +182,7 @@ def _require_decidable(
 
 def _barred(tx: Tx, row: AnyRow, found: Quote) -> people.Barred:
     of_version = found
-    if found.root.version != row.version:
+    if found.current_version != row.version:
         of_version = quote_rows.load(tx, row.quote_id, version=row.version)
     return people.barred_by(tx, people.makers_of(of_version, row.requested_by), row.requested_at)
 
@@ -216,7 +215,7 @@ def _require_pending(row: AnyRow, found: Quote, round_: Round) -> None:
         StepStatus.WITHDRAWN: row.reason or "The quote has moved on since it was asked.",
         StepStatus.KEPT: "An earlier approval still stands for this version; there is nothing to decide.",
     }
-    is_open = found.status == "pending_approval" and found.root.version == row.version
+    is_open = found.status == "pending_approval" and found.current_version == row.version
     advice = {"quote_id": found.id, "justification": row.justification, "approver_role": row.role}
     can_be_asked = is_open and status in (StepStatus.EXPIRED, StepStatus.WITHDRAWN)
     raise CpqError(
@@ -236,14 +235,14 @@ def _require_pending(row: AnyRow, found: Quote, round_: Round) -> None:
 
 def _is_unanswered(row: AnyRow, found: Quote, round_: Round) -> bool:
     """Whether the round waits for this request although its time is over. Rounds of older versions wait for nothing."""
-    is_open = found.status == "pending_approval" and found.root.version == row.version
+    is_open = found.status == "pending_approval" and found.current_version == row.version
     status = next(step.status for step in round_.steps if step.id == row.id)
     return is_open and status is StepStatus.EXPIRED and row.role in round_.unanswered
 
 
 def _moved_to(row: AnyRow, found: Quote) -> dict[str, object]:
     """Where the quote is now, when that is not where it was asked about."""
-    if found.root.version == row.version and found.version.fingerprint == row.fingerprint:
+    if found.current_version == row.version and found.version.fingerprint == row.fingerprint:
         return {}
     return {"then": _told(row.version, row.fingerprint, row.total), "now": _now(found)}
 
@@ -251,13 +250,13 @@ def _moved_to(row: AnyRow, found: Quote) -> dict[str, object]:
 def _require_same(tx: Tx, row: AnyRow, found: Quote, fingerprint: str) -> None:
     """The approver sends back what was shown; what moved in between is decided by nobody."""
     if fingerprint == row.fingerprint == found.version.fingerprint:
-        if found.root.expires_at > tx.now:
+        if found.expires_at > tx.now:
             return
         raise CpqError(
             Code.CONFLICT,
-            f"The price was valid until {found.root.valid_until}; a revision gives it a new date.",
+            f"The price was valid until {found.valid_until}; a revision gives it a new date.",
             field="/approval_id",
-            next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version),
+            next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.current_version),
         )
     mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == found.id)
     shown = tx.connection.execute(
@@ -278,7 +277,7 @@ def _require_same(tx: Tx, row: AnyRow, found: Quote, fingerprint: str) -> None:
 
 def _now(found: Quote) -> dict[str, object]:
     version = found.version
-    return _told(version.version, version.fingerprint, version.total, version.discount_total)
+    return _told(version.number, version.fingerprint, version.total, version.discount_total)
 
 
 def _told(version: int, fingerprint: str, total: int, discount_total: int | None = None) -> dict[str, object]:
@@ -334,9 +333,7 @@ def _reject(tx: Tx, row: AnyRow, found: Quote, rows: Sequence[AnyRow], comment: 
         if other.id != row.id and other.status == "pending":
             repository.close(tx, other, StepStatus.WITHDRAWN, reason=f"{row.role} rejected this version.")
             events.decided(tx, other, "withdrawn")
-    status = after(found.status, Move.REJECT, found.id, found.root.version)
-    quote_rows.move_version(tx, found.id, found.root.version, status="rejected", reason=comment)
-    quote_rows.move(tx, found, status=status)
+    transitions.apply(tx, found, Move.REJECT, reason=comment)
 
 
 def _with(round_: Round, step_id: str, status: StepStatus) -> Round:

@@ -13,7 +13,7 @@ from cpq.app import access
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
-from cpq.services.quotes.repository import Quote
+from cpq.domain.quotes.quote import Quote
 from cpq.storage.schema import account, delegation, quote
 from cpq.storage.statements import AnyRow
 
@@ -38,7 +38,7 @@ class DelegationView(TypedDict):
 def makers_of(found: Quote, requested_by: str) -> frozenset[str]:
     """Those whose own the request is: who asked, who made the quote and this version of it, and whoever changed it."""
     version = found.version
-    return frozenset({requested_by, found.root.created_by, version.created_by, *version.edited_by})
+    return frozenset({requested_by, found.created_by, version.created_by, *version.edited_by})
 
 
 class Barred(NamedTuple):
@@ -192,7 +192,7 @@ def require_role(tx: Tx, role: str, field: str) -> None:
 def _lenders(tx: Tx, role: str, found: Quote, barred: Barred) -> list[str]:
     """Who has lent the caller the role for this quote, still holds it, and has no hand in the request; in order."""
     of_quote = delegation.c.quote_id.is_(None) | (delegation.c.quote_id == found.id)
-    of_account = delegation.c.account_id.is_(None) | (delegation.c.account_id == found.root.account_id)
+    of_account = delegation.c.account_id.is_(None) | (delegation.c.account_id == found.account_id)
     names = tx.connection.scalars(
         sa.select(delegation.c.from_name)
         .where(

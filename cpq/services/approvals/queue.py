@@ -127,7 +127,7 @@ def queue_stamp(tx: Tx) -> str:
 def openings(tx: Tx, quote_id: str) -> list[Opening]:
     """What of the current version is not decided yet, and what of it the caller could decide now."""
     found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id, found.root.version)
+    rows = repository.of_quote(tx, quote_id, found.current_version)
     round_ = repository.round_of(tx, found, rows)
     by_id = {row.id: row for row in rows}
     voted = repository.votes(tx, [step.id for step in round_.pending])

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.rounds import Round, Step, StepStatus
-from cpq.services.quotes.repository import Quote
+from cpq.domain.quotes.quote import Quote
 from cpq.storage.schema import account, approval, approval_vote, quote
 from cpq.storage.statements import AnyRow
 
@@ -104,7 +104,7 @@ def add_vote(tx: Tx, row: AnyRow, *, acted_as: str, holder: str, decision: str, 
 def round_of(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Round:
     """The round of one version as it is now, made of all its requests; that of an old version is over."""
     is_open = found.status == "pending_approval"
-    steps = [step_of(row).at(tx.now, is_live=is_open and row.version == found.root.version) for row in rows]
+    steps = [step_of(row).at(tx.now, is_live=is_open and row.version == found.current_version) for row in rows]
     chains = tuple(tuple(chain) for chain in rows[0].chains) if rows else ()
     return Round(tx.policies.roles, chains, tuple(steps))
 

@@ -14,12 +14,14 @@ from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import GRANTED, Round, Step, StepStatus, covers, roles_to_ask, votes_needed
-from cpq.domain.quotes.lifecycle import Move, after
+from cpq.domain.policy.evaluation import PolicyDecision
+from cpq.domain.quotes.lifecycle import Move
+from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import events, people, repository
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.quotes.policy_check import PolicyViolation, Verdict, described
-from cpq.services.quotes.repository import Quote
+from cpq.services.quotes import transitions
+from cpq.services.quotes.policy_check import PolicyViolation, described, violations_view
 from cpq.storage.statements import AnyRow
 
 
@@ -98,8 +100,8 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     """Ask a role about the current version, and with it every role that the policies want and nobody has asked."""
     people.require_role(tx, role, "/approver_role")
     found = quote_rows.load(tx, quote_id, for_update=True)
-    after(found.status, Move.SUBMIT, quote_id, found.root.version)
-    rows = repository.of_quote(tx, quote_id, found.root.version) if found.status == "pending_approval" else []
+    transitions.require(found, Move.SUBMIT)
+    rows = repository.of_quote(tx, quote_id, found.current_version) if found.status == "pending_approval" else []
     demand = _demand(tx, found, rows)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, found, rows).steps)
     _require_open(found, round_, role)
@@ -108,52 +110,44 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     added = [_add(tx, found, demand, one, justification) for one in planned]
     for row in added:
         round_ = round_.with_step(Step(row["id"], row["role"], StepStatus(row["status"]), row["expires_at"]))
-    status = after("pending_approval", Move.APPROVE, quote_id, found.root.version) if round_.is_approved else None
-    quote_rows.move_version(tx, quote_id, found.root.version, status=status or "pending_approval")
-    quote_rows.move(tx, found, status=status or "pending_approval")
-    return _answer(quote_rows.load(tx, quote_id, with_lines=False), round_, added)
+    moves = [Move.SUBMIT, Move.APPROVE] if round_.is_approved else [Move.SUBMIT]
+    return _answer(transitions.apply(tx, found, *moves), round_, added)
 
 
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     """Who would have to approve the current version, and why, without asking anybody."""
     found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id, found.root.version) if found.status != "draft" else []
-    verdict = quotes.judge(tx, found)
-    demand = _of_rows(rows) if rows else _of_verdict(tx, verdict)
+    rows = repository.of_quote(tx, quote_id, found.current_version) if found.status != "draft" else []
+    decision = quotes.judge(tx, found)
+    demand = _of_rows(rows) if rows else _of_decision(tx, decision)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, found, rows).steps)
     roles = dict.fromkeys((*round_.required, *round_.missing, *(step.role for step in round_.pending)))
     return {
         "quote_id": quote_id,
-        "version": found.root.version,
+        "version": found.current_version,
         "status": found.status,
         "approval_required": bool(demand.chains),
-        "is_blocked": bool(verdict.blocking),
+        "is_blocked": decision.is_blocked,
         "steps": [_previewed(tx, found, demand, round_, role) for role in roles],
-        "policy_violations": verdict.view(tx),
+        "policy_violations": violations_view(tx, decision),
     }
-
-
-def chains_of(tx: Tx, verdict: Verdict) -> tuple[tuple[str, ...], ...]:
-    """Who has to approve, given all that is broken: parallel chains of roles that are asked in turn."""
-    wanted = frozenset(role for found in verdict.violations if (role := found.required_approver_role))
-    return tx.policies.roles.chains(wanted)
 
 
 def _demand(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Demand:
     """What was fixed with the first request of this version; for a draft, what the policies say now."""
     if rows:
-        if found.root.expires_at <= tx.now:
+        if found.expires_at <= tx.now:
             raise CpqError(
                 Code.CONFLICT,
-                f"The price of version {found.root.version} was valid until {found.root.valid_until}.",
+                f"The price of version {found.current_version} was valid until {found.valid_until}.",
                 field="/quote_id",
-                next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version),
+                next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.current_version),
             )
         return _of_rows(rows)
     quotes.require_current_price(tx, found)
-    verdict = quotes.judge(tx, found)
-    quotes.require_unblocked(tx, found, verdict)
-    return _of_verdict(tx, verdict)
+    decision = quotes.judge(tx, found)
+    quotes.require_unblocked(tx, found, decision)
+    return _of_decision(tx, decision)
 
 
 def _of_rows(rows: Sequence[AnyRow]) -> Demand:
@@ -161,15 +155,15 @@ def _of_rows(rows: Sequence[AnyRow]) -> Demand:
     return Demand(chains, rows[0].policy_hash, {row.role: reapproval.load(row.grounds) for row in rows}, {})
 
 
-def _of_verdict(tx: Tx, verdict: Verdict) -> Demand:
-    chains = chains_of(tx, verdict)
+def _of_decision(tx: Tx, decision: PolicyDecision) -> Demand:
+    chains = decision.chains
     covered = {role: covers(tx.policies.roles, chains, role) for chain in chains for role in chain}
     said = {
-        role: tuple(described(tx, one) for one in verdict.violations if one.required_approver_role in concerns)
+        role: tuple(described(tx, one) for one in decision.violations if one.required_approver_role in concerns)
         for role, concerns in covered.items()
     }
-    grounds = {role: reapproval.grounds_of(verdict.violations, concerns) for role, concerns in covered.items()}
-    return Demand(chains, tx.policies.content_hash, grounds, said)
+    grounds = {role: reapproval.grounds_of(decision.violations, concerns) for role, concerns in covered.items()}
+    return Demand(chains, decision.policy_hash, grounds, said)
 
 
 def _require_open(found: Quote, round_: Round, role: str) -> None:
@@ -203,7 +197,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
     earlier = _earlier(tx, found, role)
     if earlier is None:
         return Planned(role)
-    if len(quote_rows.pricings(tx, found.id, found.root.version)) > 1:
+    if quote_rows.count_option_sets(tx, found) > 1:
         return Planned(role, reason="Asked again: a quote with alternatives is looked at as a whole.")
     answer = reapproval.still_stands(
         role,
@@ -220,7 +214,7 @@ def _plan(tx: Tx, found: Quote, demand: Demand, role: str, *, is_first: bool) ->
 
 def _earlier(tx: Tx, found: Quote, role: str) -> Earlier | None:
     """What the role approved on the last version that was submitted before this one."""
-    rows = [row for row in repository.of_quote(tx, found.id) if row.version < found.root.version]
+    rows = [row for row in repository.of_quote(tx, found.id) if row.version < found.current_version]
     last = max((row.version for row in rows), default=None)
     row = next((one for one in rows if (one.version, one.role) == (last, role) and one.status in GRANTED), None)
     if row is None:
@@ -245,10 +239,10 @@ def _earlier(tx: Tx, found: Quote, role: str) -> Earlier | None:
 def _add(tx: Tx, found: Quote, demand: Demand, planned: Planned, justification: str) -> dict[str, Any]:
     roles, kept = tx.policies.roles, planned.kept
     escalation = roles.escalate_to.get(planned.role)
-    row = {
+    row: dict[str, Any] = {
         "id": tx.new_id("APR-"),
         "quote_id": found.id,
-        "version": found.root.version,
+        "version": found.current_version,
         "role": planned.role,
         "status": (StepStatus.KEPT if kept else StepStatus.PENDING).value,
         "reason": planned.reason,

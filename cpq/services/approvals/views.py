@@ -13,10 +13,10 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.money import Amount, amount
 from cpq.domain.approvals.rounds import Round, Step
+from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
-from cpq.services.approvals import people, repository, requests
+from cpq.services.approvals import people, repository
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.quotes.repository import Quote
 from cpq.storage.schema import approval
 from cpq.storage.statements import AnyRow
 
@@ -115,13 +115,13 @@ class ApprovalHistory(TypedDict):
 def status(tx: Tx, quote_id: str) -> ApprovalStatus:
     """Where the current version stands: derived from its requests and the time, not from what was swept."""
     found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id, found.root.version)
+    rows = repository.of_quote(tx, quote_id, found.current_version)
     round_, is_blocked = _round(tx, found, rows)
     by_id = {row.id: row for row in rows}
     rejected = next((row for row in rows if row.status == "rejected"), None)
     return {
         "quote_id": quote_id,
-        "version": found.root.version,
+        "version": found.current_version,
         "current_status": round_.status,
         "pending_requests": [_pending_request(round_, step, by_id[step.id]) for step in round_.pending],
         "can_proceed": round_.is_settled and not is_blocked and found.status not in HELD,
@@ -156,9 +156,9 @@ def history(tx: Tx, quote_id: str) -> ApprovalHistory:
     rows = repository.of_quote(tx, quote_id)
     return {
         "quote_id": quote_id,
-        "version": found.root.version,
+        "version": found.current_version,
         "quote_status": found.status,
-        "currency": found.root.currency,
+        "currency": found.currency,
         "items": _records(tx, found, rows),
     }
 
@@ -180,8 +180,8 @@ def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
 def _round(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> tuple[Round, bool]:
     """The round, and whether a policy blocks the quote. A draft is judged now, what was submitted was judged then."""
     if found.status == "draft" and found.version.status != "rejected":
-        verdict = quotes.judge(tx, found)
-        return Round(tx.policies.roles, requests.chains_of(tx, verdict), ()), bool(verdict.blocking)
+        decision = quotes.judge(tx, found)
+        return Round(tx.policies.roles, decision.chains, ()), decision.is_blocked
     return repository.round_of(tx, found, rows), False
 
 
@@ -229,7 +229,7 @@ def _is_escalated(tx: Tx, row: AnyRow) -> bool:
 
 
 def _record(tx: Tx, found: Quote, row: AnyRow, votes: Sequence[AnyRow]) -> ApprovalRecord:
-    is_live = found.status == "pending_approval" and found.root.version == row.version
+    is_live = found.status == "pending_approval" and found.current_version == row.version
     return {
         "approval_id": row.id,
         "quote_id": row.quote_id,

@@ -11,17 +11,15 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx
 from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
-from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing.request import Segment, mean_quantity
-from cpq.domain.pricing.result import PricedLine, PricedQuote
+from cpq.domain.pricing.request import mean_quantity
+from cpq.domain.pricing.result import PricedLine
 from cpq.domain.quotes.draft_changes import line_id
 from cpq.domain.quotes.lifecycle import local_day
+from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
 from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.quotes import repository
 from cpq.services.quotes.record import tax_groups
-from cpq.services.quotes.repository import Quote
 from cpq.storage.schema import account
-from cpq.storage.statements import AnyRow
 
 FORMAT = "quotewright-quote/1"
 """The shape of the content, which customers' programs read."""
@@ -38,8 +36,7 @@ def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str], stamp: st
     Costs, margins, policies and approvals are no part of it, and of a product's attributes only those a seller shows.
     """
     version = found.version
-    rows = repository.pricings(tx, found.id, version.version)
-    rows.sort(key=lambda row: row.option_set != (version.option_set or ""))
+    pricings = repository.pricings(tx, found)
     sheets_found = sheets(tx, {line.product_id for line in found.lines})
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     return {
@@ -47,7 +44,7 @@ def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str], stamp: st
         "quote": {**_header(found), "stamp": stamp},
         "buyer": _buyer(tx, found),
         "lines": [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}) for row in found.lines],
-        "option_sets": [_priced_set(row, version.option_set) for row in rows],
+        "option_sets": [_priced_set(pricing, version.option_set) for pricing in pricings],
         "products": products,
         "attributes_shown": sorted(attributes_shown),
     }
@@ -66,10 +63,9 @@ def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
 
 
-def issued_at(version: AnyRow) -> datetime:
+def issued_at(version: QuoteVersion) -> datetime:
     """The version's own time: when it was priced, or made."""
-    moment: datetime = version.priced_at or version.created_at
-    return moment
+    return version.priced_at or version.created_at
 
 
 def _compared(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -77,15 +73,15 @@ def _compared(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> 
 
 
 def _header(found: Quote) -> Content:
-    version, root = found.version, found.root
+    version = found.version
     moment = issued_at(version)
     return {
         "id": found.id,
-        "version": version.version,
+        "version": version.number,
         "deal_id": version.deal_id,
-        "currency": root.currency,
+        "currency": found.currency,
         "issued_at": to_wire(moment),
-        "issued_on": local_day(moment, root.time_zone).isoformat(),
+        "issued_on": local_day(moment, found.time_zone).isoformat(),
         "valid_until": version.valid_until.isoformat(),
         "term_months": version.term_months,
         "start_date": to_wire(version.start_date),
@@ -100,7 +96,7 @@ def _header(found: Quote) -> Content:
 
 def _buyer(tx: Tx, found: Quote) -> Content:
     names = ("id", "name", "contact", "address", "country", "tax_status")
-    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == found.root.account_id)
+    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == found.account_id)
     row = tx.connection.execute(sa.select(*(account.c[name] for name in names)).where(mine)).one()
     return dict(zip(names, row, strict=True))
 
@@ -111,7 +107,7 @@ def _shown(products: Mapping[str, Any], product_id: str) -> set[str]:
     return {*product.get("option_labels", ()), *product.get("attributes", ())}
 
 
-def _line(quote_id: str, row: AnyRow, shown: Collection[str]) -> Content:
+def _line(quote_id: str, row: QuoteLine, shown: Collection[str]) -> Content:
     """A line as a document tells it; of its attributes, which may be anything, only those that are shown."""
     line: Content = {
         "number": row.number,
@@ -129,19 +125,19 @@ def _line(quote_id: str, row: AnyRow, shown: Collection[str]) -> Content:
                 "quantity": segment.quantity or row.quantity,
                 "uplift_pct": amount(segment.uplift),
             }
-            for segment in (Segment(*part) for part in row.ramp)
+            for segment in row.ramp
         ]
-        units, months = mean_quantity(row.quantity, [Segment(*part) for part in row.ramp])
+        units, months = mean_quantity(row.quantity, row.ramp)
         line["unit_months"] = {"units": units, "months": months}
     return line
 
 
-def _priced_set(row: AnyRow, selected: str | None) -> Content:
-    priced: PricedQuote = pricing_result.load(row.result, with_steps=False)
-    choices = {line["id"]: line.get("choices", {}) for line in row.request["lines"]}
+def _priced_set(pricing: Pricing, selected: str | None) -> Content:
+    priced = pricing.amounts
+    choices = {line["id"]: line.get("choices", {}) for line in pricing.request_values["lines"]}
     return {
-        "name": row.option_set or None,
-        "is_selected": row.option_set == (selected or ""),
+        "name": pricing.option_set or None,
+        "is_selected": pricing.option_set == (selected or ""),
         "subtotal": amount(priced.subtotal),
         "discount_total": amount(priced.discount_total),
         "net": amount(priced.net),

@@ -43,7 +43,7 @@ def export(tx: Tx, wish: Wish, form: str, design: Design) -> str:
         return quotation_xml(design.brand, content)
     if form == "csv":
         return _csv(content)
-    locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
+    locale = choose_locale(wish.locale, get_account(tx, found.account_id)["locale"], design.labels)
     return whole(compose(design, content, wish.template, locale, stamp))
 
 

@@ -13,13 +13,13 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
+from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.catalog import get_account, repository
 from cpq.services.documents.content import gather, says_the_same
 from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.documents.locale import choose_locale
 from cpq.services.quotes import repository as quote_repository
-from cpq.services.quotes.repository import Quote
 from cpq.storage.schema import document
 from cpq.storage.statements import AnyRow
 
@@ -86,10 +86,10 @@ def prepare(tx: Tx, wish: Wish, design: Design) -> Order:
     """Look up a version and say which document of it is wanted; gather what it says unless it was issued before."""
     require_template(wish.template)
     found = quote_repository.load(tx, wish.quote_id, version=wish.version, with_lines=False)
-    locale = choose_locale(wish.locale, get_account(tx, found.root.account_id)["locale"], design.labels)
+    locale = choose_locale(wish.locale, get_account(tx, found.account_id)["locale"], design.labels)
     stamp = stamp_of(tx, found)
     state = _state(found, stamp, design)
-    version = found.version.version
+    version = found.version.number
     known = _known(tx, found.id, version, state, wish.template, locale)
     content = None
     if known is None:
@@ -218,9 +218,9 @@ def _said_of_known(row: AnyRow) -> str:
 def _may_be_sent(tx: Tx, found: Quote) -> bool:
     """Decided anew when anything changed that it follows from; asking once more for a long quote costs nothing then."""
     version, revision = found.version, repository.revision_of(tx)
-    quote = (found.root.version, found.root.edit, version.status, found.root.expires_at <= tx.now)
+    quote = (found.current_version, found.edit, version.status, found.expires_at <= tx.now)
     basis = (*quote, tx.policies.content_hash, revision)
-    key = tx.tenant_id, found.id, version.version
+    key = tx.tenant_id, found.id, version.number
     known: dict[tuple[str, str, int], tuple[object, bool]] = tx.kept.setdefault("documents.may_be_sent", {})
     kept = known.get(key)
     if kept is not None and kept[0] == basis:
@@ -238,14 +238,14 @@ _WITHOUT_CONTENT = [column for column in document.c if column is not document.c.
 
 
 def _with_lines(tx: Tx, found: Quote) -> Quote:
-    return found if found.lines else replace(found, lines=quote_repository.lines(tx, found.id, found.version.version))
+    return found if found.lines else replace(found, lines=quote_repository.lines(tx, found.id, found.version.number))
 
 
 def _state(found: Quote, stamp: str | None, design: Design) -> str:
     """A draft can still change, and so can the look of its document. What was submitted or went out stays as it is."""
     name = stamp or "final"
     if found.version.status == "draft":
-        return f"{name}:draft:{found.root.edit}:{design.digest[:16]}"
+        return f"{name}:draft:{found.edit}:{design.digest[:16]}"
     return f"{name}:{found.version.option_set or ''}"
 
 
@@ -256,7 +256,7 @@ def _said_before(tx: Tx, found: Quote, stamp: str | None, template: str, locale:
     """
     if stamp is not None or found.version.status == "draft":
         return None
-    key = {"quote_id": found.id, "version": found.version.version, "template": template, "locale": locale}
+    key = {"quote_id": found.id, "version": found.version.number, "template": template, "locale": locale}
     mine = sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in key.items()))
     as_draft = document.c.state.startswith("final:draft:", autoescape=True)
     newest = sa.select(document.c.content).where(mine, as_draft).order_by(document.c.created_at.desc(), document.c.id)

@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
-from cpq.domain.quotes.lifecycle import status_at
 from cpq.services.documents import content as document_content
 from cpq.services.documents import ordering
 from cpq.services.documents.file_store import checksum_of
@@ -81,9 +80,9 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
 
 def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
     found = repository.load(tx, row.quote_id, version=row.version)
-    root, version = found.root, found.version
-    status = status_at(version.status, version.expires_at, tx.now)
-    is_current = root.version == row.version or version.status == "sent"
+    version = found.version
+    status = version.status_at(tx.now)
+    is_current = found.current_version == row.version or version.status == "sent"
     is_same = document_content.says_the_same(row.content, found)
     counts = status in COUNTED and ordering.stamp_of(tx, found) is None
     is_good = is_current and is_same and counts and row.stamp is None
@@ -91,17 +90,17 @@ def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
         "verdict": "issued",
         "checksum": f"sha256:{row.checksum}",
         "is_current_approved": is_good,
-        "message": _said(row, root.version, status, is_good=is_good, is_same=is_same),
+        "message": _said(row, found.current_version, status, is_good=is_good, is_same=is_same),
         "quote_id": row.quote_id,
         "version": row.version,
-        "current_version": root.version,
+        "current_version": found.current_version,
         "version_status": status,
         "template": row.template,
         "locale": row.locale,
         "stamp": row.stamp,
         "fingerprint": row.fingerprint,
         "total": row.content["option_sets"][0]["total"] if row.content["option_sets"] else None,
-        "currency": root.currency,
+        "currency": found.currency,
         "issued_at": row.created_at,
     }
 

@@ -8,17 +8,15 @@ from cpq.services.quotes.commands import (
     clone,
     create,
     decline,
-    judge,
-    may_be_sent,
     price,
-    require_current_price,
-    require_unblocked,
     revise,
     send,
     update,
 )
 from cpq.services.quotes.expiry import sweep
 from cpq.services.quotes.importer import import_quotes
+from cpq.services.quotes.policy_check import judge
+from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
 from cpq.services.quotes.record import record_of
 from cpq.services.quotes.replay import Proof, replay_stored
 from cpq.services.quotes.review import compare, review_version

@@ -8,20 +8,17 @@ from dataclasses import replace
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
-from cpq.base.money import amount
 from cpq.domain import pricing
-from cpq.domain.pricing import request as pricing_request
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
-from cpq.domain.quotes.lifecycle import Move, after
-from cpq.services.catalog import repository as catalog_repository
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus
+from cpq.domain.quotes.quote import Quote
 from cpq.services.events import EventName
-from cpq.services.quotes import events, repository, views
-from cpq.services.quotes.composition import Composition, broken_relations, compose
-from cpq.services.quotes.policy_check import Verdict, decide, described, verdict_on
-from cpq.services.quotes.repository import Quote
+from cpq.services.quotes import events, repository, transitions, views
+from cpq.services.quotes.composition import Composition, compose
+from cpq.services.quotes.policy_check import decide, judge_at
+from cpq.services.quotes.readiness import require_sendable
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved
-from cpq.storage.statements import AnyRow
 
 
 def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
@@ -34,60 +31,52 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuo
 
     Without a requested discount the one of the current version stays.
     """
-    found = repository.load(tx, quote_id, for_update=True)
+    quote = repository.load(tx, quote_id, for_update=True)
     if requested_discount is None:
-        requested_discount = found.version.requested_discount
-    if found.status != "draft":
-        return _evaluate(tx, found, requested_discount)
-    composed = _recompose(tx, quote_id, found.as_draft(requested_discount=requested_discount))
-    verdict = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
-    version = found.root.version
-    if found.version.status == "rejected":
-        version = _next_version(tx, quote_id)
-        repository.add_version(tx, quote_id, version, composed, priced_at=tx.now, before=found.version)
-    elif found.version.priced_at is not None and _is_same(found, composed):
-        return views.priced(tx, found, composed, verdict, priced_at=found.version.priced_at, outcome="no_change")
-    else:
-        repository.replace_version(tx, found, composed, priced_at=tx.now)
-    found = repository.settle(tx, found, version, composed)
-    return views.priced(tx, found, composed, verdict, priced_at=tx.now, outcome="changed")
+        requested_discount = quote.version.requested_discount
+    if not quote.status.is_draft:
+        return _evaluate(tx, quote, requested_discount)
+    composed = _recompose(tx, quote_id, quote.as_draft(requested_discount=requested_discount))
+    decision = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
+    if not quote.is_rejected and quote.version.priced_at is not None and _is_same(quote, composed):
+        return views.priced(tx, quote, composed, decision, priced_at=quote.version.priced_at, outcome="no_change")
+    write = transitions.open_version if quote.is_rejected else transitions.rewrite_draft
+    quote = write(tx, quote, composed, priced_at=tx.now)
+    return views.priced(tx, quote, composed, decision, priced_at=tx.now, outcome="changed")
 
 
 def update(
     tx: Tx, quote_id: str, changes: Changes, *, expected_version: int, expected_edit: int | None = None
 ) -> QuoteMoved:
     """Change lines, terms or notes of a draft. Its price is reckoned again and waits for the next `price`."""
-    found = _open(tx, quote_id, expected_version, expected_edit)
-    after(found.status, Move.EDIT, quote_id, found.root.version)
-    if found.version.status == "rejected":
+    quote = _open(tx, quote_id, expected_version, expected_edit)
+    transitions.require(quote, Move.EDIT)
+    if quote.is_rejected:
         raise CpqError(
             Code.CONFLICT,
-            f"Version {found.root.version} was rejected and stays as it was; a revision opens the next one.",
+            f"Version {quote.current_version} was rejected and stays as it was; a revision opens the next one.",
             field="/quote_id",
-            next_call=next_call("quote_revise", quote_id=quote_id, expected_version=found.root.version),
+            next_call=next_call("quote_revise", quote_id=quote_id, expected_version=quote.current_version),
         )
-    before = found.as_draft()
+    before = quote.as_draft()
     draft = changed_draft(before, changes, quote_id)
     if changes.add_lines:
         require_few_lines(draft.lines, tx.settings.quote_lines_max, "/add_lines")
     if draft.is_same(before):
-        return views.moved(found, "Nothing to change.", outcome="no_change")
+        return views.moved(quote, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
-    repository.replace_version(tx, found, composed, priced_at=None)
-    found = repository.settle(tx, found, found.root.version, composed)
-    return views.moved(found, "Quote changed; price it again.", warnings=composed.advice)
+    quote = transitions.rewrite_draft(tx, quote, composed, priced_at=None)
+    return views.moved(quote, "Quote changed; price it again.", warnings=composed.advice)
 
 
 def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
-    found = _open(tx, quote_id, expected_version, expected_edit)
-    if found.version.status != "rejected":
-        after(found.status, Move.REVISE, quote_id, found.root.version)
-    composed = _recompose(tx, quote_id, found.as_draft())
-    version = _next_version(tx, quote_id)
-    repository.add_version(tx, quote_id, version, composed, priced_at=None, before=found.version)
-    found = repository.settle(tx, found, version, composed)
-    return views.moved(found, f"Version {version} is open as a draft.", outcome="created", warnings=composed.advice)
+    quote = _open(tx, quote_id, expected_version, expected_edit)
+    transitions.require(quote, Move.REVISE)
+    composed = _recompose(tx, quote_id, quote.as_draft())
+    quote = transitions.open_version(tx, quote, composed, priced_at=None)
+    message = f"Version {quote.current_version} is open as a draft."
+    return views.moved(quote, message, outcome="created", warnings=composed.advice)
 
 
 def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_key: str | None = None) -> CreatedQuote:
@@ -106,19 +95,13 @@ def cancel(
     tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None, reason: str | None = None
 ) -> QuoteMoved:
     """End the current version. Where an earlier one was sent, that one is current again; else the quote is over."""
-    found = _open(tx, quote_id, expected_version, expected_edit)
-    after(found.status, Move.CANCEL, quote_id, found.root.version)
-    repository.move_version(tx, quote_id, found.root.version, status="cancelled", reason=reason or found.version.reason)
-    sent = _sent_version(tx, quote_id)
-    if sent is None:
-        corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id] if found.status == "sent" else [])
-        repository.move(tx, found, status="cancelled")
-        return views.moved(events.tell(tx, EventName.QUOTE_CANCELLED, quote_id), "Quote cancelled.")
-    earlier = repository.load(tx, quote_id, version=sent, with_lines=False).version
-    repository.move(tx, found, **_of_version(earlier), status="sent")
-    return views.moved(
-        repository.load(tx, quote_id, with_lines=False), f"Version {sent}, which was sent, is current again."
-    )
+    quote = _open(tx, quote_id, expected_version, expected_edit)
+    cancelled = transitions.apply(tx, quote, Move.CANCEL, reason=reason)
+    if not cancelled.is_current:
+        return views.moved(cancelled, f"Version {cancelled.current_version}, which was sent, is current again.")
+    corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id] if quote.status is QuoteStatus.SENT else [])
+    events.publish(tx, EventName.QUOTE_CANCELLED, cancelled)
+    return views.moved(cancelled, "Quote cancelled.")
 
 
 def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
@@ -126,106 +109,37 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
 
     A draft can be sent when it is priced, complete, and no policy asks for an approval; else it must be approved.
     """
-    found = _open(tx, quote_id, expected_version, expected_edit)
-    status = after(found.status, Move.SEND, quote_id, found.root.version)
-    if found.status == "draft":
-        _require_sendable(tx, found)
-    _require_complete(tx, found)
-    earlier = _sent_version(tx, quote_id)
-    if earlier is not None:
-        reason = f"version {found.root.version} was sent"
-        repository.move_version(tx, quote_id, earlier, status="superseded", reason=reason)
-    repository.move_version(tx, quote_id, found.root.version, status=status)
-    repository.move(tx, found, status=status)
+    quote = _open(tx, quote_id, expected_version, expected_edit)
+    transitions.require(quote, Move.SEND)
+    require_sendable(tx, quote)
+    sent = transitions.apply(tx, quote, Move.SEND)
     corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id])
-    return views.moved(events.tell(tx, EventName.QUOTE_SENT, quote_id), "Quote sent.")
+    events.publish(tx, EventName.QUOTE_SENT, sent)
+    return views.moved(sent, "Quote sent.")
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
     """The customer takes the sent version; of several option sets, one. The others are void, and so is a revision."""
-    found = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
-    draft = found.as_draft()
-    chosen = _chosen_set(draft, option_set)
-    changes = {}
-    reason = None
-    if chosen is not None and chosen != found.version.option_set:
-        record = next(
-            row for row in repository.pricings(tx, quote_id, found.version.version) if row.option_set == chosen
-        )
-        changes = {name: record.result[name] for name in ("subtotal", "discount_total", "tax_total", "total")}
-        repository.choose_amounts(tx, quote_id, found.version.version, repository.result_of(record))
-    if len(draft.option_sets) > 1:
-        void = ", ".join(name for name in draft.option_sets if name != chosen)
-        reason = f"option set {chosen} was accepted; {void} void"
-    repository.move_version(
-        tx, quote_id, found.version.version, status="accepted", option_set=chosen, reason=reason, **changes
-    )
-    sent = found.version.version
-    if found.root.version != sent:
-        dropped = f"version {sent} was accepted"
-        repository.move_version(tx, quote_id, found.root.version, status="cancelled", reason=dropped)
-    now = repository.load(tx, quote_id, version=sent, with_lines=False)
-    repository.move(tx, found, **_of_version(now.version), status="accepted")
-    return views.moved(events.tell(tx, EventName.QUOTE_ACCEPTED, quote_id), "Quote accepted.")
+    quote = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
+    names = quote.as_draft().option_sets
+    chosen = _chosen_set(names, option_set)
+    if chosen is not None and chosen != quote.version.option_set:
+        selected = next(one for one in repository.pricings(tx, quote) if one.option_set == chosen)
+        quote = repository.choose_option_set(tx, quote, selected)
+    void = ", ".join(name for name in names if name != chosen)
+    reason = f"option set {chosen} was accepted; {void} void" if void else None
+    accepted = transitions.apply(tx, quote, Move.ACCEPT, reason=reason)
+    events.publish(tx, EventName.QUOTE_ACCEPTED, accepted)
+    return views.moved(accepted, "Quote accepted.")
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
     """The customer does not take the sent version. A revision that is open stays open."""
-    found = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
-    sent = found.version.version
-    repository.move_version(tx, quote_id, sent, status="declined", reason=reason)
-    repository.move(tx, found, **({"status": "declined"} if sent == found.root.version else {}))
-    events.tell(tx, EventName.QUOTE_DECLINED, quote_id, version=sent)
-    return views.moved(
-        repository.load(tx, quote_id, with_lines=False),
-        "Quote declined." if sent == found.root.version else f"Version {sent} declined.",
-    )
-
-
-def judge(tx: Tx, found: Quote) -> Verdict:
-    """What the policies, as they are now, say of a version at the prices that are stored with it."""
-    priced = [repository.result_of(row) for row in repository.pricings(tx, found.id, found.version.version)]
-    return verdict_on(tx, found.as_draft(), priced)
-
-
-def may_be_sent(tx: Tx, found: Quote) -> bool:
-    """Whether a draft or approved version could go to the customer now: current, complete, and no policy holds it."""
-    if found.version.version != found.root.version:
-        return False
-    try:
-        if found.version.status != "approved":
-            _require_sendable(tx, found)
-        _require_complete(tx, found)
-    except CpqError:
-        return False
-    return True
-
-
-def require_current_price(tx: Tx, found: Quote) -> None:
-    """CONFLICT with the way to a price when a draft has none that counts: rejected, unpriced or out of date."""
-    if found.version.status == "rejected":
-        message = f"Version {found.root.version} was rejected; a new price opens the next one."
-    elif found.version.priced_at is None or found.root.expires_at <= tx.now:
-        message = "The quote has no current price."
-    else:
-        return
-    # With the discount that was asked for last, so that following the advice does not take it back.
-    asked = found.version.requested_discount
-    discount = {"requested_discount_pct": amount(asked)} if asked else {}
-    advice = next_call("quote_price", quote_id=found.id, **discount)
-    raise CpqError(Code.CONFLICT, message, field="/quote_id", next_call=advice)
-
-
-def require_unblocked(tx: Tx, found: Quote, verdict: Verdict) -> None:
-    """POLICY_BLOCKED when a policy forbids the quote outright."""
-    if verdict.blocking:
-        first = verdict.blocking[0]
-        raise CpqError(
-            Code.POLICY_BLOCKED,
-            f"{first.policy_name}: {described(tx, first)}",
-            policy_violations=[dict(violation) for violation in verdict.view(tx)],
-            next_call=next_call("quote_price", quote_id=found.id),
-        )
+    quote = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
+    declined = transitions.apply(tx, quote, Move.DECLINE, reason=reason)
+    events.publish(tx, EventName.QUOTE_DECLINED, declined)
+    message = "Quote declined." if declined.is_current else f"Version {declined.version.number} declined."
+    return views.moved(declined, message)
 
 
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
@@ -242,147 +156,81 @@ def _recompose(tx: Tx, quote_id: str, draft: Draft, arguments: Mapping[int, str]
         raise about_lines(error, draft, quote_id, arguments or {}) from None
 
 
-def _evaluate(tx: Tx, found: Quote, requested_discount: int) -> PricedQuoteView:
+def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
     """What the stored lines would cost with this request, reckoned from what was gathered for them then."""
-    records = repository.pricings(tx, found.id, found.version.version)
-    records.sort(key=lambda row: row.option_set != (found.version.option_set or ""))
-    requests = [pricing_request.load(row.request) for row in records]
-    priced = [pricing.price(request._replace(requested_discount=requested_discount)) for request in requests]
-    draft = found.as_draft(requested_discount=requested_discount)
-    verdict = verdict_on(tx, draft, priced)
-    return views.evaluated(tx, found, [row.option_set for row in records], priced, verdict)
+    stored = repository.pricings(tx, quote)
+    priced = [pricing.price(one.request._replace(requested_discount=requested_discount)) for one in stored]
+    draft = quote.as_draft(requested_discount=requested_discount)
+    decision = judge_at(tx, draft, priced)
+    return views.evaluated(tx, quote, [one.option_set for one in stored], priced, decision)
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:
     """The quote, locked, and still as the caller saw it."""
-    found = repository.load(tx, quote_id, for_update=True)
-    root = found.root
-    if root.version != expected_version or (expected_edit is not None and root.edit != expected_edit):
-        raise _stale(found, expected_version)
-    return found
+    quote = repository.load(tx, quote_id, for_update=True)
+    if quote.current_version != expected_version or (expected_edit is not None and quote.edit != expected_edit):
+        raise _stale(quote, expected_version)
+    return quote
 
 
-def _stale(found: Quote, expected_version: int) -> CpqError:
-    root = found.root
+def _stale(quote: Quote, expected_version: int) -> CpqError:
     return CpqError(
         Code.CONFLICT,
-        f"The quote has moved: it is at version {root.version}, edit {root.edit}, {found.status}.",
-        field="/expected_version" if root.version != expected_version else "/expected_edit",
+        f"The quote has moved: it is at version {quote.current_version}, edit {quote.edit}, {quote.status}.",
+        field="/expected_version" if quote.current_version != expected_version else "/expected_edit",
         expected_version=expected_version,
-        version=root.version,
-        edit=root.edit,
-        status=found.status,
-        next_call=next_call("quote_get", quote_id=found.id),
+        version=quote.current_version,
+        edit=quote.edit,
+        status=quote.status,
+        next_call=next_call("quote_get", quote_id=quote.id),
     )
 
 
-def _is_same(found: Quote, composed: Composition) -> bool:
+def _is_same(quote: Quote, composed: Composition) -> bool:
     return bool(
-        found.version.hashes == dict(composed.hashes)
-        and found.version.valid_until == composed.valid_until
-        and found.version.requested_discount == composed.draft.requested_discount
+        quote.version.hashes == dict(composed.hashes)
+        and quote.version.valid_until == composed.valid_until
+        and quote.version.requested_discount == composed.draft.requested_discount
     )
-
-
-def _next_version(tx: Tx, quote_id: str) -> int:
-    """One more than any there was: a revision that was cancelled keeps its number."""
-    return max(repository.statuses(tx, quote_id)) + 1
-
-
-def _of_version(version: AnyRow) -> dict[str, object]:
-    return {name: getattr(version, name) for name in ("version", "deal_id", "total", "valid_until", "expires_at")}
-
-
-def _sent_version(tx: Tx, quote_id: str) -> int | None:
-    """The version that the customer has in hand, if any."""
-    return next((number for number, status in repository.statuses(tx, quote_id).items() if status == "sent"), None)
-
-
-def _require_sendable(tx: Tx, found: Quote) -> None:
-    require_current_price(tx, found)
-    verdict = judge(tx, found)
-    require_unblocked(tx, found, verdict)
-    if verdict.approval_required:
-        raise CpqError(
-            Code.CONFLICT,
-            "A policy asks for an approval of this version before it is sent.",
-            field="/quote_id",
-            policy_violations=[dict(violation) for violation in verdict.view(tx)],
-            next_call=next_call("approval_request", quote_id=found.id, justification="Say why this deal deserves it."),
-        )
-
-
-def _require_complete(tx: Tx, found: Quote) -> None:
-    draft = found.as_draft()
-    ids = {line.product_id for line in draft.lines}
-    buyer, products = catalog_repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
-    if buyer is None or not buyer.active:
-        raise CpqError(
-            Code.CONFLICT,
-            f"The account {draft.account_id} is not active.",
-            field="/quote_id",
-            next_call=next_call("quote_clone", quote_id=found.id, account_id="an active account"),
-        )
-    for product in products.values():
-        if not product.active:
-            raise CpqError(
-                Code.CONFLICT,
-                f"{product.name} ({product.id}) is no longer sold.",
-                field="/quote_id",
-                next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version)
-                if found.status != "draft"
-                else next_call("quote_get", quote_id=found.id),
-            )
-    missing = broken_relations(draft, products)
-    if missing:
-        raise CpqError(
-            Code.CONFIGURATION_INVALID,
-            missing[0],
-            field="/quote_id",
-            problems=[{"code": Code.CONFIGURATION_INVALID.value, "message": message} for message in missing],
-            next_call=next_call("quote_get", quote_id=found.id),
-        )
 
 
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
     """The version the customer has in hand. It need not be the current one: a revision may be in the making."""
-    found = repository.load(tx, quote_id, for_update=True, with_lines=False)
-    sent = _sent_version(tx, quote_id)
+    quote = repository.load(tx, quote_id, for_update=True, with_lines=False)
+    sent = repository.sent_version(tx, quote_id)
     if sent is None:
-        after(found.status, move, quote_id, found.root.version)
-        raise _stale(found, expected_version)
-    found = repository.load(tx, quote_id, version=sent)
-    if found.version.expires_at <= tx.now:
-        raise _too_late(found, move)
-    if sent != expected_version:
+        transitions.require(quote, move)
+        raise _stale(quote, expected_version)
+    quote = replace(quote, version=sent, lines=repository.lines(tx, quote_id, sent.number))
+    if sent.expires_at <= tx.now:
+        raise _too_late(quote, move)
+    if sent.number != expected_version:
         raise CpqError(
             Code.CONFLICT,
-            f"Version {expected_version} is not what was sent last; version {sent} is.",
+            f"Version {expected_version} is not what was sent last; version {sent.number} is.",
             field="/expected_version",
-            version=sent,
+            version=sent.number,
             next_call=next_call("quote_get", quote_id=quote_id),
         )
-    return found
+    return quote
 
 
-def _too_late(found: Quote, move: Move) -> CpqError:
+def _too_late(quote: Quote, move: Move) -> CpqError:
     """The way on is a revision, and where one is open already, that one."""
-    sent, current = found.version, found.root.version
-    is_current = sent.version == current
-    if is_current:
-        after("expired", move, found.id, current)
+    if quote.is_current:
+        transitions.require(quote, move)
+    sent, current = quote.version, quote.current_version
     return CpqError(
         Code.CONFLICT,
-        f"Version {sent.version} was valid until {sent.valid_until}; version {current} is in the making.",
+        f"Version {sent.number} was valid until {sent.valid_until}; version {current} is in the making.",
         field="/expected_version",
-        status="expired",
+        status=VersionStatus.EXPIRED,
         version=current,
-        next_call=next_call("quote_get", quote_id=found.id),
+        next_call=next_call("quote_get", quote_id=quote.id),
     )
 
 
-def _chosen_set(draft: Draft, option_set: str | None) -> str | None:
-    names = draft.option_sets
+def _chosen_set(names: list[str], option_set: str | None) -> str | None:
     if option_set is None and len(names) <= 1:
         return names[0] if names else None
     if option_set not in names:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
@@ -15,13 +13,12 @@ from cpq.base.money import to_micro
 from cpq.base.text import digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.catalog.rows import Relation
-from cpq.domain.policy.facts import LineInputs, Part, QuoteInputs
+from cpq.domain.policy.facts import LineInputs
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Adjustment, Line, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
-from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
@@ -30,13 +27,12 @@ from cpq.services.quotes.draft_check import (
     draft_problems,
     is_simple,
     line_problems,
-    model_of,
     price_row,
     refuse,
     unpriceable,
 )
+from cpq.services.quotes.policy_facts import line_inputs, payment_terms_of, quote_inputs
 from cpq.storage.columns import JsonText
-from cpq.storage.statements import AnyRow
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         products=products,
         sets=sets,
         payment_terms=payment_terms_of(tx, draft),
-        end_date=_last_day(draft),
+        end_date=draft.last_day,
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
@@ -251,71 +247,6 @@ def _with_adjustments(
         )
         lines.append(line._replace(adjustments=adjustments))
     return request._replace(lines=tuple(lines))
-
-
-def quote_inputs(asked: Draft | AnyRow, buyer: AccountFacts | AnyRow, *, payment_terms: str) -> QuoteInputs:
-    """What is known of a quote without its price, of a draft and of a stored version alike."""
-    return QuoteInputs(
-        currency=asked.currency,
-        term_months=_months(asked),
-        payment_terms=payment_terms,
-        segment=buyer.segment,
-        region=buyer.region,
-        country=buyer.country,
-    )
-
-
-def payment_terms_of(tx: Tx, draft: Draft) -> str:
-    return draft.payment_terms or tx.policies.terms.standard_payment_terms[0]
-
-
-def _months(draft: Draft | AnyRow) -> Decimal | None:
-    """How long the quote runs; a month that has begun counts."""
-    if draft.end_date is None or draft.start_date is None or draft.term_months is not None:
-        return None if draft.term_months is None else Decimal(draft.term_months)
-    end = draft.end_date + timedelta(days=1)
-    months = terms.whole_months(draft.start_date, end)
-    return Decimal(months + (terms.add_months(draft.start_date, months) < end))
-
-
-def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: str) -> dict[str, Any]:
-    product = products[line.product_id]
-    parts = tuple(map(_as_part, repository.all_parts(product, products))) if product.parts else ()
-    return {
-        "line_id": str(line.number),
-        "product_id": product.id,
-        "sku": product.sku,
-        "category": product.category,
-        "product_type": product.product_type,
-        "quantity": Decimal(line.quantity),
-        "billing_period": period,
-        "attributes": _attributes(line.attributes, product, parts),
-        "parts": parts,
-    }
-
-
-def _as_part(product: ProductFacts) -> Part:
-    """What is inside a bundle comes as the catalogue has it, its options at their default."""
-    return Part(product.id, product.sku, product.category, product.product_type, _attributes({}, product, ()))
-
-
-def _attributes(said: Mapping[str, Any], product: ProductFacts, parts: Sequence[Part]) -> Mapping[str, Any]:
-    """What the catalogue says of a product, its options as they were chosen or left at their default, and its parts.
-
-    A note on a line is no fact: it can neither unsay what the catalogue says nor add to it. A bundle is whatever one of
-    its parts is, at any depth: export-controlled when one of them is.
-    """
-    if not product.options and not parts:
-        return product.attributes
-    chosen = model_of(product).check(said).choices if product.options else {}
-    inside = {name: True for part in parts for name, value in part.attributes.items() if value is True}
-    return {**chosen, **product.attributes, **inside}
-
-
-def _last_day(draft: Draft) -> date | None:
-    if draft.start_date is None or draft.term_months is None:
-        return draft.end_date
-    return terms.last_day(draft.start_date, draft.term_months)
 
 
 def _hashes(

@@ -1,4 +1,4 @@
-"""Quotes whose last valid day is over: reads know it anyway, a sweep writes it down and tells it, once a version."""
+"""Expiry of quotes whose last valid day is over: reads see it at once, a sweep stores and publishes it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import sqlalchemy as sa
 from cpq.app import Answer, App, Command
 from cpq.app.access import ENGINE, Permission, Principal
 from cpq.app.transaction import Tx
-from cpq.domain.quotes.lifecycle import MORTAL
+from cpq.domain.quotes.lifecycle import EXPIRING
+from cpq.domain.quotes.quote import Quote
 from cpq.services import events
 from cpq.services.events import EventName
 from cpq.services.quotes import events as quote_events
-from cpq.storage.schema import quote
+from cpq.services.quotes import repository, transitions
+from cpq.storage.schema import tables
 
 SWEEP_MAX = 200
 """Quotes in one transaction, so that a sweep after a long pause holds up nobody."""
@@ -26,18 +28,16 @@ def sweep(app: App) -> int:
 
 
 def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
-    """Write down which quotes have expired, the oldest first, and publish it.
-
-    Only the root is changed: a version stays what it was when its time ended, because a revision that is cancelled
-    leads back to it. The edit is not counted: whoever read the quote since its last day saw it expired.
-    """
-    mine = quote.c.tenant_id == tx.tenant_id
-    over = sa.select(quote.c.id).where(mine, *_over(tx)).order_by(quote.c.expires_at, quote.c.id).limit(limit)
+    """Write down which quotes have expired, the oldest first, and publish it."""
+    columns = tables.quote.c
+    over = sa.select(columns.id).where(columns.tenant_id == tx.tenant_id, *_over(tx))
+    over = over.order_by(columns.expires_at, columns.id).limit(limit)
     ids = list(tx.connection.scalars(over.with_for_update(skip_locked=True)))
     for quote_id in ids:
-        tx.connection.execute(sa.update(quote).where(mine, quote.c.id == quote_id).values(status="expired"))
-        if not _is_told(tx, quote_id):
-            quote_events.tell(tx, EventName.QUOTE_EXPIRED, quote_id)
+        quote = repository.load(tx, quote_id, with_lines=False)
+        transitions.expire(tx, quote)
+        if not _is_published(tx, quote):
+            quote_events.publish(tx, EventName.QUOTE_EXPIRED, quote)
     return {"expired": ids}
 
 
@@ -53,17 +53,14 @@ def _sweep_tenant(app: App, principal: Principal) -> int:
 
 def _tenants_over(tx: Tx) -> Answer:
     """A read first, so that a sweep that finds nothing leaves no entry in the audit."""
-    return {"tenants": sorted(tx.connection.scalars(sa.select(quote.c.tenant_id).where(*_over(tx)).distinct()))}
+    return {"tenants": sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*_over(tx)).distinct()))}
 
 
 def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
-    return quote.c.status.in_(MORTAL), quote.c.expires_at <= tx.now
+    return tables.quote.c.status.in_(EXPIRING), tables.quote.c.expires_at <= tx.now
 
 
-def _is_told(tx: Tx, quote_id: str) -> bool:
+def _is_published(tx: Tx, quote: Quote) -> bool:
     """A version expires once, even when a revision of it was opened and cancelled since."""
-    version = tx.connection.scalar(
-        sa.select(quote.c.version).where(quote.c.tenant_id == tx.tenant_id, quote.c.id == quote_id)
-    )
-    known = [row for row in events.of_subject(tx, quote_id) if row.name == EventName.QUOTE_EXPIRED]
-    return any(row.body["version"] == version for row in known)
+    known = [row for row in events.of_subject(tx, quote.id) if row.name == EventName.QUOTE_EXPIRED]
+    return any(row.body["version"] == quote.current_version for row in known)

@@ -15,11 +15,12 @@ from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, validate
+from cpq.domain.quotes.lifecycle import VersionStatus
+from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog import ImportReport
-from cpq.services.quotes import repository
+from cpq.services.quotes import repository, transitions
 from cpq.services.quotes.composition import Composition, compose
-from cpq.services.quotes.repository import Quote
-from cpq.storage.schema import past_quote
+from cpq.storage.schema import tables
 
 PROBLEMS_MAX = 10_000
 WARNINGS_MAX = 1_000
@@ -81,23 +82,22 @@ class _Import:
         require_none(self._problems, self._problem_count)
 
     def _store(self, quote_id: str, draft: Draft) -> None:
-        found = repository.find(self.tx, quote_id)
-        if found is None:
+        quote = repository.find(self.tx, quote_id)
+        if quote is None:
             _require_unused(self.tx, quote_id)
             composed = self._compose(quote_id, draft)
             if not self._problems:
                 repository.add_quote(self.tx, quote_id, composed)
             self.report.created[SECTION] += 1
             return
-        asked = _asked_again(found, draft)
-        if asked.is_same(found.as_draft(lines=_numbered(found.as_draft()))):
+        asked = _asked_again(quote, draft)
+        if asked.is_same(quote.as_draft(lines=_numbered(quote.as_draft()))):
             self.report.unchanged[SECTION] += 1
             return
-        _require_open(found, draft)
+        _require_open(quote, draft)
         composed = self._compose(quote_id, asked)
         if not self._problems:
-            repository.replace_version(self.tx, found, composed, priced_at=None)
-            repository.settle(self.tx, found, found.root.version, composed)
+            transitions.rewrite_draft(self.tx, quote, composed, priced_at=None)
         self.report.updated[SECTION] += 1
 
     def _compose(self, quote_id: str, draft: Draft) -> Composition:
@@ -112,9 +112,9 @@ class _Import:
             self._problems.append(problem)
 
 
-def _asked_again(found: Quote, draft: Draft) -> Draft:
+def _asked_again(quote: Quote, draft: Draft) -> Draft:
     """What the file asks, with what a file does not say: the discount requested since, and the standard terms."""
-    before = found.as_draft()
+    before = quote.as_draft()
     is_there = before.option_set in draft.option_sets
     return replace(
         draft,
@@ -130,22 +130,22 @@ def _numbered(draft: Draft) -> tuple[Any, ...]:
 
 
 def _require_unused(tx: Tx, quote_id: str) -> None:
-    mine = (past_quote.c.tenant_id == tx.tenant_id) & (past_quote.c.id == quote_id)
-    if tx.connection.scalar(sa.select(past_quote.c.id).where(mine)) is not None:
+    mine = (tables.past_quote.c.tenant_id == tx.tenant_id) & (tables.past_quote.c.id == quote_id)
+    if tx.connection.scalar(sa.select(tables.past_quote.c.id).where(mine)) is not None:
         reason = f"{quote_id!r} is a quote of the imported history; give this one another id"
         raise CpqError(Code.CONFLICT, reason, field="/id")
 
 
-def _require_open(found: Quote, draft: Draft) -> None:
+def _require_open(quote: Quote, draft: Draft) -> None:
     for name in ("account_id", "currency"):
-        kept, asked = getattr(found.root, name), getattr(draft, name)
+        kept, asked = getattr(quote, name), getattr(draft, name)
         if kept != asked:
-            raise CpqError(Code.CONFLICT, f"is {kept} and stays so: {found.id} exists already", field=f"/{name}")
-    status = found.status if found.status != "draft" else found.version.status
-    if status != "draft":
+            raise CpqError(Code.CONFLICT, f"is {kept} and stays so: {quote.id} exists already", field=f"/{name}")
+    status = quote.version.status if quote.status.is_draft else quote.status
+    if status != VersionStatus.DRAFT:
         raise CpqError(
             Code.CONFLICT,
-            f"{found.id} is {status} and differs from the file; revise it, or take it out of the file",
+            f"{quote.id} is {status} and differs from the file; revise it, or take it out of the file",
             field="/id",
         )
 
@@ -157,7 +157,7 @@ def _told(error: CpqError) -> dict[str, Any]:
 def _located(told: dict[str, Any], source: SourceQuote) -> Problem:
     """A problem of the quote at the line of the file that it is about."""
     field, message, near = str(told.get("field", "")), str(told["message"]), told.get("nearest")
-    if found := _LINE.fullmatch(field):
-        line, place = source.place(int(found[1]), found[2].replace("/", "."))
-        return Problem(line, place, message, near)
+    if place := _LINE.fullmatch(field):
+        line, name = source.place(int(place[1]), place[2].replace("/", "."))
+        return Problem(line, name, message, near)
     return Problem(source.line, field.strip("/").replace("/", ".") or "row", message, near)

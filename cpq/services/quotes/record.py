@@ -6,11 +6,10 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
-from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Line
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Step
+from cpq.domain.quotes.quote import Pricing, Quote
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.repository import Quote
 from cpq.services.quotes.views import QuoteDetail
 
 
@@ -73,23 +72,18 @@ class QuoteRecord(QuoteDetail):
 
 def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteRecord:
     """A version as it is stored, the current one unless another is asked for. Nothing is reckoned again."""
-    found = repository.load(tx, quote_id, version=version)
-    chosen = found.version
-    rows = repository.pricings(tx, quote_id, chosen.version)
-    rows.sort(key=lambda row: row.option_set != (chosen.option_set or ""))
-    detail = views.detail(tx, found, include_pricing=True)
+    quote = repository.load(tx, quote_id, version=version)
+    stored = quote.version
+    detail = views.detail(tx, quote, include_pricing=True)
     return {
         **detail,
-        "latest_version": found.root.version,
-        "version_status": chosen.status,
-        "reason": chosen.reason,
-        "requested_discount_pct": amount(chosen.requested_discount),
-        "fingerprint": chosen.fingerprint,
-        "hashes": dict(chosen.hashes),
-        "option_sets": [
-            _priced_set(found, row.option_set, repository.result_of(row), pricing_request.load(row.request).lines)
-            for row in rows
-        ],
+        "latest_version": quote.current_version,
+        "version_status": stored.status,
+        "reason": stored.reason,
+        "requested_discount_pct": amount(stored.requested_discount),
+        "fingerprint": stored.fingerprint,
+        "hashes": dict(stored.hashes),
+        "option_sets": [_priced_set(quote, pricing) for pricing in repository.pricings(tx, quote)],
     }
 
 
@@ -105,18 +99,18 @@ def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
     ]
 
 
-def _priced_set(found: Quote, name: str, priced: PricedQuote, asked: tuple[Line, ...]) -> PricedSet:
-    names = {row.number: row.product_name for row in found.lines}
-    lines_asked = {line.id: line for line in asked}
+def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
+    names = {line.number: line.product_name for line in quote.lines}
+    priced, asked = pricing.result, {line.id: line for line in pricing.request.lines}
     return {
-        "option_set": name or None,
-        "is_selected": name == (found.version.option_set or ""),
+        "option_set": pricing.option_set or None,
+        "is_selected": pricing.option_set == (quote.version.option_set or ""),
         "subtotal": amount(priced.subtotal),
         "discount_total": amount(priced.discount_total),
         "tax_total": amount(priced.tax_total),
         "total": amount(priced.total),
         "tax_groups": tax_groups(priced),
-        "lines": [_traced(line, names[int(line.id)], lines_asked[line.id]) for line in priced.lines],
+        "lines": [_traced(line, names[int(line.id)], asked[line.id]) for line in priced.lines],
     }
 
 

@@ -14,10 +14,10 @@ from cpq.base.text import digest, read_json
 from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.replay import Difference, first_difference, reprice
 from cpq.domain.pricing.result import PricedLine, PricedQuote
+from cpq.domain.quotes.quote import QuoteLine, QuoteVersion
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import fingerprint_of
-from cpq.storage.schema import account, product, quote, quote_pricing, quote_version
-from cpq.storage.statements import AnyRow
+from cpq.storage.schema import tables
 
 PAGE = 200
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
@@ -48,9 +48,9 @@ def replay_stored(tx: Tx, quote_id: str | None, progress: Progress = lambda _don
     """Prove every version of a quote, or of all quotes; CONFLICT tells the first difference and ends it."""
     if quote_id is not None:
         repository.load(tx, quote_id)
-    mine = [quote_version.c.tenant_id == tx.tenant_id]
-    mine += [quote_version.c.quote_id == quote_id] if quote_id is not None else []
-    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(quote_version).where(*mine)) or 0
+    mine = [tables.quote_version.c.tenant_id == tx.tenant_id]
+    mine += [tables.quote_version.c.quote_id == quote_id] if quote_id is not None else []
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote_version).where(*mine)) or 0
     now = _Now(tx)
     for done, row in enumerate(_versions(tx, mine), 1):
         yield _prove(tx, row, now)
@@ -64,6 +64,16 @@ class _Record:
     result: str
 
 
+@dataclass(frozen=True)
+class _Subject:
+    """A version with what its quote says of it."""
+
+    quote_id: str
+    account_id: str
+    currency: str
+    version: QuoteVersion
+
+
 class _Now:
     """The hashes of accounts, products and policies as they are now, each looked up once."""
 
@@ -73,8 +83,8 @@ class _Now:
         self._products: dict[str, str] = {}
 
     def catalog(self, account_id: str, product_ids: Sequence[str]) -> str:
-        self._learn(account, self._accounts, [account_id])
-        self._learn(product, self._products, product_ids)
+        self._learn(tables.account, self._accounts, [account_id])
+        self._learn(tables.product, self._products, product_ids)
         return digest([self._accounts[account_id], *(self._products[id_] for id_ in sorted(product_ids))])
 
     def _learn(self, table: sa.Table, known: dict[str, str], ids: Sequence[str]) -> None:
@@ -85,66 +95,68 @@ class _Now:
             known.update(dict.fromkeys(unknown, "") | {row.id: row.content_hash for row in rows})
 
 
-def _versions(tx: Tx, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[AnyRow]:
+def _versions(tx: Tx, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[_Subject]:
     """In the order of quotes and versions, a page at a time, so that a million of them need no memory."""
-    columns = quote_version.c
+    columns = tables.quote_version.c
     key = sa.tuple_(columns.quote_id, columns.version)
-    query = sa.select(quote_version, quote.c.account_id, quote.c.currency).join(
-        quote, (quote.c.tenant_id == columns.tenant_id) & (quote.c.id == columns.quote_id)
+    query = sa.select(tables.quote_version, tables.quote.c.account_id, tables.quote.c.currency).join(
+        tables.quote, (tables.quote.c.tenant_id == columns.tenant_id) & (tables.quote.c.id == columns.quote_id)
     )
     query = query.where(*mine).order_by(columns.quote_id, columns.version).limit(PAGE)
     rows = tx.connection.execute(query).all()
     while rows:
-        yield from rows
+        for row in rows:
+            yield _Subject(row.quote_id, row.account_id, row.currency, repository.version_of(row._mapping))
         after = sa.tuple_(sa.literal(rows[-1].quote_id), sa.literal(rows[-1].version))
         rows = tx.connection.execute(query.where(key > after)).all()
 
 
-def _prove(tx: Tx, row: AnyRow, now: _Now) -> Proof:
-    lines = repository.lines(tx, row.quote_id, row.version)
-    records = _in_hashed_order(row, lines, _records(tx, row))
-    results = _reckon(row, records)
-    _check_columns(row, lines, records, results)
-    asked = read_json(records[0].request)
+def _prove(tx: Tx, subject: _Subject, now: _Now) -> Proof:
+    lines = repository.lines(tx, subject.quote_id, subject.version.number)
+    records = _in_hashed_order(subject, lines, _records(tx, subject))
+    results = _reckon(subject, records)
+    _check_columns(subject, lines, records, results)
+    version, asked = subject.version, read_json(records[0].request)
     return Proof(
-        quote_id=row.quote_id,
-        version=row.version,
-        status=row.status,
-        currency=row.currency,
-        total=row.total,
+        quote_id=subject.quote_id,
+        version=version.number,
+        status=version.status,
+        currency=subject.currency,
+        total=version.total,
         option_sets=len(records),
         lines=len(lines),
-        hashes=row.hashes,
-        has_same_catalog=row.hashes.get("catalog") == now.catalog(row.account_id, list(asked["products"])),
-        has_same_policies=row.hashes.get("policies") == tx.policies.content_hash,
+        hashes=version.hashes,
+        has_same_catalog=version.hashes.get("catalog") == now.catalog(subject.account_id, list(asked["products"])),
+        has_same_policies=version.hashes.get("policies") == tx.policies.content_hash,
     )
 
 
-def _records(tx: Tx, row: AnyRow) -> list[_Record]:
+def _records(tx: Tx, subject: _Subject) -> list[_Record]:
     """The stored texts to the byte: what is hashed is how they are written."""
-    columns = quote_pricing.c
+    columns = tables.quote_pricing.c
+    mine = (columns.tenant_id == tx.tenant_id) & (columns.quote_id == subject.quote_id)
     query = sa.select(
         columns.option_set, sa.type_coerce(columns.request, sa.Text), sa.type_coerce(columns.result, sa.Text)
-    ).where(columns.tenant_id == tx.tenant_id, columns.quote_id == row.quote_id, columns.version == row.version)
+    ).where(mine, columns.version == subject.version.number)
     return [_Record(*values) for values in tx.connection.execute(query)]
 
 
-def _in_hashed_order(row: AnyRow, lines: Sequence[AnyRow], records: Sequence[_Record]) -> list[_Record]:
+def _in_hashed_order(subject: _Subject, lines: Sequence[QuoteLine], records: Sequence[_Record]) -> list[_Record]:
     """The option sets as they were hashed: the one selected then is first, and acceptance may have selected another."""
     names = list(dict.fromkeys(line.option_set for line in lines if line.option_set)) or [""]
     by_name = {record.option_set: record for record in records}
     if sorted(by_name) != sorted(names):
-        raise _broken(row, Difference(None, "option sets", sorted(by_name), sorted(names)))
+        raise _broken(subject, Difference(None, "option sets", sorted(by_name), sorted(names)))
     orders = [[first, *(name for name in names if name != first)] for first in names]
     hashes = {digest(by_name[name].request for name in order): order for order in orders}
-    kept = row.hashes.get("request")
+    kept = subject.version.hashes.get("request")
     if kept not in hashes:
         why = "The request is not the one that was hashed."
-        raise _broken(row, Difference(None, "hashes.request", kept, next(iter(hashes))), why)
+        raise _broken(subject, Difference(None, "hashes.request", kept, next(iter(hashes))), why)
     return [by_name[name] for name in hashes[kept]]
 
 
-def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[PricedQuote]:
+def _reckon(subject: _Subject, records: Sequence[_Record]) -> list[PricedQuote]:
     """Every result, once it is shown to follow from its request and to be the one that was hashed."""
     reckoned = []
     for record in records:
@@ -152,9 +164,9 @@ def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[PricedQuote]:
             reckoned.append(reprice(record.request))
         except (CpqError, ValueError) as error:
             raise _broken(
-                row, Difference(None, "request", "stored", str(error)), option_set=record.option_set
+                subject, Difference(None, "request", "stored", str(error)), option_set=record.option_set
             ) from None
-    kept, stored = row.hashes.get("result"), digest(record.result for record in records)
+    kept, stored = subject.version.hashes.get("result"), digest(record.result for record in records)
     for record, result in zip(records, reckoned, strict=True):
         if difference := first_difference(record.result, result):
             why = (
@@ -164,33 +176,37 @@ def _reckon(row: AnyRow, records: Sequence[_Record]) -> list[PricedQuote]:
                 if digest(reckoned) == kept
                 else ""
             )
-            raise _broken(row, difference, why, option_set=record.option_set)
+            raise _broken(subject, difference, why, option_set=record.option_set)
     results = [pricing_result.load(read_json(result)) for result in reckoned]
     seen = fingerprint_of(results)
-    for name, found, expected in (("hashes.result", kept, stored), ("fingerprint", row.fingerprint, seen)):
+    for name, found, expected in (("hashes.result", kept, stored), ("fingerprint", subject.version.fingerprint, seen)):
         if found != expected:
-            raise _broken(row, Difference(None, name, found, expected))
+            raise _broken(subject, Difference(None, name, found, expected))
     return results
 
 
 def _check_columns(
-    row: AnyRow, lines: Sequence[AnyRow], records: Sequence[_Record], results: Sequence[PricedQuote]
+    subject: _Subject, lines: Sequence[QuoteLine], records: Sequence[_Record], results: Sequence[PricedQuote]
 ) -> None:
     """The amounts that are shown and listed are kept beside the result, and must be the same."""
     selected = next(
-        (result for record, result in zip(records, results, strict=True) if record.option_set == row.option_set),
+        (
+            result
+            for record, result in zip(records, results, strict=True)
+            if record.option_set == subject.version.option_set
+        ),
         results[0],
     )
     for name in TOTALS:
-        stored, reckoned = getattr(row, name), getattr(selected, name)
+        stored, reckoned = getattr(subject.version, name), getattr(selected, name)
         if stored != reckoned:
-            raise _broken(row, Difference(None, name, from_micro(stored), from_micro(reckoned)))
+            raise _broken(subject, Difference(None, name, from_micro(stored), from_micro(reckoned)))
     priced: dict[int, PricedLine] = {}
     for result in (selected, *results):
         for one in result.lines:
             priced.setdefault(int(one.id), one)
     if [line.number for line in lines] != sorted(priced):
-        raise _broken(row, Difference(None, "lines", [line.number for line in lines], sorted(priced)))
+        raise _broken(subject, Difference(None, "lines", [line.number for line in lines], sorted(priced)))
     for line in lines:
         for name in (*WORDS, *AMOUNTS):
             stored, reckoned = getattr(line, name), getattr(priced[line.number], name)
@@ -199,19 +215,19 @@ def _check_columns(
                     from_micro(value) if name in AMOUNTS and value is not None else value
                     for value in (stored, reckoned)
                 ]
-                raise _broken(row, Difference(str(line.number), name, *said))
+                raise _broken(subject, Difference(str(line.number), name, *said))
 
 
-def _broken(row: AnyRow, found: Difference, why: str = "", *, option_set: str = "") -> CpqError:
-    where = f"Quote {row.quote_id}, version {row.version}"
+def _broken(subject: _Subject, found: Difference, why: str = "", *, option_set: str = "") -> CpqError:
+    where = f"Quote {subject.quote_id}, version {subject.version.number}"
     where += f", option set {option_set}" if option_set else ""
     where += f", line {found.line}" if found.line is not None else ""
     return CpqError(
         Code.CONFLICT,
         f"{where}: {found.field} is stored as {found.stored}, reckoned as {found.reckoned}.",
         hint=why or None,
-        quote_id=row.quote_id,
-        version=row.version,
+        quote_id=subject.quote_id,
+        version=subject.version.number,
         option_set=option_set or None,
         line=found.line,
         differing=found.field,

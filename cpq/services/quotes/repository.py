@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import RowMapping
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json
-from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.request import Segment
-from cpq.domain.pricing.result import PricedQuote
-from cpq.domain.quotes.draft import Draft, DraftLine
-from cpq.domain.quotes.lifecycle import status_at
+from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
+from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
 from cpq.services.quotes.composition import Composition
 from cpq.storage.columns import JsonText
-from cpq.storage.schema import account, quote, quote_line, quote_pricing, quote_version
-from cpq.storage.statements import AnyRow, Statement
-
-
-@dataclass(frozen=True)
-class Quote:
-    """The root with one of its versions and that version's lines."""
-
-    root: AnyRow
-    version: AnyRow
-    lines: Sequence[AnyRow]
-    status: str
-    """As it is now: a quote whose last valid day is over has expired, whatever was stored."""
-
-    @property
-    def id(self) -> str:
-        return str(self.root.id)
-
-    def as_draft(self, **changes: Any) -> Draft:
-        """What was asked, to be asked again with changes."""
-        version = self.version
-        asked = {
-            "account_id": self.root.account_id,
-            "currency": self.root.currency,
-            "deal_id": version.deal_id,
-            "term_months": version.term_months,
-            "start_date": version.start_date,
-            "end_date": version.end_date if version.term_months is None else None,
-            "payment_terms": version.payment_terms,
-            "notes": version.notes,
-            "requested_discount": version.requested_discount,
-            "option_set": version.option_set,
-            "lines": tuple(_as_line(row) for row in self.lines),
-        }
-        return Draft(**{**asked, **changes})
+from cpq.storage.schema import tables
+from cpq.storage.statements import Statement
 
 
 def find(tx: Tx, quote_id: str) -> Quote | None:
     """A quote to be changed, if there is one."""
-    mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == quote_id)
-    is_known = tx.connection.scalar(sa.select(quote.c.id).where(mine)) is not None
+    is_known = tx.connection.scalar(sa.select(tables.quote.c.id).where(*_root(tx, quote_id))) is not None
     return load(tx, quote_id, for_update=True) if is_known else None
 
 
@@ -67,50 +32,81 @@ def load(
     tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False, with_lines: bool = True
 ) -> Quote:
     """A quote with its current version, or another one; NOT_FOUND when there is none."""
-    query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(
-        account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
-    )
-    query = query.where(quote.c.tenant_id == tx.tenant_id, quote.c.id == quote_id)
+    quote, account = tables.quote, tables.account
+    buyer = (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
+    query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(account, buyer)
+    query = query.where(*_root(tx, quote_id))
     root = tx.connection.execute(query.with_for_update(of=quote) if for_update else query).one_or_none()
     if root is None:
         raise CpqError(
             Code.NOT_FOUND, f"There is no quote {quote_id!r}.", field="/quote_id", next_call=next_call("quote_list")
         )
-    wanted = version or root.version
-    chosen = tx.connection.execute(sa.select(quote_version).where(*_mine(tx, quote_version, quote_id, wanted)))
-    found = chosen.one_or_none()
-    if found is None:
-        raise CpqError(
-            Code.NOT_FOUND,
-            f"Quote {quote_id} has no version {wanted}.",
-            field="/version",
-            maximum=max(statuses(tx, quote_id)),
-        )
-    its_lines = lines(tx, quote_id, wanted) if with_lines else ()
-    return Quote(root, found, its_lines, status_at(root.status, root.expires_at, tx.now))
+    number = version or root.version
+    return Quote(
+        id=quote_id,
+        account_id=root.account_id,
+        account_name=root.account_name,
+        time_zone=root.time_zone,
+        currency=root.currency,
+        current_version=root.version,
+        edit=root.edit,
+        status=status_at(QuoteStatus(root.status), root.expires_at, tx.now),
+        total=root.total,
+        valid_until=root.valid_until,
+        expires_at=root.expires_at,
+        created_at=root.created_at,
+        created_by=root.created_by,
+        version=_version(tx, quote_id, number),
+        lines=lines(tx, quote_id, number) if with_lines else (),
+    )
 
 
-def statuses(tx: Tx, quote_id: str) -> dict[int, str]:
+def statuses(tx: Tx, quote_id: str) -> dict[int, VersionStatus]:
     """The status of every version, as stored."""
-    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
-    rows = tx.connection.execute(sa.select(quote_version.c.version, quote_version.c.status).where(mine))
-    return {row.version: row.status for row in rows}
+    columns = tables.quote_version.c
+    mine = (columns.tenant_id == tx.tenant_id) & (columns.quote_id == quote_id)
+    rows = tx.connection.execute(sa.select(columns.version, columns.status).where(mine))
+    return {row.version: VersionStatus(row.status) for row in rows}
 
 
-def lines(tx: Tx, quote_id: str, version: int) -> Sequence[AnyRow]:
+def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
+    """The version that the customer has in hand, if any."""
+    table = tables.quote_version
+    mine = (table.c.tenant_id == tx.tenant_id) & (table.c.quote_id == quote_id)
+    row = tx.connection.execute(sa.select(table).where(mine, table.c.status == VersionStatus.SENT)).one_or_none()
+    return None if row is None else version_of(row._mapping)
+
+
+def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     """The lines of a version in their order."""
-    mine = _mine(tx, quote_line, quote_id, version)
-    return tx.connection.execute(sa.select(quote_line).where(*mine).order_by(quote_line.c.number)).all()
+    columns = tables.quote_line.c
+    query = sa.select(*(columns[name] for name in QuoteLine._fields)).order_by(columns.number)
+    rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
+    return [QuoteLine._make((*values, tuple(Segment(*part) for part in ramp))) for *values, ramp in rows]
 
 
-def pricings(tx: Tx, quote_id: str, version: int) -> list[AnyRow]:
-    """What the version's prices were reckoned from and what came out, a row for each option set."""
-    mine = _mine(tx, quote_pricing, quote_id, version)
-    return list(tx.connection.execute(sa.select(quote_pricing).where(*mine).order_by(quote_pricing.c.option_set)))
+def pricings(tx: Tx, quote: Quote) -> list[Pricing]:
+    """The prices of the option sets of a quote's version, the selected one first, then by name."""
+    columns = tables.quote_pricing.c
+    query = sa.select(columns.option_set, columns.request, columns.result).order_by(columns.option_set)
+    rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_pricing, quote.id, quote.version.number)))
+    selected = quote.version.option_set or ""
+    return sorted((Pricing(*row) for row in rows), key=lambda pricing: pricing.option_set != selected)
 
 
-def result_of(record: AnyRow) -> PricedQuote:
-    return pricing_result.load(record.result)
+def count_option_sets(tx: Tx, quote: Quote) -> int:
+    """How many alternatives a quote's version has; 1 for an ordinary quote."""
+    mine = _mine(tx, tables.quote_pricing, quote.id, quote.version.number)
+    return tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote_pricing).where(*mine)) or 0
+
+
+def version_of(row: RowMapping) -> QuoteVersion:
+    """A version out of a row that has all columns of its table."""
+    values = {name: row[name] for name in _VERSION_COLUMNS}
+    return QuoteVersion(**values, number=row["version"], status=VersionStatus(row["status"]))
+
+
+_VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in ("number", "status")]
 
 
 def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
@@ -124,7 +120,7 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
         "currency": draft.currency,
         "version": 1,
         "edit": 1,
-        "status": "draft",
+        "status": QuoteStatus.DRAFT,
         "total": composed.priced.total,
         "valid_until": composed.valid_until,
         "expires_at": composed.expires_at,
@@ -136,14 +132,20 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
 
 
 def add_version(
-    tx: Tx, quote_id: str, version: int, composed: Composition, *, priced_at: datetime | None, before: AnyRow | None
+    tx: Tx,
+    quote_id: str,
+    version: int,
+    composed: Composition,
+    *,
+    priced_at: datetime | None,
+    before: QuoteVersion | None,
 ) -> None:
     """A new version, made after the one `before`: whoever had a hand in that one has a hand in this one."""
     edited_by = [] if before is None else sorted({*before.edited_by, before.created_by})
     mine = {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}
     row = {
         **mine,
-        "status": "draft",
+        "status": VersionStatus.DRAFT,
         "reason": None,
         **_terms(composed),
         "priced_at": priced_at,
@@ -155,54 +157,46 @@ def add_version(
     _add_parts(tx, mine, composed)
 
 
-def replace_version(tx: Tx, found: Quote, composed: Composition, *, priced_at: datetime | None) -> None:
+def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> None:
     """Write a draft version anew; only drafts are, so what was submitted stays as it was. Who does it is noted."""
-    quote_id, version = found.id, found.version.version
-    edited_by = sorted({*found.version.edited_by, tx.caller})
-    for table in (quote_line, quote_pricing):
+    quote_id, version = quote.id, quote.version.number
+    edited_by = sorted({*quote.version.edited_by, tx.caller})
+    for table in (tables.quote_line, tables.quote_pricing):
         tx.connection.execute(sa.delete(table).where(*_mine(tx, table, quote_id, version)))
-    changed = sa.update(quote_version).where(*_mine(tx, quote_version, quote_id, version))
+    changed = sa.update(tables.quote_version).where(*_mine(tx, tables.quote_version, quote_id, version))
     tx.connection.execute(changed.values(**_terms(composed), priced_at=priced_at, edited_by=edited_by))
     _add_parts(tx, {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}, composed)
 
 
-def move(tx: Tx, found: Quote, **changes: Any) -> None:
-    """Change the root, and count the change: whoever read the quote before can tell that it moved."""
-    mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == found.id)
-    tx.connection.execute(sa.update(quote).where(mine).values(edit=found.root.edit + 1, **changes))
+def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:
+    """Change the root, and count the change: whoever read the quote before can see that it moved."""
+    changes = {"edit": quote.edit + 1, **changes}
+    tx.connection.execute(sa.update(tables.quote).where(*_root(tx, quote.id)).values(**changes))
 
 
-def settle(tx: Tx, found: Quote, version: int, composed: Composition) -> Quote:
-    """Bring the root in line with the version that was just written, and read it again."""
-    move(
-        tx,
-        found,
-        version=version,
-        status="draft",
-        deal_id=composed.draft.deal_id,
-        total=composed.priced.total,
-        valid_until=composed.valid_until,
-        expires_at=composed.expires_at,
-    )
-    return load(tx, found.id)
+def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
+    mine = _mine(tx, tables.quote_version, quote_id, number)
+    tx.connection.execute(sa.update(tables.quote_version).where(*mine).values(**changes))
 
 
-def move_version(tx: Tx, quote_id: str, version: int, **changes: Any) -> None:
-    mine = _mine(tx, quote_version, quote_id, version)
-    tx.connection.execute(sa.update(quote_version).where(*mine).values(**changes))
+def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
+    """Select another option set of the version at hand: its totals, and what each line costs in it.
 
-
-def choose_amounts(tx: Tx, quote_id: str, version: int, priced: PricedQuote) -> None:
-    """Give lines what they cost in the chosen option set: one that all sets share may cost something else in each."""
+    A line that all sets share may cost something else in each.
+    """
+    priced, number = pricing.amounts, quote.version.number
+    totals = {name: getattr(priced, name) for name in ("subtotal", "discount_total", "tax_total", "total")}
+    update_version(tx, quote.id, number, option_set=pricing.option_set, **totals)
     names = ("list_amount", "regular", "net", "cost")
-    change = sa.update(quote_line).where(
-        *_mine(tx, quote_line, quote_id, version), quote_line.c.number == sa.bindparam("line_number")
+    change = sa.update(tables.quote_line).where(
+        *_mine(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == sa.bindparam("line_number")
     )
     change = change.values({name: sa.bindparam(f"new_{name}") for name in names})
     rows = [
         {f"new_{name}": getattr(line, name) for name in names} | {"line_number": int(line.id)} for line in priced.lines
     ]
     tx.connection.execute(change, rows)
+    return load(tx, quote.id, version=number, with_lines=False)
 
 
 def _terms(composed: Composition) -> dict[str, Any]:
@@ -259,24 +253,27 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
         _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
 
 
-_ADD_QUOTE = Statement(lambda _dialect: sa.insert(quote))
-_ADD_VERSION = Statement(lambda _dialect: sa.insert(quote_version))
-_ADD_LINES = Statement(lambda _dialect: sa.insert(quote_line))
-_ADD_PRICING = Statement(lambda _dialect: sa.insert(quote_pricing))
+_ADD_QUOTE = Statement(lambda _dialect: sa.insert(tables.quote))
+_ADD_VERSION = Statement(lambda _dialect: sa.insert(tables.quote_version))
+_ADD_LINES = Statement(lambda _dialect: sa.insert(tables.quote_line))
+_ADD_PRICING = Statement(lambda _dialect: sa.insert(tables.quote_pricing))
 
 
-def _as_line(row: AnyRow) -> DraftLine:
-    ramp = tuple(Segment(*segment) for segment in row.ramp)
-    return DraftLine(
-        row.number,
-        row.product_id,
-        row.quantity,
-        row.discount_pct,
-        row.attributes,
-        row.notes,
-        row.option_set,
-        ramp,
-    )
+def _version(tx: Tx, quote_id: str, number: int) -> QuoteVersion:
+    table = tables.quote_version
+    row = tx.connection.execute(sa.select(table).where(*_mine(tx, table, quote_id, number))).one_or_none()
+    if row is None:
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"Quote {quote_id} has no version {number}.",
+            field="/version",
+            maximum=max(statuses(tx, quote_id)),
+        )
+    return version_of(row._mapping)
+
+
+def _root(tx: Tx, quote_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return tables.quote.c.tenant_id == tx.tenant_id, tables.quote.c.id == quote_id
 
 
 def _mine(tx: Tx, table: sa.Table, quote_id: str, version: int) -> tuple[sa.ColumnElement[bool], ...]:

@@ -16,8 +16,8 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.pricing.tax import MinorUnit
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.policy_check import PolicyViolation, verdict_on
-from cpq.services.quotes.record import TaxGroupView
+from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
+from cpq.services.quotes.record import TaxGroupView, tax_groups
 from cpq.services.quotes.views import QuoteDetail
 
 STAGES = ("list", "contracted", "tier", "options", "term", "adjustment", "tax included")
@@ -86,42 +86,32 @@ class VersionComparison(TypedDict):
 
 def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:
     """Everything that bears on a decision, at the stored price. The policies are asked as they are now."""
-    found = repository.load(tx, quote_id, version=version)
-    chosen = found.version
-    rows = repository.pricings(tx, quote_id, chosen.version)
-    rows.sort(key=lambda row: row.option_set != (chosen.option_set or ""))
-    sets = [repository.result_of(row) for row in rows]
+    quote = repository.load(tx, quote_id, version=version)
+    pricings = repository.pricings(tx, quote)
+    sets = [pricing.result for pricing in pricings]
     selected = sets[0]
     return {
-        **views.detail(tx, found, include_pricing=True),
-        "fingerprint": chosen.fingerprint,
-        "latest_version": found.root.version,
-        "requested_discount_pct": amount(chosen.requested_discount),
+        **views.detail(tx, quote, include_pricing=True),
+        "fingerprint": quote.version.fingerprint,
+        "latest_version": quote.current_version,
+        "requested_discount_pct": amount(quote.version.requested_discount),
         "discount_pct": amount(selected.discount),
         "margin_pct": amount(selected.margin) if selected.margin is not None and tx.sees_margin else None,
         "waterfall": list(waterfall(selected)),
-        "tax_groups": [
-            {
-                "category": group.category,
-                "rate_pct": amount(group.rate),
-                "base": amount(group.base),
-                "tax": amount(group.tax),
-            }
-            for group in selected.tax_groups
-        ],
-        "option_sets": [row.option_set for row in rows if row.option_set],
+        "tax_groups": tax_groups(selected),
+        "option_sets": [pricing.option_set for pricing in pricings if pricing.option_set],
         "other_totals": [amount(one.total) for one in sets[1:]],
-        "policy_violations": verdict_on(tx, found.as_draft(), sets).view(tx),
+        "policy_violations": violations_view(tx, judge_at(tx, quote.as_draft(), sets)),
         "policy_hash": tx.policies.content_hash,
-        "versions": repository.statuses(tx, quote_id),
+        "versions": dict(repository.statuses(tx, quote_id)),
     }
 
 
 def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionComparison:
     """What is different between two versions of a quote: terms, totals, and lines by their number."""
     earlier, later = (repository.load(tx, quote_id, version=version) for version in (before, after))
-    old, new = (views.detail(tx, found, include_pricing=True) for found in (earlier, later))
-    asked, asks = ({"quote_discount_pct": amount(found.version.requested_discount)} for found in (earlier, later))
+    old, new = (views.detail(tx, quote, include_pricing=True) for quote in (earlier, later))
+    asked, asks = ({"quote_discount_pct": amount(quote.version.requested_discount)} for quote in (earlier, later))
     lines = list(_line_changes(old, new))
     return {
         "quote_id": quote_id,

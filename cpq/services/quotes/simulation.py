@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx, mine_among
 from cpq.domain.policy.diff import DecisionChange, decision_change
-from cpq.domain.policy.facts import QuoteFacts
+from cpq.domain.policy.facts import QuoteFacts, QuoteInputs
 from cpq.domain.policy.policy_set import PolicySet
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.quotes.draft import DraftLine
-from cpq.domain.quotes.lifecycle import status_at
+from cpq.domain.quotes.draft import DraftLine, running_months
+from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
-from cpq.services.quotes.composition import quote_inputs
-from cpq.services.quotes.policy_check import facts_of
+from cpq.services.quotes.policy_facts import facts_of
 from cpq.storage.engine import read_unmapped
-from cpq.storage.schema import account, quote, quote_line, quote_pricing, quote_version
-from cpq.storage.statements import AnyRow
+from cpq.storage.schema import tables
 
 PAGE = 500
 BATCH_LINES = 2_000
@@ -52,9 +52,29 @@ class Page(NamedTuple):
     last: str | None
 
 
+class _Row(NamedTuple):
+    """A quote with the terms of its current version, the buyer's facts, and how many lines are to come."""
+
+    id: str
+    version: int
+    status: str
+    expires_at: datetime
+    account_id: str
+    currency: str
+    total: int
+    term_months: int | None
+    start_date: date | None
+    end_date: date | None
+    payment_terms: str
+    segment: str
+    region: str
+    country: str
+    lines: int
+
+
 def count_quotes(tx: Tx) -> int:
-    mine = quote.c.tenant_id == tx.tenant_id
-    return tx.connection.scalar(sa.select(sa.func.count()).select_from(quote).where(mine)) or 0
+    mine = tables.quote.c.tenant_id == tx.tenant_id
+    return tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote).where(mine)) or 0
 
 
 class Simulation:
@@ -72,11 +92,11 @@ class Simulation:
     def page(self, tx: Tx, last: str | None) -> Page:
         """The quotes that come after `last` in the order of their ids; from the first when it is None."""
         read_unmapped(tx.connection)
-        rows = _roots(tx, last)
-        changed = [found for batch in _batches(rows) for found in self._changed(tx, batch)]
+        rows = _rows(tx, last)
+        changed = [one for batch in _batches(rows) for one in self._changed(tx, batch)]
         return Page(len(rows), changed, rows[-1].id if len(rows) == PAGE else None)
 
-    def _changed(self, tx: Tx, batch: Sequence[AnyRow]) -> Iterator[Changed]:
+    def _changed(self, tx: Tx, batch: Sequence[_Row]) -> Iterator[Changed]:
         ids = [row.id for row in batch]
         results, attributes = _results(tx, ids), _attributes(tx, ids)
         self._learn(tx, {line[_PRODUCT_ID] for sets in results.values() for one in sets for line in one["lines"]})
@@ -84,7 +104,7 @@ class Simulation:
             alternatives = [self._facts(row, one, attributes[row.id]) for one in results[row.id]]
             change = decision_change(self._before, self._after, *alternatives) if alternatives else None
             if change is not None:
-                status = status_at(row.status, row.expires_at, tx.now)
+                status = status_at(QuoteStatus(row.status), row.expires_at, tx.now)
                 yield Changed(row.id, row.version, status, row.account_id, row.currency, row.total, change)
 
     def _learn(self, tx: Tx, product_ids: Iterable[str]) -> None:
@@ -96,8 +116,16 @@ class Simulation:
                 unknown = list(product_ids)
             self._products |= repository.gather(tx, unknown).products
 
-    def _facts(self, row: AnyRow, result: dict[str, Any], attributes: Mapping[int, Mapping[str, Any]]) -> QuoteFacts:
-        inputs = quote_inputs(row, row, payment_terms=row.payment_terms)
+    def _facts(self, row: _Row, result: dict[str, Any], attributes: Mapping[int, Mapping[str, Any]]) -> QuoteFacts:
+        months = running_months(row.term_months, row.start_date, row.end_date)
+        inputs = QuoteInputs(
+            currency=row.currency,
+            term_months=None if months is None else Decimal(months),
+            payment_terms=row.payment_terms,
+            segment=row.segment,
+            region=row.region,
+            country=row.country,
+        )
         priced = pricing_result.load(result, with_steps=False)
         asked = {
             line.id: DraftLine(
@@ -111,49 +139,51 @@ class Simulation:
 _NONE: dict[str, Any] = {}
 
 
-def _roots(tx: Tx, last: str | None) -> Sequence[AnyRow]:
-    """Quotes with the terms of their current version, the buyer's facts, and how many lines are to come."""
-    version, line = quote_version.c, quote_line.c
+def _rows(tx: Tx, last: str | None) -> list[_Row]:
+    """A page of quotes in the order of their ids."""
+    quote, version, line, account = (
+        table.c for table in (tables.quote, tables.quote_version, tables.quote_line, tables.account)
+    )
     lines = (
         sa.select(sa.func.count())
-        .where(line.tenant_id == quote.c.tenant_id, line.quote_id == quote.c.id, line.version == quote.c.version)
-        .correlate(quote)
+        .where(line.tenant_id == quote.tenant_id, line.quote_id == quote.id, line.version == quote.version)
+        .correlate(tables.quote)
         .scalar_subquery()
     )
     query = (
         sa.select(
-            quote.c.id,
-            quote.c.version,
-            quote.c.status,
-            quote.c.expires_at,
-            quote.c.account_id,
-            quote.c.currency,
-            quote.c.total,
+            quote.id,
+            quote.version,
+            quote.status,
+            quote.expires_at,
+            quote.account_id,
+            quote.currency,
+            quote.total,
             version.term_months,
             version.start_date,
             version.end_date,
             version.payment_terms,
-            account.c.segment,
-            account.c.region,
-            account.c.country,
+            account.segment,
+            account.region,
+            account.country,
             lines.label("lines"),
         )
         .join(
-            quote_version,
-            (version.tenant_id == quote.c.tenant_id)
-            & (version.quote_id == quote.c.id)
-            & (version.version == quote.c.version),
+            tables.quote_version,
+            (version.tenant_id == quote.tenant_id)
+            & (version.quote_id == quote.id)
+            & (version.version == quote.version),
         )
-        .join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
-        .where(quote.c.tenant_id == tx.tenant_id)
-        .order_by(quote.c.id)
+        .join(tables.account, (account.tenant_id == quote.tenant_id) & (account.id == quote.account_id))
+        .where(quote.tenant_id == tx.tenant_id)
+        .order_by(quote.id)
         .limit(PAGE)
     )
-    return tx.connection.execute(query if last is None else query.where(quote.c.id > last)).all()
+    return list(map(_Row._make, tx.connection.execute(query if last is None else query.where(quote.id > last))))
 
 
-def _batches(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
-    batch: list[AnyRow] = []
+def _batches(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+    batch: list[_Row] = []
     lines = 0
     for row in rows:
         if batch and lines + row.lines > BATCH_LINES:
@@ -167,31 +197,31 @@ def _batches(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
 
 def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]]]:
     """What the pricer said of each quote's current version, one for each option set."""
-    columns = quote_pricing.c
+    columns = tables.quote_pricing.c
     query = sa.select(columns.quote_id, columns.result).where(mine_among(tx, columns.quote_id, ids))
-    found = defaultdict(list)
-    for quote_id, result in tx.connection.execute(_current(query, quote_pricing).order_by(columns.option_set)):
-        found[quote_id].append(result)
-    return found
+    results = defaultdict(list)
+    for quote_id, result in tx.connection.execute(_current(query, tables.quote_pricing).order_by(columns.option_set)):
+        results[quote_id].append(result)
+    return results
 
 
 def _attributes(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, Mapping[str, Any]]]:
     """What was chosen on lines, where anything was: most lines say nothing of their own."""
-    columns = quote_line.c
+    columns = tables.quote_line.c
     query = sa.select(columns.quote_id, columns.number, columns.attributes).where(
         mine_among(tx, columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
     )
-    found: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
-    for quote_id, number, attributes in tx.connection.execute(_current(query, quote_line)):
-        found[quote_id][number] = attributes
-    return found
+    chosen: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for quote_id, number, attributes in tx.connection.execute(_current(query, tables.quote_line)):
+        chosen[quote_id][number] = attributes
+    return chosen
 
 
 def _current(query: sa.Select[*tuple[Any, ...]], table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
     """Only the rows of the version that is the quote's current one."""
     return query.join(
-        quote,
-        (quote.c.tenant_id == table.c.tenant_id)
-        & (quote.c.id == table.c.quote_id)
-        & (quote.c.version == table.c.version),
+        tables.quote,
+        (tables.quote.c.tenant_id == table.c.tenant_id)
+        & (tables.quote.c.id == table.c.quote_id)
+        & (tables.quote.c.version == table.c.version),
     )

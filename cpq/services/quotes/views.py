@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, NotRequired
+from typing import Any, NamedTuple, NotRequired
 
 import sqlalchemy as sa
 from typing_extensions import TypedDict
@@ -12,18 +12,18 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
 from cpq.base.money import Amount, amount
-from cpq.domain.pricing.request import Segment, mean_quantity
-from cpq.domain.pricing.result import PricedLine, PricedQuote, unit_price
+from cpq.domain.policy.evaluation import PolicyDecision
+from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft_changes import line_id
-from cpq.domain.quotes.lifecycle import MORTAL, status_at
+from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
+from cpq.domain.quotes.quote import Quote
+from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.catalog.accounts import account_has
 from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
-from cpq.services.quotes.policy_check import PolicyViolation, Verdict
-from cpq.services.quotes.repository import Quote
-from cpq.storage.schema import QUOTE_STATUSES, account, quote
-from cpq.storage.statements import AnyRow
+from cpq.services.quotes.policy_check import PolicyViolation, violations_view
+from cpq.storage.schema import tables
 
 
 class CreatedLine(TypedDict):
@@ -174,47 +174,59 @@ class QuoteMoved(TypedDict):
     warnings: NotRequired[list[str]]
 
 
+class _Listed(NamedTuple):
+    """What a page of quotes reads of each."""
+
+    id: str
+    version: int
+    account_id: str
+    status: str
+    currency: str
+    total: int
+    valid_until: date
+    expires_at: datetime
+    created_at: datetime
+
+
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
     """One quote with its lines, the current version unless another is asked for. Three queries, however many lines."""
     return detail(tx, repository.load(tx, quote_id, version=version), include_pricing=include_pricing)
 
 
-def detail(tx: Tx, found: Quote, *, include_pricing: bool) -> QuoteDetail:
+def detail(tx: Tx, quote: Quote, *, include_pricing: bool) -> QuoteDetail:
     """A quote that was loaded already, in full."""
-    root, chosen = found.root, found.version
-    is_current = chosen.version == root.version
-    status = found.status if is_current else status_at(chosen.status, chosen.expires_at, tx.now)
+    version = quote.version
     view: QuoteDetail = {
         "quote": {
-            "id": root.id,
-            "version": chosen.version,
-            "edit": root.edit,
-            "account_id": root.account_id,
-            "account_name": root.account_name,
-            "deal_id": chosen.deal_id,
-            "status": status,
-            "reason": chosen.reason,
-            "currency": root.currency,
-            "term_months": chosen.term_months,
-            "start_date": chosen.start_date,
-            "end_date": chosen.end_date,
-            "valid_until": chosen.valid_until,
-            "payment_terms": chosen.payment_terms,
-            "notes": chosen.notes,
-            "option_set": chosen.option_set,
-            "tax_note": chosen.tax_note,
-            "created_at": root.created_at,
-            "created_by": root.created_by,
+            "id": quote.id,
+            "version": version.number,
+            "edit": quote.edit,
+            "account_id": quote.account_id,
+            "account_name": quote.account_name,
+            "deal_id": version.deal_id,
+            "status": quote.status if quote.is_current else version.status_at(tx.now),
+            "reason": version.reason,
+            "currency": quote.currency,
+            "term_months": version.term_months,
+            "start_date": version.start_date,
+            "end_date": version.end_date,
+            "valid_until": version.valid_until,
+            "payment_terms": version.payment_terms,
+            "notes": version.notes,
+            "option_set": version.option_set,
+            "tax_note": version.tax_note,
+            "created_at": quote.created_at,
+            "created_by": quote.created_by,
         },
-        "line_items": [_line(root.id, row) for row in found.lines],
+        "line_items": [_line(quote.id, line) for line in quote.lines],
     }
     if include_pricing:
         view["pricing"] = {
-            "subtotal": amount(chosen.subtotal),
-            "discount_total": amount(chosen.discount_total),
-            "tax_total": amount(chosen.tax_total),
-            "total": amount(chosen.total),
-            "priced_at": chosen.priced_at,
+            "subtotal": amount(version.subtotal),
+            "discount_total": amount(version.discount_total),
+            "tax_total": amount(version.tax_total),
+            "total": amount(version.total),
+            "priced_at": version.priced_at,
         }
     return view
 
@@ -223,24 +235,26 @@ def list_quotes(
     tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int, query: str | None = None
 ) -> QuotePage:
     """One page of quotes, newest first; `query` is the beginning of an id, a deal, or words of the account's name."""
-    if status is not None and status not in QUOTE_STATUSES:
+    known = [word.value for word in QuoteStatus]
+    if status is not None and status not in known:
         raise bad_field(
             "/status",
             f"{status!r} is not a status of a quote.",
-            allowed=list(QUOTE_STATUSES),
-            nearest=nearest(status, QUOTE_STATUSES) or None,
+            allowed=known,
+            nearest=nearest(status, known) or None,
         )
-    mine = [quote.c.tenant_id == tx.tenant_id]
+    mine = [tables.quote.c.tenant_id == tx.tenant_id]
     if account_id is not None:
-        mine.append(quote.c.account_id == account_id)
+        mine.append(tables.quote.c.account_id == account_id)
     if status is not None:
-        mine.append(_has_status(tx, status))
+        mine.append(_has_status(tx, QuoteStatus(status)))
     if query:
-        named = sa.select(account.c.id).where(account.c.tenant_id == tx.tenant_id, *account_has(query))
-        mine.append(_starts_with(tx, query) | (quote.c.deal_id == query) | quote.c.account_id.in_(named))
-    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(quote).where(*mine)) or 0
-    chosen = sa.select(quote).where(*mine).order_by(quote.c.created_at.desc(), quote.c.id)
-    rows = tx.connection.execute(chosen.limit(limit).offset((page - 1) * limit)).all()
+        named = sa.select(tables.account.c.id).where(tables.account.c.tenant_id == tx.tenant_id, *account_has(query))
+        mine.append(_starts_with(tx, query) | (tables.quote.c.deal_id == query) | tables.quote.c.account_id.in_(named))
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote).where(*mine)) or 0
+    listed = sa.select(*(tables.quote.c[name] for name in _Listed._fields)).where(*mine)
+    listed = listed.order_by(tables.quote.c.created_at.desc(), tables.quote.c.id)
+    rows = list(map(_Listed._make, tx.connection.execute(listed.limit(limit).offset((page - 1) * limit))))
     names = _account_names(tx, {row.account_id for row in rows})
     items = [_summary(tx, row, names[row.account_id]) for row in rows]
     return {"items": items, "pagination": pagination(total, page, limit)}
@@ -276,35 +290,34 @@ def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str |
 
 
 def priced(
-    tx: Tx, found: Quote, composed: Composition, verdict: Verdict, *, priced_at: datetime, outcome: str
+    tx: Tx, quote: Quote, composed: Composition, decision: PolicyDecision, *, priced_at: datetime, outcome: str
 ) -> PricedQuoteView:
     """The answer to a price that is stored."""
     names = {id_: product.name for id_, product in composed.products.items()}
     sets = [(one.name, one.priced) for one in composed.sets]
-    view = _priced(tx, found, names, sets, verdict, priced_at)
+    view = _priced(tx, quote, names, sets, decision, priced_at)
     return {**view, "stored": True, "outcome": outcome, "fingerprint": composed.fingerprint}
 
 
 def evaluated(
-    tx: Tx, found: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], verdict: Verdict
+    tx: Tx, quote: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], decision: PolicyDecision
 ) -> PricedQuoteView:
     """The answer to a price that is not stored: the fingerprint is that of what stays stored."""
-    products = {row.product_id: row.product_name for row in found.lines}
+    products = {row.product_id: row.product_name for row in quote.lines}
     sets = list(zip(names, priced_sets, strict=True))
-    view = _priced(tx, found, products, sets, verdict, found.version.priced_at)
-    return {**view, "stored": False, "outcome": "no_change", "fingerprint": found.version.fingerprint}
+    view = _priced(tx, quote, products, sets, decision, quote.version.priced_at)
+    return {**view, "stored": False, "outcome": "no_change", "fingerprint": quote.version.fingerprint}
 
 
-def moved(found: Quote, message: str, *, outcome: str = "changed", warnings: Sequence[str] | None = None) -> QuoteMoved:
-    root = found.root
+def moved(quote: Quote, message: str, *, outcome: str = "changed", warnings: Sequence[str] | None = None) -> QuoteMoved:
     view: QuoteMoved = {
-        "quote_id": root.id,
-        "version": root.version,
-        "edit": root.edit,
-        "status": found.status,
-        "total": amount(root.total),
-        "currency": root.currency,
-        "valid_until": root.valid_until,
+        "quote_id": quote.id,
+        "version": quote.current_version,
+        "edit": quote.edit,
+        "status": quote.status,
+        "total": amount(quote.total),
+        "currency": quote.currency,
+        "valid_until": quote.valid_until,
         "outcome": outcome,
         "message": message,
     }
@@ -313,62 +326,58 @@ def moved(found: Quote, message: str, *, outcome: str = "changed", warnings: Seq
     return view
 
 
-def _line(quote_id: str, row: AnyRow) -> QuoteLine:
-    line: QuoteLine = {
-        "line_id": line_id(quote_id, row.number),
-        "product_id": row.product_id,
-        "product_name": row.product_name,
-        "quantity": row.quantity,
-        "unit_price": amount(unit_price(row.regular, *_mean(row))),
-        "discount_pct": amount(row.discount_pct),
-        "discount_amount": amount(row.regular - row.net),
-        "subtotal": amount(row.regular),
-        "line_total": amount(row.net),
-        "billing_period": row.billing_period,
-        "attributes": row.attributes,
-        "notes": row.notes,
-        "option_set": row.option_set,
+def _line(quote_id: str, line: StoredLine) -> QuoteLine:
+    view: QuoteLine = {
+        "line_id": line_id(quote_id, line.number),
+        "product_id": line.product_id,
+        "product_name": line.product_name,
+        "quantity": line.quantity,
+        "unit_price": amount(line.unit_price),
+        "discount_pct": amount(line.discount_pct),
+        "discount_amount": amount(line.regular - line.net),
+        "subtotal": amount(line.regular),
+        "line_total": amount(line.net),
+        "billing_period": line.billing_period,
+        "attributes": dict(line.attributes),
+        "notes": line.notes,
+        "option_set": line.option_set,
     }
-    if row.ramp:
-        line["ramp"] = [
-            {"months": months, "quantity": quantity, "uplift_pct": amount(uplift)}
-            for months, quantity, _, uplift in row.ramp
+    if line.ramp:
+        view["ramp"] = [
+            {"months": segment.months, "quantity": segment.quantity, "uplift_pct": amount(segment.uplift)}
+            for segment in line.ramp
         ]
-    return line
+    return view
 
 
-def _mean(row: AnyRow) -> tuple[int, int]:
-    return mean_quantity(row.quantity, [Segment(*segment) for segment in row.ramp])
-
-
-def _has_status(tx: Tx, status: str) -> sa.ColumnElement[bool]:
-    is_over = quote.c.expires_at <= tx.now
-    if status == "expired":
-        return (quote.c.status == "expired") | (quote.c.status.in_(MORTAL) & is_over)
-    is_status = quote.c.status == status
-    return is_status & ~is_over if status in MORTAL else is_status
+def _has_status(tx: Tx, status: QuoteStatus) -> sa.ColumnElement[bool]:
+    is_over = tables.quote.c.expires_at <= tx.now
+    is_status = tables.quote.c.status == status
+    if status is QuoteStatus.EXPIRED:
+        return is_status | (tables.quote.c.status.in_(EXPIRING) & is_over)
+    return is_status & ~is_over if status.can_expire else is_status
 
 
 def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
     """Whether the id begins so; by the order of the key on SQLite, which has no use of it for LIKE."""
     if tx.connection.dialect.name == "sqlite":
-        return (quote.c.id >= query) & (quote.c.id < f"{query}\uffff")
-    return quote.c.id.startswith(query, autoescape=True)
+        return (tables.quote.c.id >= query) & (tables.quote.c.id < f"{query}\uffff")
+    return tables.quote.c.id.startswith(query, autoescape=True)
 
 
 def _account_names(tx: Tx, ids: set[str]) -> dict[str, str]:
-    query = sa.select(account.c.id, account.c.name)
-    rows = tx.connection.execute(query.where(account.c.tenant_id == tx.tenant_id, account.c.id.in_(ids)))
+    query = sa.select(tables.account.c.id, tables.account.c.name)
+    rows = tx.connection.execute(query.where(tables.account.c.tenant_id == tx.tenant_id, tables.account.c.id.in_(ids)))
     return {row.id: row.name for row in rows}
 
 
-def _summary(tx: Tx, row: AnyRow, account_name: str) -> QuoteSummary:
+def _summary(tx: Tx, row: _Listed, account_name: str) -> QuoteSummary:
     return {
         "id": row.id,
         "version": row.version,
         "account_id": row.account_id,
         "account_name": account_name,
-        "status": status_at(row.status, row.expires_at, tx.now),
+        "status": status_at(QuoteStatus(row.status), row.expires_at, tx.now),
         "currency": row.currency,
         "total": amount(row.total),
         "valid_until": row.valid_until,
@@ -378,22 +387,22 @@ def _summary(tx: Tx, row: AnyRow, account_name: str) -> QuoteSummary:
 
 def _priced(
     tx: Tx,
-    found: Quote,
+    quote: Quote,
     names: Mapping[str, str],
     sets: Sequence[tuple[str, PricedQuote]],
-    verdict: Verdict,
+    decision: PolicyDecision,
     priced_at: datetime | None,
 ) -> PricedQuoteView:
     selected = sets[0][1]
     view: PricedQuoteView = {
-        "quote_id": found.id,
-        "version": found.root.version,
-        "edit": found.root.edit,
-        "status": found.status,
+        "quote_id": quote.id,
+        "version": quote.current_version,
+        "edit": quote.edit,
+        "status": quote.status,
         "pricing": _totals(selected, priced_at),
-        "line_pricing": [_line_price(found.id, line, names) for line in selected.lines],
-        "approval_required": verdict.approval_required,
-        "policy_violations": verdict.view(tx),
+        "line_pricing": [_line_price(quote.id, line, names) for line in selected.lines],
+        "approval_required": decision.approval_required,
+        "policy_violations": violations_view(tx, decision),
         "stored": False,
         "outcome": "no_change",
         "fingerprint": "",
@@ -407,7 +416,7 @@ def _priced(
                 "discount_total": amount(one.discount_total),
                 "tax_total": amount(one.tax_total),
                 "total": amount(one.total),
-                "line_pricing": [_line_price(found.id, line, names) for line in one.lines],
+                "line_pricing": [_line_price(quote.id, line, names) for line in one.lines],
             }
             for position, (name, one) in enumerate(sets)
         ]

@@ -15,14 +15,14 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, from_micro, to_micro
 from cpq.domain.policy.policy_set import Ladder
-from cpq.storage.schema import QUOTE_STATUSES, approval, quote, quote_version
+from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
+from cpq.storage.schema import approval, quote, quote_version
 
 PERIODS = (30, 90, 365)
 DECISIONS_MAX = 20_000
 """So many of the newest decisions are looked at."""
 
 _MICROS = 1_000_000
-_MORTAL = ("approved", "sent")
 
 
 class StatusFigure(TypedDict):
@@ -87,7 +87,7 @@ def figures(tx: Tx, *, days: int) -> Figures:
 
 def _status(tx: Tx) -> sa.ColumnElement[str]:
     """As it is now: what is past its last day has expired, whatever was stored."""
-    is_over = quote.c.status.in_(_MORTAL) & (quote.c.expires_at <= tx.now)
+    is_over = quote.c.status.in_(EXPIRING) & (quote.c.expires_at <= tx.now)
     return sa.case((is_over, "expired"), else_=quote.c.status)
 
 
@@ -122,7 +122,7 @@ def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
         else:
             unknown.add(currency)
     found: list[StatusFigure] = [
-        {"status": name, "count": counts[name], "value": values[name]} for name in QUOTE_STATUSES if counts[name]
+        {"status": name, "count": counts[name], "value": values[name]} for name in QuoteStatus if counts[name]
     ]
     return found, sorted(unknown)
 

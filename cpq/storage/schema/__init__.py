@@ -26,7 +26,7 @@ from cpq.storage.schema.catalog import (
     product_relation,
     product_spec,
 )
-from cpq.storage.schema.quotes import QUOTE_STATUSES, document, quote, quote_line, quote_pricing, quote_version
+from cpq.storage.schema.quotes import document, quote, quote_line, quote_pricing, quote_version
 from cpq.storage.schema.retrieval import (
     PAST_OUTCOMES,
     past_line,
@@ -47,7 +47,6 @@ __all__ = [
     "APPROVAL_STATUSES",
     "DELIVERY_STATUSES",
     "PAST_OUTCOMES",
-    "QUOTE_STATUSES",
     "SCHEMA_VERSION",
     "account",
     "approval",

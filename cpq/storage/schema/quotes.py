@@ -5,10 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
+from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.storage.columns import Day, Json, Timestamp
 from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
-
-QUOTE_STATUSES = ("draft", "pending_approval", "approved", "sent", "accepted", "declined", "expired", "cancelled")
 
 quote = table(
     "quote",
@@ -26,7 +25,7 @@ quote = table(
     text("created_by"),
     PrimaryKeyConstraint("tenant_id", "id"),
     belongs_to("account", "account_id"),
-    one_of("status", *QUOTE_STATUSES),
+    one_of("status", *QuoteStatus),
     Index(None, "tenant_id", "created_at"),
     Index(None, "tenant_id", "account_id", "created_at"),
     Index(None, "tenant_id", "status", "created_at"),
@@ -63,7 +62,7 @@ quote_version = table(
     Column("edited_by", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     belongs_to("quote", "quote_id"),
-    one_of("status", *QUOTE_STATUSES, "rejected", "superseded"),
+    one_of("status", *VersionStatus),
     sa.CheckConstraint("subtotal - discount_total + tax_total = total", name="adds_up"),
     sa.CheckConstraint("version > 0", name="version_positive"),
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cpq.app.policy_files import load
 from cpq.domain.policy.diff import Change, ChangeKind, DecisionChange, Turn, decision_change, differences
-from cpq.domain.policy.evaluation import Decision, evaluate, evaluate_alternatives
+from cpq.domain.policy.evaluation import PolicyDecision, evaluate, evaluate_alternatives
 from cpq.domain.policy.facts import LineFacts, QuoteFacts
 from cpq.domain.policy.files.builder import build
 from cpq.domain.policy.files.shapes import Severity
@@ -130,7 +130,7 @@ def test_a_change_has_a_kind(before, after, blocks: tuple[bool, bool], turn: Tur
     stop = evaluate(STRICTER, QuoteFacts(margin=Decimal(40), region="smb")).violations[-1]
     assert stop.severity is Severity.BLOCK
     decisions = [
-        Decision((stop,) if is_blocked else (), chains, "hash")
+        PolicyDecision((stop,) if is_blocked else (), chains, "hash")
         for chains, is_blocked in zip((before, after), blocks, strict=True)
     ]
     assert DecisionChange(*decisions).turn is turn

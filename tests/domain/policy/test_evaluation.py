@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cpq.app.policy_files import load
 from cpq.base.errors import Code, CpqError
 from cpq.domain.policy.evaluation import (
-    Decision,
     FactRead,
     LinesPast,
+    PolicyDecision,
     Safe,
     evaluate,
     evaluate_alternatives,
@@ -65,7 +65,7 @@ def plain(**facts: object) -> QuoteFacts:
     return QuoteFacts(**{"margin": Decimal(40), "gross": Decimal(100), "net": Decimal(100), **facts})  # type: ignore[arg-type] # Any facts.
 
 
-def ids(decision: Decision) -> list[str]:
+def ids(decision: PolicyDecision) -> list[str]:
     return [violation.policy_id for violation in decision.violations]
 
 
@@ -115,7 +115,7 @@ def test_more_discount_never_needs_fewer_roles(facts: QuoteFacts, more: list[Dec
 COMMERCIAL = {"sales_manager", "deal_desk", "vp_sales"}
 
 
-def authority(decision: Decision) -> int:
+def authority(decision: PolicyDecision) -> int:
     ranks = SHIPPED_SET.roles.commercial
     return max((ranks.index(role) + 1 for role in decision.required_roles if role in ranks), default=0)
 

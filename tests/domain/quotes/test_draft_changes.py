@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from cpq.base.errors import Code, CpqError
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, line_id
-from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, after
-from cpq.storage.schema import QUOTE_STATUSES
+from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, QuoteStatus, after
 
 QUOTE = "Q-1"
 numbers = st.lists(st.integers(1, 30), min_size=1, max_size=8, unique=True).map(sorted)
@@ -100,9 +99,9 @@ def test_a_change_that_cannot_be_is_refused_by_name(changes: Changes, field: str
     assert (refused.value.code, refused.value.details["field"]) == (Code.VALIDATION_ERROR, field)
 
 
-@pytest.mark.parametrize("status", QUOTE_STATUSES)
+@pytest.mark.parametrize("status", list(QuoteStatus))
 @pytest.mark.parametrize("move", Move)
-def test_a_move_that_is_not_in_the_table_names_the_way_out(status: str, move: Move):
+def test_a_move_that_is_not_in_the_table_names_the_way_out(status: QuoteStatus, move: Move):
     if (status, move) in TRANSITIONS:
         assert after(status, move, QUOTE, 3) == TRANSITIONS[status, move]
         return

@@ -1,0 +1,166 @@
+"""PURE. A stored quote: its root, one of its versions, that version's lines, and the prices of its option sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from cpq.domain.pricing import request as pricing_request
+from cpq.domain.pricing import result as pricing_result
+from cpq.domain.pricing.request import Request, Segment, mean_quantity
+from cpq.domain.pricing.result import PricedQuote, unit_price
+from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
+
+
+@dataclass(frozen=True)
+class QuoteVersion:
+    """One version of a quote. Amounts and percentages are whole millionths."""
+
+    number: int
+    status: VersionStatus
+    """As stored; `status_at` knows whether its last valid day is over."""
+    reason: str | None
+    """Why it was cancelled, declined, rejected or superseded, or which option sets are void."""
+    deal_id: str | None
+    term_months: int | None
+    start_date: date | None
+    end_date: date | None
+    payment_terms: str
+    notes: str | None
+    option_set: str | None
+    requested_discount: int
+    subtotal: int
+    discount_total: int
+    tax_total: int
+    total: int
+    tax_note: str | None
+    priced_at: datetime | None
+    fingerprint: str
+    hashes: Mapping[str, str]
+    valid_until: date
+    expires_at: datetime
+    created_at: datetime
+    created_by: str
+    edited_by: Sequence[str]
+
+    def status_at(self, now: datetime) -> VersionStatus:
+        return status_at(self.status, self.expires_at, now)
+
+
+class QuoteLine(NamedTuple):
+    """A line of a version. Amounts and percentages are whole millionths. A tuple, because a quote may have 10,000."""
+
+    number: int
+    product_id: str
+    product_name: str
+    quantity: int
+    discount_pct: int
+    attributes: Mapping[str, Any]
+    notes: str | None
+    option_set: str | None
+    billing_period: str
+    tax_category: str
+    list_amount: int
+    regular: int
+    net: int
+    cost: int | None
+    ramp: tuple[Segment, ...]
+
+    @property
+    def unit_price(self) -> int:
+        """The regular price of one unit, with a ramp that of its mean quantity."""
+        return unit_price(self.regular, *mean_quantity(self.quantity, self.ramp))
+
+    def as_draft(self) -> DraftLine:
+        return DraftLine(
+            self.number,
+            self.product_id,
+            self.quantity,
+            self.discount_pct,
+            self.attributes,
+            self.notes,
+            self.option_set,
+            self.ramp,
+        )
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """The price of one option set, or of the whole quote: what the pricer was asked, and its answer."""
+
+    option_set: str
+    """Empty for a quote without option sets."""
+    request_values: dict[str, Any]
+    result_values: dict[str, Any]
+
+    @cached_property
+    def request(self) -> Request:
+        return pricing_request.load(self.request_values)
+
+    @cached_property
+    def result(self) -> PricedQuote:
+        return pricing_result.load(self.result_values)
+
+    @cached_property
+    def amounts(self) -> PricedQuote:
+        """The result without the steps of its waterfall, which are most of it."""
+        return pricing_result.load(self.result_values, with_steps=False)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A quote with one of its versions and that version's lines.
+
+    `total`, `valid_until` and `expires_at` are those of the current version, which need not be `version`.
+    """
+
+    id: str
+    account_id: str
+    account_name: str
+    time_zone: str
+    """Where the account lives: it decides when a day ends."""
+    currency: str
+    current_version: int
+    edit: int
+    """Counts the changes of the quote."""
+    status: QuoteStatus
+    """As it is now: a quote whose last valid day is over has expired, whatever was stored."""
+    total: int
+    valid_until: date
+    expires_at: datetime
+    created_at: datetime
+    created_by: str
+    version: QuoteVersion
+    lines: Sequence[QuoteLine]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether `version` is the current one."""
+        return self.version.number == self.current_version
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether `version` was rejected: it stays as it was, and the quote goes on with the next one."""
+        return self.version.status is VersionStatus.REJECTED
+
+    def as_draft(self, **changes: Any) -> Draft:
+        """What was asked, to be asked again with changes."""
+        version = self.version
+        asked = {
+            "account_id": self.account_id,
+            "currency": self.currency,
+            "deal_id": version.deal_id,
+            "term_months": version.term_months,
+            "start_date": version.start_date,
+            "end_date": version.end_date if version.term_months is None else None,
+            "payment_terms": version.payment_terms,
+            "notes": version.notes,
+            "requested_discount": version.requested_discount,
+            "option_set": version.option_set,
+            "lines": tuple(line.as_draft() for line in self.lines),
+        }
+        return Draft(**{**asked, **changes})

@@ -1,0 +1,115 @@
+"""The one place that moves a quote: it writes the status of the quote and of its versions by the table of moves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from cpq.app.transaction import Tx
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, after
+from cpq.domain.quotes.quote import Quote, QuoteVersion
+from cpq.services.quotes import repository
+from cpq.services.quotes.composition import Composition
+
+
+def apply(tx: Tx, quote: Quote, *moves: Move, reason: str | None = None) -> Quote:
+    """Make moves in turn, as one edit, on the version at hand of a locked quote; the quote afterwards, without lines.
+
+    CONFLICT when the table does not have a move. The customer's answer may be about an older version than the current.
+    """
+    status = quote.status if quote.is_current else QuoteStatus(quote.version.status)
+    for move in moves:
+        status = after(status, move, quote.id, quote.current_version)
+    last = moves[-1]
+    if last is Move.SEND:
+        _supersede(tx, quote)
+    _move_version(tx, quote, VersionStatus.REJECTED if last is Move.REJECT else VersionStatus(status), reason)
+    if last is Move.ACCEPT and not quote.is_current:
+        dropped = f"version {quote.version.number} was accepted"
+        repository.update_version(tx, quote.id, quote.current_version, status=VersionStatus.CANCELLED, reason=dropped)
+    repository.update_root(tx, quote, **_root_after(tx, quote, last, status))
+    return repository.load(tx, quote.id, version=quote.version.number, with_lines=False)
+
+
+def require(quote: Quote, move: Move) -> None:
+    """CONFLICT with the way out when the move cannot be made now. A rejected version can be revised."""
+    if move is not Move.REVISE or not quote.is_rejected:
+        after(quote.status, move, quote.id, quote.current_version)
+
+
+def rewrite_draft(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> Quote:
+    """Write the draft at hand anew, as one edit; the quote afterwards, without lines."""
+    repository.replace_version(tx, quote, composed, priced_at=priced_at)
+    return _point_to(tx, quote, quote.version.number, composed)
+
+
+def open_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> Quote:
+    """Open the next version as a draft, as one edit; the quote afterwards, without lines.
+
+    Its number is one more than any there was: a revision that was cancelled keeps its number.
+    """
+    number = max(repository.statuses(tx, quote.id)) + 1
+    repository.add_version(tx, quote.id, number, composed, priced_at=priced_at, before=quote.version)
+    return _point_to(tx, quote, number, composed)
+
+
+def count_edit(tx: Tx, quote: Quote) -> None:
+    """Count a change that leaves every status as it is, so that earlier readers can see that the quote moved."""
+    repository.update_root(tx, quote)
+
+
+def expire(tx: Tx, quote: Quote) -> None:
+    """Write down that a quote has expired.
+
+    Only the root is changed: a version stays what it was when its time ended, because a revision that is cancelled
+    leads back to it. The edit is not counted: everybody who read the quote since its last day saw it expired.
+    """
+    repository.update_root(tx, quote, edit=quote.edit, status=QuoteStatus.EXPIRED)
+
+
+def _supersede(tx: Tx, quote: Quote) -> None:
+    """The version that the customer has in hand gives way to the one that is sent now."""
+    earlier = repository.sent_version(tx, quote.id)
+    if earlier is not None:
+        reason = f"version {quote.current_version} was sent"
+        repository.update_version(tx, quote.id, earlier.number, status=VersionStatus.SUPERSEDED, reason=reason)
+
+
+def _move_version(tx: Tx, quote: Quote, status: VersionStatus, reason: str | None) -> None:
+    reason = reason or quote.version.reason
+    repository.update_version(tx, quote.id, quote.version.number, status=status, reason=reason)
+
+
+def _root_after(tx: Tx, quote: Quote, move: Move, status: QuoteStatus) -> dict[str, object]:
+    """What a move changes in the root: an accepted version becomes the current one, and a cancelled revision leads
+    back to the version that was sent."""
+    if move is Move.ACCEPT:
+        return {**_of_version(quote.version), "status": status}
+    if move is Move.DECLINE and not quote.is_current:
+        return {}
+    sent = repository.sent_version(tx, quote.id) if move is Move.CANCEL else None
+    return {"status": status} if sent is None else {**_of_version(sent), "status": QuoteStatus.SENT}
+
+
+def _of_version(version: QuoteVersion) -> dict[str, object]:
+    return {
+        "version": version.number,
+        "deal_id": version.deal_id,
+        "total": version.total,
+        "valid_until": version.valid_until,
+        "expires_at": version.expires_at,
+    }
+
+
+def _point_to(tx: Tx, quote: Quote, number: int, composed: Composition) -> Quote:
+    """Bring the root in line with the draft that was just written, and read it again."""
+    repository.update_root(
+        tx,
+        quote,
+        version=number,
+        status=QuoteStatus.DRAFT,
+        deal_id=composed.draft.deal_id,
+        total=composed.priced.total,
+        valid_until=composed.valid_until,
+        expires_at=composed.expires_at,
+    )
+    return repository.load(tx, quote.id, with_lines=False)
