@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from cpq.base.errors import nearest
-from cpq.domain.catalog.rows import Rule as RuleRow
+from cpq.domain.configuration.declarations import RuleRow
 from cpq.domain.configuration.options import (
     EXACT,
     ChoiceError,

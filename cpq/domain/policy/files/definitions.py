@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cpq.domain.policy.files.document import Document, Problem
+from cpq.domain.policy.files.yaml_source import Document, Problem
 from cpq.domain.policy.language.nodes import Node
 from cpq.domain.policy.language.parser import NAMED_DEPTH_MAX, ExpressionError, Scope, names_in, read
 
