@@ -1,4 +1,4 @@
-"""PURE. From a row of a file to what the database will hold of it, or to the reasons why it cannot be."""
+"""From a row of a file to what the database will hold of it, or to the reasons why it cannot be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. From the options and rules that the catalogue stores to a model, or to everything that is wrong with them."""
+"""From the options and rules that the catalogue stores to a model, or to everything that is wrong with them."""
 
 from __future__ import annotations
 

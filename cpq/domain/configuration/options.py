@@ -1,4 +1,4 @@
-"""PURE. What one option may be: reads a given value as the option's type, or says why it cannot be that."""
+"""What one option may be: reads a given value as the option's type, or says why it cannot be that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Do the products of one quote go together: what requires, excludes and recommends what."""
+"""Do the products of one quote go together: what requires, excludes and recommends what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The rules between options: conditions, and the five constructs, each saying whether it holds.
+"""The rules between options: conditions, and the five constructs, each saying whether it holds.
 
 An option without a value matches no condition. An inactive option binds no rule. An active option that was left out
 meets nothing: a `then`, `table` or `compare` that applies asks for it.

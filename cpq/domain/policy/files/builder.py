@@ -1,4 +1,4 @@
-"""PURE. From the texts of the policy files to a policy set, or to every problem in them with file, line and column."""
+"""From the texts of the policy files to a policy set, or to every problem in them with file, line and column."""
 
 from __future__ import annotations
 

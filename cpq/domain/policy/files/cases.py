@@ -1,4 +1,4 @@
-"""PURE. The cases beside the policies (`*_test.yaml`): facts on one side, what must follow on the other."""
+"""The cases beside the policies (`*_test.yaml`): facts on one side, what must follow on the other."""
 
 from __future__ import annotations
 

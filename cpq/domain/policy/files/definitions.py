@@ -1,4 +1,4 @@
-"""PURE. Named conditions: each is read after those it refers to; a circle or a taken name is a problem."""
+"""Named conditions: each is read after those it refers to; a circle or a taken name is a problem."""
 
 from __future__ import annotations
 

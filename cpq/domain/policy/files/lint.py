@@ -1,4 +1,4 @@
-"""PURE. What only shows when rules are seen together: gaps, overlaps, dead rules, contradictions, falling authority."""
+"""What only shows when rules are seen together: gaps, overlaps, dead rules, contradictions, falling authority."""
 
 from __future__ import annotations
 
