@@ -24,7 +24,7 @@ from cpq.retrieval import context, docs, past_quotes
 from cpq.retrieval.corpora import sources_of
 from cpq.retrieval.search import table_corpus
 from cpq.services import approvals, documents, quotes
-from cpq.services.documents import Wish
+from cpq.services.documents import DocumentRequest
 from cpq.services.events import delivery
 from mcp_facade import http
 from mcp_facade.server import Facade
@@ -112,7 +112,7 @@ def _require_roots(app: App) -> None:
 
 def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:
     """What the customer gets, or would get, of this version: the console shows it beside the quote."""
-    return documents.read_pdf(app, call, Wish(quote_id, "standard", None, version))
+    return documents.read_pdf(app, call, DocumentRequest(quote_id, "standard", None, version))
 
 
 def _described(settings: Settings) -> dict[str, object]:

@@ -14,8 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, read_json
-from cpq.domain.catalog.rows import QUANTITY_MAX
-from cpq.domain.catalog.words import QUERY_LENGTH_MAX
+from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
+from cpq.domain.field_types import QUANTITY_MAX
 from cpq.domain.pricing.request import Segment
 from cpq.services.quotes import DraftLine
 

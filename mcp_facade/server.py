@@ -1,19 +1,14 @@
-"""The MCP server: the only file that knows the SDK. It takes calls to worker threads and answers back."""
+"""The MCP server behind the SDK: it takes calls to worker threads, under a time limit, and answers back."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import math
-import os
-import re
-import signal
-import stat
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,11 +23,8 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
-from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
 from pydantic import ConfigDict, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -41,10 +33,9 @@ from cpq.app import App, Call
 from cpq.app.access import LOCAL_AGENT, Principal
 from cpq.base.errors import Code, CpqError
 from cpq.services.documents import read_document
-from mcp_facade import house_template as mcp_facade_house_template
-from mcp_facade import prompts
+from mcp_facade import house_template, prompts, stdio
 from mcp_facade.envelope import Reply, failure
-from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
+from mcp_facade.json_repair import MESSAGE_BYTES_MAX
 from mcp_facade.registry import Registry, Tool
 
 log = logging.getLogger("cpq.server")
@@ -52,11 +43,6 @@ log = logging.getLogger("cpq.server")
 PROGRESS_INTERVAL_SECONDS = 0.1
 RUNNING_MAX = 48
 """Calls at work at once, given up or not; fewer than the database has connections."""
-
-ENDING_SECONDS_MAX = 30.0
-"""How long a server whose client has hung up goes on with what it was asked."""
-CANCELLED = "notifications/cancelled"
-
 
 _MARKDOWN = "text/markdown"
 
@@ -120,7 +106,7 @@ class Facade(MCPServer[None]):
         return await super().get_prompt(name, arguments, context)
 
     async def serve_stdio(self) -> None:
-        await _serve_stdio(self._lowlevel_server)
+        await stdio.serve(self._lowlevel_server)
 
     def http_endpoint(self, allowed_hosts: list[str], allowed_origins: list[str]) -> HttpEndpoint:
         """The `/mcp` endpoint as an ASGI application, and the lifespan it needs."""
@@ -182,24 +168,24 @@ class Facade(MCPServer[None]):
         settings = self.app.settings
 
         @self.prompt(
-            mcp_facade_house_template.PROMPT_NAME,
-            title=mcp_facade_house_template.PROMPT_TITLE,
-            description=mcp_facade_house_template.PROMPT_DESCRIPTION,
+            house_template.PROMPT_NAME,
+            title=house_template.PROMPT_TITLE,
+            description=house_template.PROMPT_DESCRIPTION,
         )
         def draft_quote(wish: str = "") -> str:
-            return mcp_facade_house_template.draft_prompt(settings, wish)
+            return house_template.draft_prompt(settings, wish)
 
         @self.resource("template://house/quote", name="house_template", title="House template", mime_type=_MARKDOWN)
-        def house_template() -> str:
+        def quote_skeleton() -> str:
             """The skeleton of a quote, part by part."""
-            return mcp_facade_house_template.read(settings, mcp_facade_house_template.QUOTE)
+            return house_template.read(settings, house_template.QUOTE)
 
         @self.resource(
             "template://house/conventions", name="draft_conventions", title="Draft conventions", mime_type=_MARKDOWN
         )
         def draft_conventions() -> str:
             """How a draft is written: attribution, review blocks, verbatim text, no invented prices."""
-            return mcp_facade_house_template.read(settings, mcp_facade_house_template.CONVENTIONS)
+            return house_template.read(settings, house_template.CONVENTIONS)
 
         @self.resource(
             "template://house/characteristics/{category}",
@@ -210,7 +196,7 @@ class Facade(MCPServer[None]):
         def characteristics(category: str) -> str:
             """The block of characteristics that a line of this category gets in a quote."""
             try:
-                return mcp_facade_house_template.read_characteristics(settings, category)
+                return house_template.read_characteristics(settings, category)
             except CpqError as error:
                 raise ResourceNotFoundError(error.message) from error
 
@@ -351,122 +337,3 @@ def _late(call: Call, seconds: float, tool: Tool | None) -> Reply:
             hint=advice or "Ask for less at once, or try again with the same idempotency_key.",
         )
     )
-
-
-async def _serve_stdio(server: Any) -> None:
-    """JSON lines on asyncio pipes: half the work per call of the SDK's own transport, which hops through threads.
-
-    Files and terminals cannot be read that way, so they get the SDK's transport.
-    """
-    if not all(_is_pipe(descriptor) for descriptor in (0, 1)):
-        async with stdio_server() as (from_client, to_client):
-            await server.run(from_client, to_client, server.create_initialization_options())
-        return
-    async with _stdio_pipes() as (reader, writer):
-        to_server, server_in = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        server_out, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-        unanswered: set[Any] = set()
-
-        async def read() -> None:
-            async with to_server:
-                while line := await _next_line(reader):
-                    try:
-                        message = await _parse(line)
-                    except ValidationError:
-                        writer.write(_unreadable(line))
-                        continue
-                    if isinstance(message, types.JSONRPCRequest):
-                        unanswered.add(message.id)
-                    elif isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED:
-                        unanswered.discard((message.params or {}).get("requestId"))  # It gets no answer.
-                    await to_server.send(SessionMessage(message))
-                with anyio.move_on_after(ENDING_SECONDS_MAX):
-                    while unanswered:  # The client has said all it wants; it still gets what it asked for.
-                        await anyio.sleep(0.01)
-
-        async def write() -> None:
-            async with from_server:
-                async for item in from_server:
-                    writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
-                    await writer.drain()
-                    unanswered.discard(getattr(item.message, "id", None))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read)
-            tasks.start_soon(write)
-            tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
-            await server.run(server_in, server_out, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _stdio_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """While serving, fd 0 is /dev/null and fd 1 is stderr, so that a stray print cannot corrupt the wire."""
-    loop = asyncio.get_running_loop()
-    in_fd, out_fd = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    reader = asyncio.StreamReader(limit=MESSAGE_BYTES_MAX)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(in_fd, "rb", buffering=0))
-    transport, protocol = await loop.connect_write_pipe(
-        asyncio.streams.FlowControlMixin, os.fdopen(out_fd, "wb", buffering=0)
-    )
-    transport.set_write_buffer_limits(0)  # `drain` then waits until the client has taken the whole answer.
-    yield reader, asyncio.StreamWriter(transport, protocol, None, loop)
-    transport.close()
-
-
-def _is_pipe(descriptor: int) -> bool:
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-
-async def _next_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or nothing at the end of input. Of a line that is too long nothing is read as a message."""
-    is_too_long = False
-    while True:
-        try:
-            line = await reader.readuntil(b"\n")
-        except asyncio.IncompleteReadError as end:
-            line = end.partial
-        except asyncio.LimitOverrunError as over:
-            await reader.readexactly(over.consumed)
-            is_too_long = True
-            continue
-        if is_too_long:
-            return b"too long\n"
-        if not line.isspace():
-            return line
-
-
-async def _parse(line: bytes) -> Any:
-    try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError:
-        if len(line) > HEAL_BYTES_MAX:
-            raise
-        healed = await anyio.to_thread.run_sync(heal, line)
-        return jsonrpc_message_adapter.validate_json(healed, by_name=False)
-
-
-async def _stop_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            scope.cancel()
-
-
-_ID = re.compile(rb'"id"\s*:\s*("[^"\\]{0,200}"|-?[0-9]{1,18})')
-
-
-def _unreadable(line: bytes) -> bytes:
-    """The answer to a line that is no message; under its id where one can be made out, so that nobody waits for it."""
-    found = _ID.search(line[:10_000])
-    error = {
-        "code": types.PARSE_ERROR,
-        "message": "Parse error",
-        "data": failure(CpqError(Code.VALIDATION_ERROR, "The line is not a JSON-RPC message.")).body,
-    }
-    answer = {"jsonrpc": "2.0", "id": json.loads(found[1]) if found else None, "error": error}
-    return json.dumps(answer).encode() + b"\n"

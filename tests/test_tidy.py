@@ -32,8 +32,8 @@ ARROWS = {
 IMPURE_MODULES = {"sqlalchemy", "logging", "os", "time", "random", "pathlib", "socket", "subprocess", "threading"}
 
 OWNERS = {
-    "mcp": {"mcp_facade.server", "mcp_facade.demo"},
-    "mcp_types": {"mcp_facade.server"},
+    "mcp": {"mcp_facade.server", "mcp_facade.stdio", "mcp_facade.demo"},
+    "mcp_types": {"mcp_facade.server", "mcp_facade.stdio"},
     "weasyprint": {"cpq.services.documents.rendering"},
     "uuid": {"cpq.base.clock"},
     "random": {"cpq.base.clock"},

@@ -195,9 +195,9 @@ def export_quote(
         raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"There is no folder {output.parent}: make it, or give another --output.")
-    wish = documents.Wish(quote_id, template, locale, version)
+    request = documents.DocumentRequest(quote_id, template, locale, version)
     with engine.opened(options) as app:
-        content = _pdf(app, wish) if form == "pdf" else _text(app, wish, form)
+        content = _pdf(app, request) if form == "pdf" else _text(app, request, form)
     if output is None:
         sys.stdout.buffer.write(content)
         return
@@ -319,22 +319,24 @@ _ALSO = {".yml": "yaml", ".xml": "ubl", ".htm": "html"}
 """Endings that mean a form without being its name."""
 
 
-def _pdf(app: App, wish: documents.Wish) -> bytes:
-    with Meter(f"Making the PDF of {wish.quote_id}", app.effects) as meter:
-        command = Command("export_quote", Permission.READ, {**wish._asdict(), "format": "pdf"}, subject=wish.quote_id)
+def _pdf(app: App, request: documents.DocumentRequest) -> bytes:
+    with Meter(f"Making the PDF of {request.quote_id}", app.effects) as meter:
+        command = Command(
+            "export_quote", Permission.READ, {**request._asdict(), "format": "pdf"}, subject=request.quote_id
+        )
         call = app.new_call(OPERATOR)
-        made = documents.issue(app, call, command, wish, lambda done, total, _: meter(done, total))
+        made = documents.issue(app, call, command, request, lambda done, total, _: meter(done, total))
     answer = made.answer if isinstance(made, Outcome) else made
     return documents.read_document(app.settings, answer["checksum"])
 
 
-def _text(app: App, wish: documents.Wish, form: str) -> bytes:
+def _text(app: App, request: documents.DocumentRequest, form: str) -> bytes:
     design = documents.design_of(app.settings)
 
     def work(tx: Tx) -> Answer:
-        return {"text": quote_files.export(tx, wish, form, design)}
+        return {"text": quote_files.export(tx, request, form, design)}
 
-    found = engine.read(app, "export_quote", work, **wish._asdict(), format=form)
+    found = engine.read(app, "export_quote", work, **request._asdict(), format=form)
     return str(found["text"]).encode()
 
 

@@ -23,7 +23,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.settings import LOOPBACK, Settings
 from cpq.base.text import clean_identifier
 from cpq.console.sign_in import Entrance, own_path
-from cpq.console.visit import Door
+from cpq.console.site import Site
 
 BACK = "/console/oidc/back"
 COOKIE = "cpq_oidc"
@@ -139,25 +139,25 @@ class Provider:
 class ProviderEntrance:
     """The two pages of the way over the provider: out and back."""
 
-    def __init__(self, door: Door, entrance: Entrance) -> None:
-        self._door = door
+    def __init__(self, site: Site, entrance: Entrance) -> None:
+        self._site = site
         self._entrance = entrance
-        self._provider = Provider(door.app.settings, door.app.effects)
-        self._back = door.app.settings.console_address + BACK
+        self._provider = Provider(site.app.settings, site.app.effects)
+        self._back = site.app.settings.console_address + BACK
 
     @property
     def _cookie(self) -> str:
-        return f"{self._door.prefix}{COOKIE}"
+        return f"{self._site.cookies.prefix}{COOKIE}"
 
     def start(self, request: Request, _form: Mapping[str, str]) -> Response:
         """To the provider. Everything that must come back follows from one secret in this browser's cookie."""
         self._entrance.take_try(request)
-        secret = self._door.app.effects.new_secret()
+        secret = self._site.app.effects.new_secret()
         verifier = sessions.derived("verifier", secret)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         asked = {
             "response_type": "code",
-            "client_id": self._door.app.settings.oidc_client_id,
+            "client_id": self._site.app.settings.oidc_client_id,
             "redirect_uri": self._back,
             "scope": "openid email profile",
             "state": sessions.derived("state", secret),
@@ -168,7 +168,7 @@ class ProviderEntrance:
         endpoint = self._provider.address("authorization_endpoint")
         response = RedirectResponse(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}", 303)
         target = own_path(request.query_params.get("next", ""))
-        self._door.keep_cookie(response, self._cookie, f"{secret}|{target}", COOKIE_SECONDS)
+        self._site.cookies.keep(response, self._cookie, f"{secret}|{target}", COOKIE_SECONDS)
         return response
 
     def back(self, request: Request, _form: Mapping[str, str]) -> Response:
@@ -180,7 +180,7 @@ class ProviderEntrance:
             self._entrance.note_refusal(error)
             raise
         response = self._entrance.let_in(request, principal, lambda tx: sessions.begin(tx, principal.name), target)
-        self._door.drop_cookie(response, self._cookie)
+        self._site.cookies.drop(response, self._cookie)
         return response
 
     def _identified(self, request: Request) -> tuple[Principal, str]:
@@ -198,11 +198,11 @@ class ProviderEntrance:
             found.append(sessions.person(tx, name))
             return {}
 
-        self._door.app.look(self._door.app.new_call(ENGINE), look)
+        self._site.app.look(self._site.app.new_call(ENGINE), look)
         return found[-1], own_path(target)
 
     def _name(self, claims: Mapping[str, Any]) -> str:
-        settings = self._door.app.settings
+        settings = self._site.app.settings
         claim = settings.oidc_claim
         value = claims.get(claim)
         if not isinstance(value, str) or len(value) > 64:

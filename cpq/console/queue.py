@@ -9,7 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from cpq.app import Answer, Command
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
-from cpq.console.visit import Visit, identifier
+from cpq.console.forms import identifier
+from cpq.console.visit import Visit
 from cpq.services import approvals
 from cpq.services.approvals.queue import Scope, Sort
 

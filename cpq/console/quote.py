@@ -14,8 +14,9 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.console import charts, quote_summary
+from cpq.console.forms import identifier, whole
 from cpq.console.template_files import link
-from cpq.console.visit import Visit, identifier, whole
+from cpq.console.visit import Visit
 from cpq.domain.policy.overview import units
 from cpq.services import approvals, quotes
 

@@ -15,18 +15,20 @@ from starlette.types import ASGIApp
 from cpq.app import App
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError
-from cpq.console import browsing, queue, quote
+from cpq.console import account, accounts, audit, figures, health, policies, queue, quote, quotes
 from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
+from cpq.console.security_headers import protected
 from cpq.console.sign_in import Entrance, sign_out
-from cpq.console.template_files import Showing
-from cpq.console.visit import Door, open_to_all, protected, visited
+from cpq.console.site import Site
+from cpq.console.template_files import Templates
+from cpq.console.visit import open_to_all, visited
 
 
 def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> ASGIApp:
     """The pages under `/console`. `document` gives the customer's PDF of a version; `loops` run beside the server."""
-    door = Door(app, Showing())
-    entrance = Entrance(door)
+    site = Site(app, Templates())
+    entrance = Entrance(site)
 
     async def home(_: Request) -> Response:
         return protected(RedirectResponse("/console/queue", 303))
@@ -35,34 +37,36 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         return protected(PlainTextResponse(error.detail, error.status_code, error.headers))
 
     def static(request: Request, _form: object) -> Response:
-        return door.showing.file(request)
+        return site.templates.file(request)
 
     def missing(request: Request, _form: object) -> Response:
-        return door.refusal(request, CpqError(Code.NOT_FOUND, "There is no such page."), door.session_of(request))
+        return site.refusal(
+            request, CpqError(Code.NOT_FOUND, "There is no such page."), site.cookies.session_of(request)
+        )
 
     routes = [
         Route("/", home),
-        Route("/static/{name}", open_to_all(door, static)),
-        Route("/sign-in", open_to_all(door, entrance.sign_in)),
-        Route("/enter/{code}", open_to_all(door, entrance.look_at_link)),
-        Route("/enter/{code}", open_to_all(door, entrance.use_link), methods=["POST"]),
-        Route("/sign-out", visited(door, sign_out), methods=["POST"]),
-        Route("/queue", visited(door, queue.show)),
-        Route("/queue/take-back", visited(door, queue.take_back), methods=["POST"]),
-        Route("/quotes", visited(door, browsing.list_quotes)),
-        Route("/quotes/{quote_id}/audit", visited(door, browsing.show_audit)),
-        Route("/quotes/{quote_id}/audit", visited(door, browsing.verify_audit), methods=["POST"]),
-        Route("/quotes/{quote_id}/decide", visited(door, quote.decide), methods=["POST"]),
-        Route("/quotes/{quote_id}/delegate", visited(door, quote.delegate), methods=["POST"]),
-        *_document(door, document),
-        Route("/quotes/{quote_id}", visited(door, quote.show)),
-        Route("/accounts", visited(door, browsing.list_accounts)),
-        Route("/accounts/{account_id}", visited(door, browsing.show_account)),
-        Route("/policies", visited(door, browsing.show_policies)),
-        Route("/figures", visited(door, browsing.show_figures)),
-        Route("/health", visited(door, browsing.show_health)),
-        *_provider(door, entrance),
-        Route("/{rest:path}", open_to_all(door, missing), methods=["GET", "POST"]),
+        Route("/static/{name}", open_to_all(site, static)),
+        Route("/sign-in", open_to_all(site, entrance.sign_in)),
+        Route("/enter/{code}", open_to_all(site, entrance.look_at_link)),
+        Route("/enter/{code}", open_to_all(site, entrance.use_link), methods=["POST"]),
+        Route("/sign-out", visited(site, sign_out), methods=["POST"]),
+        Route("/queue", visited(site, queue.show)),
+        Route("/queue/take-back", visited(site, queue.take_back), methods=["POST"]),
+        Route("/quotes", visited(site, quotes.show)),
+        Route("/quotes/{quote_id}/audit", visited(site, audit.show)),
+        Route("/quotes/{quote_id}/audit", visited(site, audit.verify), methods=["POST"]),
+        Route("/quotes/{quote_id}/decide", visited(site, quote.decide), methods=["POST"]),
+        Route("/quotes/{quote_id}/delegate", visited(site, quote.delegate), methods=["POST"]),
+        *_document(site, document),
+        Route("/quotes/{quote_id}", visited(site, quote.show)),
+        Route("/accounts", visited(site, accounts.show)),
+        Route("/accounts/{account_id}", visited(site, account.show)),
+        Route("/policies", visited(site, policies.show)),
+        Route("/figures", visited(site, figures.show)),
+        Route("/health", visited(site, health.show)),
+        *_provider(site, entrance),
+        Route("/{rest:path}", open_to_all(site, missing), methods=["GET", "POST"]),
     ]
     application = Starlette(routes=routes, exception_handlers={HTTPException: refuse})  # type: ignore[dict-item] # It gets no other.
     application.state.document = document
@@ -70,19 +74,19 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
     return application
 
 
-def _document(door: Door, find: DocumentBytes | None) -> list[Route]:
+def _document(site: Site, find: DocumentBytes | None) -> list[Route]:
     """The page of the customer's document, where there can be one."""
     if find is None:
         return []
-    return [Route("/quotes/{quote_id}/document", visited(door, partial(quote.document, find=find)))]
+    return [Route("/quotes/{quote_id}/document", visited(site, partial(quote.document, find=find)))]
 
 
-def _provider(door: Door, entrance: Entrance) -> list[Route]:
+def _provider(site: Site, entrance: Entrance) -> list[Route]:
     """The way over the company's provider, where one is named."""
-    if not door.app.settings.oidc_issuer:
+    if not site.app.settings.oidc_issuer:
         return []
-    provider = ProviderEntrance(door, entrance)
+    provider = ProviderEntrance(site, entrance)
     return [
-        Route("/oidc/start", open_to_all(door, provider.start, asks=True)),
-        Route("/oidc/back", open_to_all(door, provider.back, asks=True)),
+        Route("/oidc/start", open_to_all(site, provider.start, asks=True)),
+        Route("/oidc/back", open_to_all(site, provider.back, asks=True)),
     ]

@@ -13,7 +13,9 @@ from cpq.app.sessions import SESSION_HOURS, Session
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.rate_limit import RateLimiter
-from cpq.console.visit import Door, Visit, require_own_form
+from cpq.console.forms import require_own_form
+from cpq.console.site import Site
+from cpq.console.visit import Visit
 
 TRIES_PER_MINUTE = 20
 """For each address: a link is used once, so people need few."""
@@ -25,18 +27,18 @@ STRANGER = Principal("anonymous", "agent", frozenset())
 class Entrance:
     """The pages that are open to all."""
 
-    def __init__(self, door: Door) -> None:
-        self.door = door
-        self._tries = RateLimiter(TRIES_PER_MINUTE, door.app.effects)
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._tries = RateLimiter(TRIES_PER_MINUTE, site.app.effects)
 
     def sign_in(self, request: Request, _form: Mapping[str, str]) -> Response:
         """Says how to get in; whoever is in already goes on."""
         target = own_path(request.query_params.get("next", ""))
-        if self.door.session_of(request) is not None:
+        if self.site.cookies.session_of(request) is not None:
             return RedirectResponse(target, 303)
-        with_provider = bool(self.door.app.settings.oidc_issuer)
+        with_provider = bool(self.site.app.settings.oidc_issuer)
         values = {"session": None, "with_provider": with_provider, "next": target, "path": request.url.path}
-        return HTMLResponse(self.door.showing.render("sign_in.html", **values))
+        return HTMLResponse(self.site.templates.render("sign_in.html", **values))
 
     def look_at_link(self, request: Request, _form: Mapping[str, str]) -> Response:
         """Shows whom the link signs in. Only the button uses it up: a mail scanner that looks does not."""
@@ -45,7 +47,7 @@ class Entrance:
         principal = self._whom(code)
         token = sessions.derived("enter", code)
         values = {"session": None, "principal": principal, "form_token": token, "path": request.url.path}
-        return HTMLResponse(self.door.showing.render("enter.html", **values))
+        return HTMLResponse(self.site.templates.render("enter.html", **values))
 
     def use_link(self, request: Request, form: Mapping[str, str]) -> Response:
         self.take_try(request)
@@ -62,7 +64,7 @@ class Entrance:
     ) -> Response:
         """Begin a session for a person who has shown who they are, and end the one this browser had before."""
         begun: list[Session] = []
-        before = request.cookies.get(self.door.session_cookie)
+        before = request.cookies.get(self.site.cookies.session_name)
 
         def work(tx: Tx) -> Answer:
             if before:
@@ -71,15 +73,15 @@ class Entrance:
             return {"name": principal.name}
 
         command = Command("console_sign_in", Permission.READ, {"name": principal.name})
-        self.door.app.write(self.door.app.new_call(principal), command, work)
+        self.site.app.write(self.site.app.new_call(principal), command, work)
         response = RedirectResponse(target, 303)
-        self.door.keep_cookie(response, self.door.session_cookie, begun[-1].secret, SESSION_HOURS * 3600)
+        self.site.cookies.keep(response, self.site.cookies.session_name, begun[-1].secret, SESSION_HOURS * 3600)
         return response
 
     def note_refusal(self, error: CpqError) -> None:
         """Leave a failed try on record."""
         command = Command("console_sign_in", Permission.READ)
-        self.door.app.note(self.door.app.new_call(STRANGER), command, error.code.value)
+        self.site.app.note(self.site.app.new_call(STRANGER), command, error.code.value)
 
     def _whom(self, code: str) -> Principal:
         found: list[Principal] = []
@@ -89,7 +91,7 @@ class Entrance:
             return {}
 
         try:
-            self.door.app.look(self.door.upkeep_call(code), look)
+            self.site.app.look(self.site.cookies.upkeep_call(code), look)
         except CpqError as error:
             self.note_refusal(error)
             raise
@@ -105,7 +107,7 @@ def sign_out(visit: Visit) -> Response:
 
     visit.write(Command("console_sign_out", Permission.READ), work)
     response = RedirectResponse("/console/sign-in", 303)
-    visit.door.drop_cookie(response, visit.door.session_cookie)
+    visit.site.cookies.drop(response, visit.site.cookies.session_name)
     return response
 
 

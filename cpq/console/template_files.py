@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 FOREVER = "public, max-age=31536000, immutable"
 
 
-class Showing:
+class Templates:
     """What every page is made with: the templates and the files beside them, read once."""
 
     def __init__(self) -> None:

@@ -14,7 +14,8 @@ from typing_extensions import TypedDict
 from cpq.app.corpus_changes import EQUIPMENT
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
-from cpq.domain.catalog.words import QUERY_LENGTH_MAX, compact
+from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
+from cpq.domain.catalog.words import compact
 from cpq.retrieval.search import table_corpus
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Hit, Where

@@ -14,8 +14,8 @@ from cpq.services import approvals, catalog, documents, quotes
 from cpq.services.approvals.requests import ApprovalRequested
 from cpq.services.approvals.views import ApprovalStatus, PendingApprovals
 from cpq.services.catalog.views import CatalogPage, ProductDetail
-from cpq.services.documents import TEMPLATES, Wish
-from cpq.services.documents.ordering import QuotePdf
+from cpq.services.documents import TEMPLATES, DocumentRequest
+from cpq.services.documents.views import QuotePdf
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteDetail, QuotePage
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
@@ -264,8 +264,8 @@ def quote_pdf(
     APPROVED on every page, and `stamp` says so. The file holds the quote as JSON and as UBL, too. `resource_uri` is the
     same document as an MCP resource. Next: quote_send, once it went out.
     """
-    wish = Wish(quote_id, template, locale, version)
-    made = documents.issue(job.app, job.call, job.command, wish, job.progress)
+    request = DocumentRequest(quote_id, template, locale, version)
+    made = documents.issue(job.app, job.call, job.command, request, job.progress)
     answer: QuotePdf = job.note(made) if isinstance(made, Outcome) else made  # type: ignore[assignment] # Of that shape.
     return answer
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from cpq.app.policy_files import load, run_tests, stamp
 from cpq.base.errors import Code, CpqError
 from cpq.domain.policy.files.builder import build
-from cpq.domain.policy.files.document import BYTES_MAX, UnreadableError, read_document
 from cpq.domain.policy.files.shapes import FILES
+from cpq.domain.policy.files.yaml_source import BYTES_MAX, UnreadableError, read_document
 from tests.support.policies import MINIMAL, SHIPPED, policies, rules
 
 SHIPPED_TEXTS = {name: (SHIPPED / name).read_text(encoding="utf-8") for name in FILES}

@@ -12,17 +12,10 @@ import pytest
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
 from cpq.cli.output import Meter
-from cpq.domain.catalog.rows import (
-    AccountRow,
-    BillingPeriod,
-    PriceRow,
-    ProductRow,
-    ProductType,
-    QuantityScope,
-    Row,
-    TaxStatus,
-    TierMode,
-)
+from cpq.domain.catalog.accounts import AccountRow, TaxStatus
+from cpq.domain.catalog.prices import BillingPeriod, PriceRow, QuantityScope, TierMode
+from cpq.domain.catalog.products import ProductRow, ProductType
+from cpq.domain.field_types import Row
 from tests.cli.conftest import Run, query
 
 GOOD = "id,sku,name,category,spec.hp,attribute.model\nnew_one,NEW-1,New one,compressors,15,N1\n"

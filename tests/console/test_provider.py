@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cpq.base.errors import CpqError
 from cpq.base.settings import read_settings
 from cpq.console import oidc
-from cpq.console.visit import AT_ONCE_MAX
+from cpq.console.site import AT_ONCE_MAX
 from tests.support import engine, oidc_provider
 from tests.support.console import WAIT_SECONDS, Console, serving
 from tests.support.oidc_provider import CLIENT, SECRET, Provider

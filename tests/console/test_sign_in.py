@@ -11,9 +11,9 @@ from cpq.app import access, sessions
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
+from cpq.console.cookies import Cookies
+from cpq.console.security_headers import HEADERS
 from cpq.console.sign_in import TRIES_PER_MINUTE, own_path
-from cpq.console.template_files import Showing
-from cpq.console.visit import HEADERS, Door
 from cpq.storage.schema import audit_entry, console_session, metadata, sign_in_link
 from tests.support import engine
 from tests.support.approvals import ask, priced_quote, revoke_all
@@ -309,7 +309,7 @@ def test_only_what_nobody_else_reaches_may_have_a_cookie_without_https(
     sqlite_app, changed: dict[str, str], is_secure: bool
 ):
     with closing(open_app(sqlite_app.settings.model_copy(update=changed))) as app:
-        assert Door(app, Showing()).is_secure is is_secure
+        assert Cookies(app).is_secure is is_secure
 
 
 @pytest.mark.parametrize(

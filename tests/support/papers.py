@@ -18,7 +18,7 @@ from PIL import Image
 from cpq.app import App
 from cpq.base.settings import shipped
 from cpq.base.text import canonical_json
-from cpq.services.documents import ordering
+from cpq.services.documents.content import gather
 from cpq.services.documents.design import Design, load_design
 from cpq.services.quotes import repository
 from tests.support import engine
@@ -257,7 +257,5 @@ def sums(paper: Paper, start: str) -> list[Decimal]:
 
 def job(app: App, quote_id: str, template: str = "standard", locale: str = "en_US") -> bytes:
     """What a worker is told to make of a quote."""
-    content = app.look(
-        app.new_call(), lambda tx: ordering.contents(tx, repository.load(tx, quote_id), template, design(), None)
-    )
+    content = app.look(app.new_call(), lambda tx: gather(tx, repository.load(tx, quote_id), template, design(), None))
     return canonical_json({"content": content, "template": template, "locale": locale, "stamp": None}).encode()

@@ -447,7 +447,7 @@ async def test_q01_hostile_bytes_over_http_get_the_envelope(sqlite_app: App, arg
 
 def test_logs_go_to_stderr_as_single_json_lines_without_secrets(home: dict[str, str]):
     code = (
-        "from cpq import logs; import logging; logs.configure('INFO', 'json');"
+        "from cpq.base import logs; import logging; logs.configure('INFO', 'json');"
         "logging.getLogger('x').info('Bearer abc.def and qw_tok-12_sEcret\\nfaked line', extra={'tool': 'a\\nb'})"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=home, check=True)

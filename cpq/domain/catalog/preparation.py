@@ -1,4 +1,4 @@
-"""PURE. From a row of a file to what the database will hold of it, or to the reasons why it cannot be."""
+"""From a row of a file to what the database will hold of it, or to the reasons why it cannot be."""
 
 from __future__ import annotations
 
@@ -15,21 +15,13 @@ from cpq.base.errors import CpqError, nearest
 from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, faults
 from cpq.base.text import canonical_json, read_json
-
-# The package, not its function: it reads our rows itself, and either of the two may be imported first.
-from cpq.domain import configuration
-from cpq.domain.catalog.rows import (
-    AccountRow,
-    AttributeDefinition,
-    CategoryRow,
-    Number,
-    PriceBookRow,
-    PriceRow,
-    ProductRow,
-    Row,
-    SpecDefinition,
-)
-from cpq.domain.catalog.words import Indexed, may_be_misspelt, scope_code
+from cpq.domain.catalog.accounts import AccountRow
+from cpq.domain.catalog.prices import PriceBookRow, PriceRow
+from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, ProductRow, SpecDefinition
+from cpq.domain.catalog.spelling import may_be_misspelt
+from cpq.domain.catalog.words import Indexed, scope_code
+from cpq.domain.configuration import compile_model
+from cpq.domain.field_types import Number, Row
 
 
 class Declared(NamedTuple):
@@ -172,7 +164,7 @@ def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, bat
 def _unworkable(product: Prepared) -> list[Problem]:
     """Options and rules that can never work, judged as they will be stored and by what will check every line."""
     try:
-        configuration.compile_model(read_json(product.options), read_json(product.rules))
+        compile_model(read_json(product.options), read_json(product.rules))
     except CpqError as error:
         found = cast("list[dict[str, str]]", error.details["problems"])
         return [Problem(product.line, fault["field"], fault["message"]) for fault in found]

@@ -4,8 +4,8 @@ The check of options is exact for a full configuration and needs no solver. It n
 answer does not depend on the order of the choices, and checking a completed configuration again gives the same answer.
 """
 
-from cpq.domain.configuration.compiler import compile_model
 from cpq.domain.configuration.model import Checked, Model
+from cpq.domain.configuration.model_compiler import compile_model
 from cpq.domain.configuration.options import Problem, spelled
 from cpq.domain.configuration.relations import (
     CheckedRelations,

@@ -1,4 +1,4 @@
-"""PURE. The options and rules of one product, ready to complete and check the choices of a line."""
+"""The options and rules of one product, ready to complete and check the choices of a line."""
 
 from __future__ import annotations
 

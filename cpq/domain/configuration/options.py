@@ -1,4 +1,4 @@
-"""PURE. What one option may be: reads a given value as the option's type, or says why it cannot be that."""
+"""What one option may be: reads a given value as the option's type, or says why it cannot be that."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Literal
 from cpq.base.errors import nearest
 from cpq.base.money import SIGNIFICANT_DIGITS_MAX, UNIT_PRICE_DIGITS, plain, significant_digits
 from cpq.base.text import clean
-from cpq.domain.catalog.rows import AMOUNT_MAX
-from cpq.domain.catalog.rows import Option as OptionRow
+from cpq.domain.configuration.declarations import OptionRow
+from cpq.domain.field_types import AMOUNT_MAX
 
 Scalar = bool | Decimal | str
 Key = tuple[type, Scalar]

@@ -1,17 +1,24 @@
-"""PURE. Do the products of one quote go together: what requires, excludes and recommends what."""
+"""Do the products of one quote go together: what requires, excludes and recommends what."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
-
-from cpq.domain.catalog.rows import Relation
 
 PROBLEMS_MAX = 20
 DEPTH_MAX = 8
 """Bundles within bundles are looked into this deep; a bundle that contains itself ends here too."""
+
+
+class Relation(StrEnum):
+    REQUIRES = "requires"
+    EXCLUDES = "excludes"
+    RECOMMENDS = "recommends"
+    COMPONENT = "component"
+    SUBSTITUTE = "substitute"
 
 
 class QuotedProduct(NamedTuple):

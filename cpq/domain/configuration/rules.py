@@ -1,4 +1,4 @@
-"""PURE. The rules between options: conditions, and the five constructs, each saying whether it holds.
+"""The rules between options: conditions, and the five constructs, each saying whether it holds.
 
 An option without a value matches no condition. An inactive option binds no rule. An active option that was left out
 meets nothing: a `then`, `table` or `compare` that applies asks for it.
@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from cpq.base.errors import nearest
-from cpq.domain.catalog.rows import Rule as RuleRow
+from cpq.domain.configuration.declarations import RuleRow
 from cpq.domain.configuration.options import (
     EXACT,
     ChoiceError,

@@ -1,1 +1,1 @@
-"""PURE but for `loading`. Policies as data: a closed language over declared facts, checked at load, decided exactly."""
+"""Policies as data: a closed language over declared facts, checked at load, decided exactly."""

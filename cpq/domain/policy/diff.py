@@ -1,4 +1,4 @@
-"""PURE. Policy sets side by side: what one says that the other does not, and whose decision would change."""
+"""Policy sets side by side: what one says that the other does not, and whose decision would change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Asks a policy set about a priced quote: which rules speak, who has to approve, and on which facts it rests."""
+"""Asks a policy set about a priced quote: which rules speak, who has to approve, and on which facts it rests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The facts a policy may read: declared once, with type and meaning, for the checker, the docs and the schema."""
+"""The facts a policy may read: declared once, with type and meaning, for the checker, the docs and the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. A policy set as tables for people: who approves, what speaks and when, what changes a price, terms and tax."""
+"""A policy set as tables for people: who approves, what speaks and when, what changes a price, terms and tax."""
 
 from __future__ import annotations
 

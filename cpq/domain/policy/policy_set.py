@@ -1,4 +1,4 @@
-"""PURE. A loaded policy set: rules, ladders, pricing rules, roles, terms and tax, ready to be asked."""
+"""A loaded policy set: rules, ladders, pricing rules, roles, terms and tax, ready to be asked."""
 
 from __future__ import annotations
 

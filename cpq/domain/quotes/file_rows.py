@@ -14,7 +14,7 @@ from cpq.base.money import to_micro
 from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, faults
 from cpq.base.text import clean, clean_identifier
-from cpq.domain.catalog.rows import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
+from cpq.domain.field_types import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
 from cpq.domain.pricing.request import Segment
 from cpq.domain.quotes.draft import Draft, DraftLine
 

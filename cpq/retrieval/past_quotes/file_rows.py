@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from cpq.base.text import clean, clean_line
-from cpq.domain.catalog.rows import Currency, Identifier, Number, Row
+from cpq.domain.field_types import Currency, Identifier, Number, Row
 from cpq.domain.quotes.file_rows import QUOTE_NOTES, Notes, Quantity, Reference, UsualDay
 
 DESCRIPTION_LENGTH_MAX = 100_000

@@ -15,7 +15,7 @@ from cpq.app.corpus_changes import PAST_QUOTES, generation
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.base.money import Amount
-from cpq.domain.catalog.words import QUERY_LENGTH_MAX
+from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.retrieval.past_quotes import repository
 from cpq.retrieval.past_quotes.names import NOBODY_ELSE, Names
 from cpq.retrieval.past_quotes.repository import HISTORY, PastLine, PastQuote

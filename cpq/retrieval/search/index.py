@@ -20,7 +20,7 @@ import numpy as np
 from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
-from cpq.domain.catalog.words import nearest_words
+from cpq.domain.catalog.spelling import nearest_words
 from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows
 from cpq.retrieval.search.scores import CLASH_SHARE, TITLE_SHARE, Scale, as_analogue, as_named, confidence, weight
 from cpq.retrieval.search.spelling import Spellings

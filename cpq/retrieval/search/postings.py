@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpq.domain.catalog.words import may_be_misspelt
+from cpq.domain.catalog.spelling import may_be_misspelt
 from cpq.retrieval.search.terms import stem
 
 SPELT = "\2"

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cpq.base import vocabulary
-from cpq.domain.catalog.words import WORD_LENGTH_MAX, may_be_misspelt
+from cpq.domain.catalog.spelling import may_be_misspelt
+from cpq.domain.catalog.words import WORD_LENGTH_MAX
 
 QUERY_WORDS_MAX = 64
 QUERY_CHARACTERS_MAX = 4_000

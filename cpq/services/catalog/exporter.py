@@ -14,7 +14,9 @@ import sqlalchemy as sa
 import yaml
 
 from cpq.app.transaction import Tx
-from cpq.domain.catalog.rows import AttributeDefinition, Bundle, CategoryRow, Option, ProductRow, Row, SpecDefinition
+from cpq.domain.catalog.products import AttributeDefinition, Bundle, CategoryRow, ProductRow, SpecDefinition
+from cpq.domain.configuration.declarations import OptionRow
+from cpq.domain.field_types import Row
 from cpq.storage.schema import account, category, price, product, product_relation
 
 BATCH = 500
@@ -89,7 +91,7 @@ def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
 
 
 def _option(stored: Mapping[str, Any]) -> Values:
-    return _without_defaults(Option, {name: value for name, value in stored.items() if name != "name"})
+    return _without_defaults(OptionRow, {name: value for name, value in stored.items() if name != "name"})
 
 
 def _relationships(tx: Tx, ids: list[str]) -> dict[str, list[Values]]:

@@ -34,7 +34,8 @@ from cpq.domain.catalog.preparation import (
     prepare_products,
     validate,
 )
-from cpq.domain.catalog.rows import AttributeDefinition, CategoryRow, PriceBookRow, PriceRow, SpecDefinition
+from cpq.domain.catalog.prices import PriceBookRow, PriceRow
+from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDefinition
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import (

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
-from cpq.domain.catalog.words import QUERY_LENGTH_MAX
+from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.services.catalog import word_index
 from cpq.services.paging import Pagination, pagination
 from cpq.storage.schema import category, price, product, product_relation

@@ -9,21 +9,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
-from cpq.domain.catalog.words import (
-    FEW_HITS,
-    All,
-    Any,
-    Expression,
-    Query,
-    Term,
-    Without,
-    may_be_misspelt,
-    nearest_words,
-    other_words,
-    scope_code,
-    shortened,
-    words,
-)
+from cpq.domain.catalog.search_query import All, Any, Expression, Query, Term, Without, other_words
+from cpq.domain.catalog.spelling import FEW_HITS, may_be_misspelt, nearest_words, shortened
+from cpq.domain.catalog.words import scope_code, words
 from cpq.storage.schema import catalog_word
 from cpq.storage.statements import insert_into_sqlite, insert_many
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from cpq.services.documents.commands import design_of, issue, read_document, read_pdf
 from cpq.services.documents.design import TEMPLATES
-from cpq.services.documents.ordering import Wish
+from cpq.services.documents.document_request import DocumentRequest
 from cpq.services.documents.verification import read_checksum, verify
 from cpq.services.documents.worker_pool import APT_LINE
 
 __all__ = [
     "APT_LINE",
     "TEMPLATES",
-    "Wish",
+    "DocumentRequest",
     "design_of",
     "issue",
     "read_checksum",

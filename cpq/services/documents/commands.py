@@ -7,13 +7,15 @@ from typing import Any
 
 from cpq.app import Answer, App, Call, Command, Outcome
 from cpq.app.access import Permission
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.settings import Settings, shipped
 from cpq.base.text import canonical_json
-from cpq.services.documents import ordering
+from cpq.services.documents import document_request, repository, views
 from cpq.services.documents.design import Design, load_design
+from cpq.services.documents.document_request import DocumentRequest
 from cpq.services.documents.file_store import Store, checksum_of
-from cpq.services.documents.ordering import Order, Wish
+from cpq.services.documents.repository import DocumentKey, IssuedDocument
 from cpq.services.documents.worker_pool import Made, workers_for
 
 BYTES_MAX = 64 * 1024**2
@@ -27,8 +29,8 @@ def design_of(settings: Settings) -> Design:
     return load_design((settings.templates_dir or shipped("pdf_templates")).absolute())
 
 
-def issue(app: App, call: Call, command: Command, wish: Wish, progress: Progress) -> Outcome | Answer:
-    """The document that is wished for. An answer alone when it was there and nothing had to be written.
+def issue(app: App, call: Call, command: Command, request: DocumentRequest, progress: Progress) -> Outcome | Answer:
+    """The document that is asked for. An answer alone when it was there and nothing had to be written.
 
     Rendering is outside of any transaction; what is kept is the file and the record together, or neither.
     """
@@ -37,28 +39,38 @@ def issue(app: App, call: Call, command: Command, wish: Wish, progress: Progress
     if earlier is not None:
         _restore(app, call, str(earlier["document_id"]), store, design, progress)
         return app.write(call, command, lambda _tx: earlier)
-    order = app.look(call, lambda tx: ordering.prepare(tx, wish, design))
-    known = order.known
+    asked = app.look(call, lambda tx: document_request.resolve(tx, request, design))
+    known = asked.known
     if known is not None and store.read(known.checksum) is not None:
-        found: Answer = dict(ordering.answer(known, str(store.path(known.checksum)), "no_change"))
+        found: Answer = dict(views.answer(known, str(store.path(known.checksum)), "no_change"))
         return found if command.idempotency_key is None else app.write(call, command, lambda _tx: found)
-    content = order.content or app.look(call, lambda tx: ordering.content_of(tx, known.id if known else ""))
-    made = _render(app, design, order, content, progress)
+    content = asked.content or app.look(call, lambda tx: repository.find_content(tx, known.id if known else ""))
+    made = _render(app, design, asked.key, asked.stamp, content, progress)
     checksum = checksum_of(made.pdf)
 
-    def keep(tx: Any) -> Answer:
-        row = ordering.record(tx, order, content, checksum, len(made.pdf), made.pages, made.missing)
-        return dict(ordering.answer(row, str(store.path(checksum)), "created"))
+    def keep(tx: Tx) -> Answer:
+        document = repository.record(
+            tx,
+            asked.key,
+            content,
+            stamp=asked.stamp,
+            fingerprint=asked.fingerprint,
+            checksum=checksum,
+            size=len(made.pdf),
+            pages=made.pages,
+            missing=made.missing,
+        )
+        return dict(views.answer(document, str(store.path(checksum)), "created"))
 
     with store.incoming(made.pdf):
         return app.write(call, command, keep)
 
 
-def read_pdf(app: App, call: Call, wish: Wish) -> bytes:
-    """The bytes of the document that is wished for, for an edge that shows it at once."""
-    asked = {"quote_id": wish.quote_id, "template": wish.template, "version": wish.version}
-    command = Command("quote_pdf", Permission.READ, asked, subject=wish.quote_id)
-    made = issue(app, call, command, wish, lambda _done, _total, _what: None)
+def read_pdf(app: App, call: Call, request: DocumentRequest) -> bytes:
+    """The bytes of the document that is asked for, for an edge that shows it at once."""
+    asked = {"quote_id": request.quote_id, "template": request.template, "version": request.version}
+    command = Command("quote_pdf", Permission.READ, asked, subject=request.quote_id)
+    made = issue(app, call, command, request, lambda _done, _total, _what: None)
     answer = made.answer if isinstance(made, Outcome) else made
     return read_document(app.settings, answer["checksum"])
 
@@ -72,13 +84,12 @@ def read_document(settings: Settings, checksum: str) -> bytes:
 
 def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:
     """Make a document again whose file is gone from this machine, so that an answer of before is true again."""
-    row = app.look(call, lambda tx: ordering.find(tx, document_id))
-    if store.read(row.checksum) is not None:
+    document = app.look(call, lambda tx: repository.find(tx, document_id))
+    if store.read(document.checksum) is not None:
         return
-    order = Order(row.quote_id, row.version, row.template, row.locale, row.stamp, row.state, row.fingerprint, row, None)
-    content = app.look(call, lambda tx: ordering.content_of(tx, document_id))
-    made = _render(app, design, order, content, progress)
-    if checksum_of(made.pdf) != row.checksum:
+    content = app.look(call, lambda tx: repository.find_content(tx, document_id))
+    made = _render(app, design, document, document.stamp, content, progress)
+    if checksum_of(made.pdf) != document.checksum:
         raise CpqError(
             Code.UNAVAILABLE,
             "The document of then is gone, and with the design of today it cannot be made again to the byte.",
@@ -88,12 +99,19 @@ def _restore(app: App, call: Call, document_id: str, store: Store, design: Desig
         return
 
 
-def _render(app: App, design: Design, order: Order, content: dict[str, Any], progress: Progress) -> Made:
-    job = {"content": content, "template": order.template, "locale": order.locale, "stamp": order.stamp}
+def _render(
+    app: App,
+    design: Design,
+    document: DocumentKey | IssuedDocument,
+    stamp: str | None,
+    content: dict[str, Any],
+    progress: Progress,
+) -> Made:
+    job = {"content": content, "template": document.template, "locale": document.locale, "stamp": stamp}
     lines = len(content["lines"])
     pages_expected = 2 + lines // 25
 
-    def tell(pages: int, what: str) -> None:
+    def report(pages: int, what: str) -> None:
         total = pages_expected * 2
         done = {0: 0, 1: 1, 2: min(1 + pages, total - 2), 3: total - 1}[STAGES[what]]
         progress(done, total, f"{what}, page {pages}" if what == "laying out" else what)
@@ -102,7 +120,7 @@ def _render(app: App, design: Design, order: Order, content: dict[str, Any], pro
         canonical_json(job).encode(),
         effects=app.effects,
         seconds_max=app.settings.pdf_timeout_seconds,
-        progress=tell,
+        progress=report,
     )
     if len(made.pdf) > BYTES_MAX:
         raise bad_field(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
+from cpq.base.errors import bad_field
 from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
 from cpq.domain.pricing.request import mean_quantity
@@ -17,6 +19,7 @@ from cpq.domain.quotes.draft_changes import line_id
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
 from cpq.services.catalog.product_sheets import Sheet, sheets
+from cpq.services.documents.design import Design
 from cpq.services.quotes import repository
 from cpq.services.quotes.record import tax_groups
 from cpq.storage.schema import account
@@ -27,15 +30,21 @@ FORMAT = "quotewright-quote/1"
 UNCOMPARED = ("issued_at", "issued_on", "stamp")
 """A version that is priced again at the same price says the same, and so does one that was approved since."""
 
+WITHOUT_LINES = ("executive_summary",)
+"""Templates that do not list every line, and so have no limit to their number."""
+
 Content = dict[str, Any]
 
 
-def gather(tx: Tx, found: Quote, *, attributes_shown: Collection[str], stamp: str | None) -> Content:
+def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | None) -> Content:
     """The content of a document, in a fixed number of queries however many lines there are.
 
     Costs, margins, policies and approvals are no part of it, and of a product's attributes only those a seller shows.
+    VALIDATION_ERROR when the document would list too many lines.
     """
-    version = found.version
+    found = with_lines(tx, found)
+    _require_few_lines(tx, found, template)
+    version, attributes_shown = found.version, design.brand.attributes_shown
     pricings = repository.pricings(tx, found)
     sheets_found = sheets(tx, {line.product_id for line in found.lines})
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
@@ -63,9 +72,24 @@ def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
 
 
+def with_lines(tx: Tx, found: Quote) -> Quote:
+    return found if found.lines else replace(found, lines=repository.lines(tx, found.id, found.version.number))
+
+
 def issued_at(version: QuoteVersion) -> datetime:
     """The version's own time: when it was priced, or made."""
     return version.priced_at or version.created_at
+
+
+def _require_few_lines(tx: Tx, found: Quote, template: str) -> None:
+    most = tx.settings.pdf_lines_max
+    if template not in WITHOUT_LINES and len(found.lines) > most:
+        raise bad_field(
+            "/quote_id",
+            f"The quote has {len(found.lines):,} lines; a document lists {most:,} at most.",
+            maximum=most,
+            hint="Take the template executive_summary, or `cpq export quote --format csv`.",
+        )
 
 
 def _compared(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -11,12 +11,11 @@ from typing import Any
 
 from cpq.app.transaction import Tx
 from cpq.base.text import to_wire
-from cpq.services.catalog import get_account
-from cpq.services.documents import ordering
+from cpq.services.documents.content import gather
 from cpq.services.documents.design import Design
+from cpq.services.documents.document_request import DocumentRequest, locale_of, require_template
 from cpq.services.documents.html import compose, whole
-from cpq.services.documents.locale import choose_locale
-from cpq.services.documents.ordering import Wish
+from cpq.services.documents.stamp import stamp_of
 from cpq.services.documents.ubl import quotation_xml
 from cpq.services.quotes import repository
 
@@ -30,21 +29,21 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so would be run by a spreadsheet; it gets an apostrophe before it."""
 
 
-def export(tx: Tx, wish: Wish, form: str, design: Design) -> str:
+def export(tx: Tx, request: DocumentRequest, form: str, design: Design) -> str:
     """A version of a quote as text in one of the forms."""
-    ordering.require_template(wish.template)
-    found = repository.load(tx, wish.quote_id, version=wish.version)
-    template = wish.template if form == "html" else "executive_summary"  # Data has no limit to its lines.
-    stamp = ordering.stamp_of(tx, found)
-    content = ordering.contents(tx, found, template, design, stamp)
+    require_template(request.template)
+    found = repository.load(tx, request.quote_id, version=request.version)
+    template = request.template if form == "html" else "executive_summary"  # Data has no limit to its lines.
+    stamp = stamp_of(tx, found)
+    content = gather(tx, found, template, design, stamp)
     if form == "json":
         return json.dumps(to_wire(content), ensure_ascii=False, indent=2) + "\n"
     if form == "ubl":
         return quotation_xml(design.brand, content)
     if form == "csv":
         return _csv(content)
-    locale = choose_locale(wish.locale, get_account(tx, found.account_id)["locale"], design.labels)
-    return whole(compose(design, content, wish.template, locale, stamp))
+    locale = locale_of(tx, found, request, design)
+    return whole(compose(design, content, request.template, locale, stamp))
 
 
 def _csv(content: Mapping[str, Any]) -> str:

@@ -13,12 +13,13 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
-from cpq.services.documents import content as document_content
-from cpq.services.documents import ordering
+from cpq.services.documents import repository
+from cpq.services.documents.content import says_the_same
 from cpq.services.documents.file_store import checksum_of
-from cpq.services.quotes import repository
-from cpq.storage.schema import document, quote_version
-from cpq.storage.statements import AnyRow
+from cpq.services.documents.repository import IssuedDocument
+from cpq.services.documents.stamp import stamp_of
+from cpq.services.quotes import repository as quote_repository
+from cpq.storage.schema import quote_version
 
 STREAMS_MAX = 500
 STREAM_BYTES_MAX = 1024**2
@@ -59,11 +60,9 @@ def read_checksum(text: str) -> str | None:
 def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None) -> VerifiedPdf:
     """What is known of a document by its bytes, or by their checksum."""
     checksum = checksum or checksum_of(content or b"")
-    mine = (document.c.tenant_id == tx.tenant_id) & (document.c.checksum == checksum)
-    newest = sa.select(document).where(mine).order_by(document.c.created_at.desc(), document.c.id.desc()).limit(1)
-    row = tx.connection.execute(newest).one_or_none()
-    if row is not None:
-        return _issued(tx, row)
+    document = repository.find_by_checksum(tx, checksum)
+    if document is not None:
+        return _issued(tx, document)
     mark = _mark(content) if content is not None else None
     version = _version(tx, *mark) if mark else None
     if mark is None or version is None:
@@ -78,43 +77,44 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
     }
 
 
-def _issued(tx: Tx, row: AnyRow) -> VerifiedPdf:
-    found = repository.load(tx, row.quote_id, version=row.version)
+def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
+    content = repository.find_content(tx, document.id)
+    found = quote_repository.load(tx, document.quote_id, version=document.version)
     version = found.version
     status = version.status_at(tx.now)
-    is_current = found.current_version == row.version or version.status == "sent"
-    is_same = document_content.says_the_same(row.content, found)
-    counts = status in COUNTED and ordering.stamp_of(tx, found) is None
-    is_good = is_current and is_same and counts and row.stamp is None
+    is_current = found.current_version == document.version or version.status == "sent"
+    is_same = says_the_same(content, found)
+    counts = status in COUNTED and stamp_of(tx, found) is None
+    is_good = is_current and is_same and counts and document.stamp is None
     return {
         "verdict": "issued",
-        "checksum": f"sha256:{row.checksum}",
+        "checksum": f"sha256:{document.checksum}",
         "is_current_approved": is_good,
-        "message": _said(row, found.current_version, status, is_good=is_good, is_same=is_same),
-        "quote_id": row.quote_id,
-        "version": row.version,
+        "message": _said(document, found.current_version, status, is_good=is_good, is_same=is_same),
+        "quote_id": document.quote_id,
+        "version": document.version,
         "current_version": found.current_version,
         "version_status": status,
-        "template": row.template,
-        "locale": row.locale,
-        "stamp": row.stamp,
-        "fingerprint": row.fingerprint,
-        "total": row.content["option_sets"][0]["total"] if row.content["option_sets"] else None,
+        "template": document.template,
+        "locale": document.locale,
+        "stamp": document.stamp,
+        "fingerprint": document.fingerprint,
+        "total": content["option_sets"][0]["total"] if content["option_sets"] else None,
         "currency": found.currency,
-        "issued_at": row.created_at,
+        "issued_at": document.created_at,
     }
 
 
-def _said(row: AnyRow, current: int, status: str, *, is_good: bool, is_same: bool) -> str:
-    of = f"A document of {row.quote_id}, version {row.version}"
+def _said(document: IssuedDocument, current: int, status: str, *, is_good: bool, is_same: bool) -> str:
+    of = f"A document of {document.quote_id}, version {document.version}"
     if is_good:
-        place = "the current one" if row.version == current else "the one that the customer has"
+        place = "the current one" if document.version == current else "the one that the customer has"
         return f"{of}, which is {place} and {status if status != 'draft' else 'needs no approval'}."
-    if row.version != current and status != "sent":
+    if document.version != current and status != "sent":
         return f"{of}; version {current} is the current one."
     if not is_same:
         return f"{of}, which was changed since."
-    if row.stamp is not None:
+    if document.stamp is not None:
         return f"{of}, stamped because it could not go to a customer then; the version is {status} now."
     return f"{of}, which is {status} now."
 

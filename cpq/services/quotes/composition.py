@@ -12,7 +12,7 @@ from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
 from cpq.base.text import digest, plain_json
 from cpq.domain import configuration, pricing
-from cpq.domain.catalog.rows import Relation
+from cpq.domain.configuration.relations import Relation
 from cpq.domain.policy.facts import LineInputs
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result

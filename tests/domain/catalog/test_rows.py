@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cpq.base.row_files import SourceRow
+from cpq.domain.catalog.accounts import AccountRow
 from cpq.domain.catalog.preparation import Declared, prepare_products
-from cpq.domain.catalog.rows import AccountRow, CategoryRow, PriceBookRow, PriceRow, ProductRow, Row, SpecDefinition
+from cpq.domain.catalog.prices import PriceBookRow, PriceRow
+from cpq.domain.catalog.products import CategoryRow, ProductRow, SpecDefinition
+from cpq.domain.field_types import Row
 
 CATEGORY = {"id": "pumps", "name": "Pumps"}
 DECLARED = {"pumps": Declared({"hp": SpecDefinition(kind="number", unit="hp")}, {})}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cpq.base.row_files import read_rows
 from cpq.domain.catalog.preparation import prepare_products
-from cpq.domain.catalog.rows import Relation
 from cpq.domain.configuration import CheckedRelations, ProductRelation, QuotedProduct, Related, check_relations
+from cpq.domain.configuration.relations import Relation
 
 SAMPLE = Path(__file__).parents[3] / "cpq" / "sample" / "catalog.yaml"
 REQUIRES, EXCLUDES, RECOMMENDS = Relation.REQUIRES, Relation.EXCLUDES, Relation.RECOMMENDS

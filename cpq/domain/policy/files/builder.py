@@ -1,4 +1,4 @@
-"""PURE. From the texts of the policy files to a policy set, or to every problem in them with file, line and column."""
+"""From the texts of the policy files to a policy set, or to every problem in them with file, line and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cpq.base.money import plain
 from cpq.base.text import fingerprint
 from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.domain.policy.files import lint
-from cpq.domain.policy.files.document import Document, Path, Problem, UnreadableError, read_document
+from cpq.domain.policy.files.definitions import with_definitions
 from cpq.domain.policy.files.lint import Placed
 from cpq.domain.policy.files.shapes import (
     FILES,
@@ -32,8 +32,8 @@ from cpq.domain.policy.files.shapes import (
     TaxShape,
     TermsShape,
 )
+from cpq.domain.policy.files.yaml_source import Document, Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.language.compiler import Column, column, compiled
-from cpq.domain.policy.language.definitions import with_definitions
 from cpq.domain.policy.language.nodes import (
     MIRRORED,
     Comparison,

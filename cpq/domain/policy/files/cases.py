@@ -1,4 +1,4 @@
-"""PURE. The cases beside the policies (`*_test.yaml`): facts on one side, what must follow on the other."""
+"""The cases beside the policies (`*_test.yaml`): facts on one side, what must follow on the other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cpq.base.errors import CpqError, nearest
 from cpq.domain.policy.evaluation import Violation, evaluate
 from cpq.domain.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.files.builder import File, invalid, read_shape
-from cpq.domain.policy.files.document import Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.files.shapes import Id, Name, Number, Severity, Shape, Word, Zone
+from cpq.domain.policy.files.yaml_source import Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.language.nodes import Value
 from cpq.domain.policy.policy_set import PolicySet
 

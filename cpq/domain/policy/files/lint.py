@@ -1,4 +1,4 @@
-"""PURE. What only shows when rules are seen together: gaps, overlaps, dead rules, contradictions, falling authority."""
+"""What only shows when rules are seen together: gaps, overlaps, dead rules, contradictions, falling authority."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from cpq.base.errors import nearest
-from cpq.domain.policy.files.document import Document, Path, Problem
 from cpq.domain.policy.files.shapes import LadderShape, Severity
+from cpq.domain.policy.files.yaml_source import Document, Path, Problem
 from cpq.domain.policy.language.nodes import Node, facts_in
 from cpq.domain.policy.language.regions import (
     Box,

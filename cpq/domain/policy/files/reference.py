@@ -1,4 +1,4 @@
-"""PURE. The policy files described for people and editors: the table of facts and the JSON schema."""
+"""The policy files described for people and editors: the table of facts and the JSON schema."""
 
 from __future__ import annotations
 

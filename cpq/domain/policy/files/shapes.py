@@ -1,4 +1,4 @@
-"""PURE. What each policy file may say, field by field: the loader checks by it, the editors' schema comes from it."""
+"""What each policy file may say, field by field: the loader checks by it, the editors' schema comes from it."""
 
 from __future__ import annotations
 

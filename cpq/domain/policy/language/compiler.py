@@ -1,4 +1,4 @@
-"""PURE. Turns a condition's tree into closures. None is unknown: what depends on it is unknown too."""
+"""Turns a condition's tree into closures. None is unknown: what depends on it is unknown too."""
 
 from __future__ import annotations
 

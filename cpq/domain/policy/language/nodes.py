@@ -1,4 +1,4 @@
-"""PURE. What a condition consists of once it is read: a small tree of values, each knowing its kind."""
+"""What a condition consists of once it is read: a small tree of values, each knowing its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The closed language of conditions: a few forms of Python's expressions, typed against the declared facts."""
+"""The closed language of conditions: a few forms of Python's expressions, typed against the declared facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What a condition demands of each fact, as ranges and sets: enough to see that it never holds or is implied."""
+"""What a condition demands of each fact, as ranges and sets: enough to see that it never holds or is implied."""
 
 from __future__ import annotations
 

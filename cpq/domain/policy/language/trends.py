@@ -1,4 +1,4 @@
-"""PURE. Which way each fact moves a condition: what a re-approval needs to know of a fact that changed."""
+"""Which way each fact moves a condition: what a re-approval needs to know of a fact that changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Reads a policy file's YAML without trusting it, and remembers where in the text every value stands."""
+"""Reads a policy file's YAML without trusting it, and remembers where in the text every value stands."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""PURE. Named conditions: each is read after those it refers to; a circle or a taken name is a problem."""
+"""Named conditions: each is read after those it refers to; a circle or a taken name is a problem."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cpq.domain.policy.files.document import Document, Problem
+from cpq.domain.policy.files.yaml_source import Document, Problem
 from cpq.domain.policy.language.nodes import Node
 from cpq.domain.policy.language.parser import NAMED_DEPTH_MAX, ExpressionError, Scope, names_in, read
 

@@ -1,4 +1,4 @@
-"""PURE. From the options and rules that the catalogue stores to a model, or to everything that is wrong with them."""
+"""From the options and rules that the catalogue stores to a model, or to everything that is wrong with them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cpq.base.errors import Code, CpqError
-from cpq.domain.catalog.rows import Option as OptionRow
-from cpq.domain.catalog.rows import Rule as RuleRow
+from cpq.domain.configuration.declarations import OptionRow, RuleRow
 from cpq.domain.configuration.model import Model
 from cpq.domain.configuration.options import Option
 from cpq.domain.configuration.rules import Condition, Rule, compile_conditions, compile_rule

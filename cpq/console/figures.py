@@ -1,0 +1,84 @@
+"""The page of figures: pipeline, outcomes, discounts and how long decisions take."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from starlette.responses import Response
+
+from cpq.app import Answer
+from cpq.app.transaction import Tx
+from cpq.console import charts
+from cpq.console.formats import money, number, percent, span_of_minutes, words
+from cpq.console.visit import Visit
+from cpq.services import approvals
+from cpq.services.reports.figures import PERIODS, figures
+
+
+def show(visit: Visit) -> Response:
+    text = visit.query("days")
+    days = int(text) if text in map(str, PERIODS) else 90
+
+    def work(tx: Tx) -> Answer:
+        return {**figures(tx, days=days), "waiting": approvals.pending(tx, role=None, limit=1)["total"]}
+
+    answer = visit.read("figures", work, days=days)
+    currency = answer["currency"]
+    pipeline = [
+        (words(one["status"]), Decimal(one["value"]), f"{one['count']:,} · {_whole(one['value'], currency)}")
+        for one in answer["pipeline"]
+    ]
+    turnaround = [
+        (words(one["role"]), Decimal(one["median_minutes"]), span_of_minutes(one["median_minutes"]))
+        for one in answer["turnaround"]
+    ]
+    discounts = [(_reach(one), Decimal(one["count"]), f"{one['count']:,}") for one in answer["discounts"]]
+    outcomes = [(f"{one['since']:%d %b}", one) for one in answer["outcomes"]]
+    return visit.page(
+        "figures.html",
+        **answer,
+        periods=PERIODS,
+        pipeline_bars=[charts.bars(pipeline, frame) for frame in charts.FRAMES],
+        turnaround_bars=[charts.bars(turnaround, frame) for frame in charts.FRAMES],
+        discount_bars=[charts.bars(discounts, frame) for frame in charts.FRAMES],
+        outcome_columns=[charts.columns(outcomes, frame) for frame in charts.FRAMES],
+        tiles=_tiles(answer),
+    )
+
+
+def _whole(value: Decimal | int, currency: str) -> str:
+    return f"{Decimal(value):,.0f} {currency}"
+
+
+def _reach(one: Any) -> str:
+    if one["above"] is None:
+        return f"up to {number(one['up_to'])} %" if one["up_to"] is not None else "any"
+    upper = f" to {number(one['up_to'])} %" if one["up_to"] is not None else " %"
+    return f"above {number(one['above'])}{upper}"
+
+
+def _tiles(answer: Answer) -> list[tuple[str, str, str]]:
+    """The four numbers that are asked for first: what it is, the number, and what it rests on."""
+    currency = answer["currency"]
+    is_open = ("pending_approval", "approved", "sent")
+    value = sum((Decimal(one["value"]) for one in answer["pipeline"] if one["status"] in is_open), Decimal(0))
+    count = sum(one["count"] for one in answer["pipeline"] if one["status"] in is_open)
+    won = sum(one["accepted"] for one in answer["outcomes"])
+    ended = won + sum(one["declined"] + one["expired"] for one in answer["outcomes"])
+    decided = sum(one["count"] for one in answer["turnaround"])
+    slow = answer["slow_minutes"]
+    return [
+        ("Open pipeline", money(value.quantize(Decimal(1)), "JPY"), f"{currency} in {count:,} quotes"),
+        (
+            "Win rate",
+            percent(Decimal(won * 100) / ended) if ended else "–",
+            f"{won:,} of {ended:,} that were sent and ended",
+        ),
+        ("Waiting now", f"{answer['waiting']:,}", "requests for approval"),
+        (
+            "Nine of ten decided within",
+            span_of_minutes(slow) if slow is not None else "–",
+            f"{decided:,} decisions",
+        ),
+    ]

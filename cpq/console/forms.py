@@ -1,0 +1,70 @@
+"""Forms and addresses as people send them: their fields cleaned, their size limited, their token checked."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.text import clean, clean_identifier
+
+FORM_BYTES_MAX = 64 * 1024
+FIELDS_MAX = 40
+DIGITS_MAX = 6
+
+
+async def read_form(request: Request) -> Mapping[str, str]:
+    """The fields of a posted form; an upload or a flood is refused before it is read."""
+    if request.method != "POST":
+        return {}
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise bad_field("", "This is not a form of ours.")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > FORM_BYTES_MAX:
+            raise bad_field("", "The form is larger than 64 KiB.", maximum=FORM_BYTES_MAX)
+    try:
+        text = body.decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
+    except ValueError:
+        raise bad_field("", "This is not a form of ours.") from None
+    return {name: clean_text(name, value) for name, value in pairs}
+
+
+def require_own_form(form: Mapping[str, str], token: str) -> None:
+    """FORBIDDEN unless the form came from a page of ours that was made for this very browser."""
+    if not hmac.compare_digest(form.get("form_token", "").encode(errors="surrogatepass"), token.encode()):
+        raise CpqError(
+            Code.FORBIDDEN,
+            "This form was not made for your session; nothing was done.",
+            hint="Open the page again and repeat what you wanted to do.",
+        )
+
+
+def clean_text(name: str, value: str) -> str:
+    try:
+        return clean(value.replace("\r\n", "\n")).strip()
+    except ValueError as error:
+        raise bad_field(f"/{name}", f"{name} {error}.") from None
+
+
+def whole(text: str | None) -> int | None:
+    """A page's or a version's number; None of anything else, however long it is."""
+    is_number = text is not None and 0 < len(text) <= DIGITS_MAX and text.isascii() and text.isdigit()
+    return int(text or 0) or None if is_number else None
+
+
+def identifier(name: str, value: str) -> str:
+    """An id as the tools take it: trimmed, not blank, nothing invisible in it."""
+    try:
+        cleaned = clean_identifier(value)
+    except ValueError as error:
+        raise bad_field(f"/{name}", f"{name} {error}.") from None
+    if len(cleaned) > 128:
+        raise bad_field(f"/{name}", f"{name} has at most 128 characters.", maximum=128)
+    return cleaned

@@ -1,0 +1,89 @@
+"""What all pages share: the engine, the templates, the session cookie, worker threads and the page of a failure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response
+
+from cpq.app import App
+from cpq.app.sessions import Session
+from cpq.base.errors import Code, CpqError
+from cpq.console.cookies import Cookies
+from cpq.console.forms import read_form
+from cpq.console.security_headers import protected
+from cpq.console.template_files import Templates
+
+log = logging.getLogger("cpq.console")
+
+AT_ONCE_MAX = 16
+"""Pages in the making at a time; the rest wait, so that they do not take the database from the tools."""
+
+ASKING_AT_ONCE_MAX = 2
+"""Pages at a time that wait for somebody else's server, which may hang; they have threads of their own."""
+
+STATUS = {
+    Code.VALIDATION_ERROR: 400,
+    Code.FORBIDDEN: 403,
+    Code.NOT_FOUND: 404,
+    Code.CONFLICT: 409,
+    Code.RATE_LIMITED: 429,
+    Code.UNAVAILABLE: 503,
+    Code.TIMEOUT: 504,
+}
+TITLES = {
+    400: "That cannot be understood",
+    401: "Please sign in",
+    403: "Not allowed",
+    404: "Not here",
+    409: "It moved",
+    429: "Too fast",
+    503: "Not available just now",
+}
+
+
+class Site:
+    """The engine, the templates, the cookies, and how many pages are made at a time."""
+
+    def __init__(self, app: App, templates: Templates) -> None:
+        self.app = app
+        self.templates = templates
+        self.cookies = Cookies(app)
+        self._limiter = anyio.CapacityLimiter(AT_ONCE_MAX)
+        self._asking_limiter = anyio.CapacityLimiter(ASKING_AT_ONCE_MAX)
+
+    async def run(
+        self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
+    ) -> Response:
+        """Answer in a worker thread, whatever happens; and put on every answer what protects whoever reads it."""
+        limiter = self._asking_limiter if asks else self._limiter
+        try:
+            form = await read_form(request)
+            response = await anyio.to_thread.run_sync(serve, request, form, limiter=limiter)
+        except CpqError as error:
+            response = self.refusal(request, error)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception:
+            trace_id = self.app.effects.new_id("tr-")
+            # What follows in the address of a link is a secret.
+            path = request.url.path.partition("/enter/")[0]
+            log.exception("page failed", extra={"path": path, "trace_id": trace_id})
+            fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on our side.", hint=f"In the log: {trace_id}")
+            response = self.refusal(request, fault)
+        return protected(response)
+
+    def refusal(self, request: Request, error: CpqError, session: Session | None = None) -> Response:
+        """A failure as a page that says what to do."""
+        status = STATUS.get(error.code, 500)
+        title = TITLES.get(status, "Something went wrong")
+        values = {"title": title, "message": error.message, "hint": error.details.get("hint"), "session": session}
+        page = self.templates.render("error.html", **values, path=request.url.path)
+        wait: Any = error.details.get("retry_after_seconds", 1)
+        headers = {"Retry-After": str(int(wait) + 1)} if status in (429, 503) else None
+        return HTMLResponse(page, status, headers)

@@ -1,0 +1,105 @@
+"""Rows of prices and price books: what one row of an imported file may hold."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from cpq.domain.field_types import Amount, Currency, Day, Identifier, Name, Number, Row, Whole, Word, empty_as_absent
+
+BOUND_MAX = 10**12
+
+
+class BillingPeriod(StrEnum):
+    ONE_TIME = "one_time"
+    MONTHLY = "monthly"
+    QUARTERLY = "quarterly"
+    YEARLY = "yearly"
+
+
+class TierMode(StrEnum):
+    NONE = "none"
+    VOLUME = "volume"
+    GRADUATED = "graduated"
+    PACKAGE = "package"
+
+
+class QuantityScope(StrEnum):
+    """Whose quantity reaches a tier: one line's, or the product's over the whole quote."""
+
+    LINE = "line"
+    QUOTE = "quote"
+
+
+class PriceBookRow(Row):
+    id: Identifier
+    name: Name
+    region: Word | None = None
+    is_default: bool = False
+
+
+class Tier(Row):
+    """Quantities above the tier before it, up to and including `up_to`; the last tier is open (`up_to` absent)."""
+
+    up_to: Annotated[Whole, Field(ge=1, le=BOUND_MAX)] | None = None
+    unit_price: Amount
+    flat_fee: Amount = Decimal(0)
+
+
+class PriceRow(Row):
+    """One price of one product, in a price book, or agreed with one account (a contracted price)."""
+
+    id: Identifier | None = None
+    product_id: Identifier
+    price_book: Annotated[Identifier | None, BeforeValidator(empty_as_absent)] = None
+    account_id: Annotated[Identifier | None, BeforeValidator(empty_as_absent)] = None
+    currency: Currency
+    unit_price: Amount
+    billing_period: BillingPeriod = BillingPeriod.ONE_TIME
+    tier_mode: TierMode = TierMode.NONE
+    tiers: tuple[Tier, ...] = ()
+    quantity_scope: QuantityScope = QuantityScope.LINE
+    package_size: Annotated[Whole, Field(ge=1, le=BOUND_MAX)] | None = None
+    free_quantity: Annotated[Whole, Field(ge=0, le=BOUND_MAX)] = 0
+    priority: Annotated[Whole, Field(ge=-1000, le=1000)] = 0
+    valid_from: Annotated[Day | None, BeforeValidator(empty_as_absent)] = None
+    valid_to: Annotated[Day | None, BeforeValidator(empty_as_absent)] = None
+    cost: Annotated[Amount | None, BeforeValidator(empty_as_absent)] = None
+    tax_category: Word = "standard"
+    tax_included: bool = False
+    surcharges: dict[Word, dict[str, Number]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.price_book is None) == (self.account_id is None):
+            raise ValueError("a price names either its price_book or, when contracted, its account_id")
+        if self.valid_from and self.valid_to and self.valid_from > self.valid_to:
+            raise ValueError("valid_from is after valid_to")
+        if (self.tier_mode is TierMode.PACKAGE) != (self.package_size is not None):
+            raise ValueError("package_size goes with the tier mode package, and only with it")
+        if self.free_quantity and self.package_size is None:
+            raise ValueError("free_quantity goes with the tier mode package, and only with it")
+        self._check_tiers()
+        return self
+
+    def _check_tiers(self) -> None:
+        """Bounds are shared and half-open, so a gap or an overlap cannot be written; what is left is the order."""
+        if bool(self.tiers) != (self.tier_mode in (TierMode.VOLUME, TierMode.GRADUATED)):
+            raise ValueError("tiers go with the tier modes volume and graduated, and only with them")
+        bounds = [tier.up_to for tier in self.tiers]
+        if bounds and bounds[-1] is not None:
+            raise ValueError("the last tier is open: leave its up_to out")
+        closed = [bound for bound in bounds[:-1] if bound is not None]
+        if len(closed) != len(bounds[:-1]):
+            raise ValueError("only the last tier is open: every other one has up_to")
+        if closed != sorted(set(closed)):
+            raise ValueError("the tiers' up_to values rise")
+
+    def key(self) -> str:
+        """The row's id: the given one, or one made of what distinguishes it, so that a re-import finds it again."""
+        owner = f"book={self.price_book}" if self.price_book else f"account={self.account_id}"
+        parts = (owner, self.product_id, self.currency, self.billing_period, self.valid_from or "always", self.priority)
+        return self.id or "|".join(map(str, parts))

@@ -1,0 +1,129 @@
+"""Rows of products and their categories: what one row of an imported file may hold."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from cpq.domain.configuration.declarations import OptionRow, RuleRow
+from cpq.domain.configuration.relations import Relation
+from cpq.domain.field_types import QUANTITY_MAX, CategoryId, Identifier, Name, Number, Prose, Row, Scalar, Whole, Word
+
+
+class ProductType(StrEnum):
+    SIMPLE = "simple"
+    CONFIGURABLE = "configurable"
+    BUNDLE = "bundle"
+    SERVICE = "service"
+
+
+class BundlePricing(StrEnum):
+    OWN = "own"
+    COMPONENTS = "components"
+    COMPONENTS_LESS_PERCENT = "components_less_percent"
+
+
+class SpecDefinition(Row):
+    """A filterable property of every product of a category: a number in one unit, or one of listed words."""
+
+    kind: Literal["number", "enum"]
+    unit: Word | None = None
+    values: tuple[Word, ...] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind == "enum" and not self.values:
+            raise ValueError("an enum spec lists its values")
+        if self.kind == "number" and not self.unit:
+            raise ValueError("a number spec names its unit")
+        return self
+
+
+class AttributeDefinition(Row):
+    """A typed fact about every product of a category; not filtered by, but checked and shown."""
+
+    type: Literal["text", "integer", "number", "boolean", "date", "enum"]
+    values: tuple[Word, ...] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.type == "enum") != bool(self.values):
+            raise ValueError("values go with the type enum, and only with it")
+        return self
+
+
+class CategoryRow(Row):
+    id: CategoryId
+    name: Name
+    specs: dict[Word, SpecDefinition] = Field(default_factory=dict)
+    attributes: dict[Word, AttributeDefinition] = Field(default_factory=dict)
+
+
+class Relationship(Row):
+    kind: Relation
+    product_id: Identifier
+    quantity: Annotated[Whole, Field(ge=1, le=QUANTITY_MAX)] = 1
+
+
+class Bundle(Row):
+    """How a bundle's price comes about; its components are its relationships of kind `component`."""
+
+    pricing: BundlePricing = BundlePricing.OWN
+    discount_percent: Annotated[Number, Field(ge=0, le=100)] | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.pricing is BundlePricing.COMPONENTS_LESS_PERCENT) != (self.discount_percent is not None):
+            raise ValueError("discount_percent goes with components_less_percent, and only with it")
+        return self
+
+
+class ProductRow(Row):
+    id: Identifier
+    sku: Word
+    name: Name
+    description: Prose = ""
+    product_type: ProductType = ProductType.SIMPLE
+    category: CategoryId
+    active: bool = True
+    attributes: dict[Word, Scalar] = Field(default_factory=dict)
+    specs: dict[Word, Number | Word] = Field(default_factory=dict)
+    options: dict[Word, OptionRow] = Field(default_factory=dict)
+    rules: tuple[RuleRow, ...] = ()
+    recommend: tuple[RuleRow, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+    bundle: Bundle | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        is_plain = not (self.options or self.rules or self.recommend or self.relationships or self.bundle)
+        if is_plain and self.product_type is not ProductType.BUNDLE:
+            return self
+        if self.options and self.product_type not in (ProductType.CONFIGURABLE, ProductType.BUNDLE):
+            raise ValueError("options belong to a configurable product or a bundle")
+        if self.bundle and self.product_type is not ProductType.BUNDLE:
+            raise ValueError("bundle pricing belongs to a bundle")
+        if self.product_type is ProductType.BUNDLE and not self._components():
+            raise ValueError("a bundle has relationships of kind component")
+        if any(relation.product_id == self.id for relation in self.relationships):
+            raise ValueError("a product has no relationship with itself")
+        self._check_options()
+        named = [(relation.kind, relation.product_id) for relation in self.relationships]
+        if len(named) != len(set(named)):
+            raise ValueError("a relationship is named twice")
+        return self
+
+    def _check_options(self) -> None:
+        for name, option in self.options.items():
+            self._require_known(set(option.active_when or ()), f"option {name}")
+        for rule in (*self.rules, *self.recommend):
+            self._require_known(rule.options_named(), f"rule {rule.id}")
+
+    def _require_known(self, names: set[str], where: str) -> None:
+        if unknown := sorted(names - self.options.keys()):
+            raise ValueError(f"{where} names {unknown[0]!r}, which is not an option of this product")
+
+    def _components(self) -> list[Relationship]:
+        return [relation for relation in self.relationships if relation.kind is Relation.COMPONENT]

@@ -1,0 +1,104 @@
+"""A typed search query as sets of hits, best first, with the words that may stand for those typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cpq.base import vocabulary
+from cpq.domain.catalog.words import CODE_LENGTH_MAX, compact, words
+
+QUERY_LENGTH_MAX = 200
+QUERY_WORDS_MAX = 12
+PREFIX_LENGTH_MIN = 2
+
+
+@dataclass(frozen=True)
+class Term:
+    text: str
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True)
+class All:
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Any:
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Without:
+    """Everything in `wanted` that is not in `unwanted`."""
+
+    wanted: Expression
+    unwanted: Expression
+
+
+Expression = Term | All | Any | Without
+
+
+class Query:
+    """A typed query as growing sets of hits, best first: code, title words, title prefix, words anywhere."""
+
+    def __init__(self, text: str, scope: str, *, active_only: bool) -> None:
+        self._scope = scope
+        self._active_only = active_only
+        self._code = compact(text)[:CODE_LENGTH_MAX]
+        self.words = list(dict.fromkeys(words(text)))[:QUERY_WORDS_MAX]
+
+    def exact_sets(self) -> list[Expression]:
+        """Each set holds the one before it. Empty when the text has no words at all."""
+        if not self.words:
+            return []
+        code = self._term("s", self._code)
+        code_start = self._term("s", self._code, is_prefix=len(self._code) > PREFIX_LENGTH_MIN)
+        in_title = All(tuple(self._term("n", word) for word in self.words))
+        title_start = Any((code_start, All(tuple(self._typed(word, "n") for word in self.words))))
+        anywhere = Any((title_start, All(tuple(self._typed(word, "nt") for word in self.words))))
+        return [self._open(kind) for kind in (code, Any((code, in_title)), title_start, anywhere)]
+
+    def corrected_sets(self, near: dict[str, list[str]]) -> list[Expression]:
+        """Two wider sets: each word, or what may stand for it, in titles or anywhere.
+
+        That is what a small typing error could have made of it, or another word for the same; one of several words,
+        with a blank between, stands for it when all of them are there.
+        """
+        return [self._open(self._corrected(fields, near)) for fields in ("n", "nt")]
+
+    def _corrected(self, fields: str, near: dict[str, list[str]]) -> Expression:
+        choices = []
+        for word in self.words:
+            others = (self._all_of(other.split(), fields) for other in near.get(word, ()))
+            choices.append(Any((self._typed(word, fields), *others)))
+        return All(tuple(choices))
+
+    def _all_of(self, others: list[str], fields: str) -> Expression:
+        return All(tuple(Any(tuple(self._term(field, other) for field in fields)) for other in others))
+
+    def _typed(self, word: str, fields: str) -> Expression:
+        """The word in any of the fields; the last one typed may be unfinished."""
+        is_prefix = word == self.words[-1] and len(word) >= PREFIX_LENGTH_MIN
+        return Any(tuple(self._term(field, word, is_prefix=is_prefix) for field in fields))
+
+    def _term(self, field: str, word: str, *, is_prefix: bool = False) -> Term:
+        return Term(self._scope + field + word, is_prefix)
+
+    def _open(self, wanted: Expression) -> Expression:
+        return Without(wanted, Term(self._scope + "x")) if self._active_only else wanted
+
+
+def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
+    """For words as `words` reads them: what else may stand for each, several words with a blank between."""
+    found: dict[str, list[str]] = {}
+    for group in _PHRASES:
+        for phrase in group:
+            places = [place for place in range(len(typed)) if tuple(typed[place : place + len(phrase)]) == phrase]
+            for word in (word for _ in places for word in phrase):
+                found.setdefault(word, []).extend(" ".join(other) for other in group if other != phrase)
+    return {word: list(dict.fromkeys(others)) for word, others in found.items()}
+
+
+_PHRASES = [[tuple(words(phrase)) for phrase in group] for group in vocabulary.SYNONYMS]

@@ -1,0 +1,106 @@
+"""Field types of imported rows: identifiers, names, exact numbers, days, currencies, each with its bounds."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+
+from cpq.base.money import MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
+from cpq.base.text import clean, clean_identifier, clean_line
+
+AMOUNT_MAX = Decimal(10) ** 12
+QUANTITY_MAX = 1_000_000
+
+
+def _identifier(text: str) -> str:
+    if _IDENTIFIER.fullmatch(text):
+        return text
+    text = clean_identifier(text)
+    if not _IDENTIFIER.fullmatch(text):
+        raise ValueError("is made of letters, digits and _ . : - and starts with a letter or a digit")
+    return text
+
+
+def _exact(value: object) -> object:
+    if isinstance(value, float):
+        raise ValueError("is a binary float; write the number as text")
+    # Decimal would read more than people write: 1_000, other scripts' digits.
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        raise ValueError("is not a number")
+    return value
+
+
+def _finite(number: Decimal) -> Decimal:
+    if not number.is_finite():
+        raise ValueError("is a finite number")
+    if number.copy_abs() > AMOUNT_MAX:  # Not abs(), which overflows.
+        raise ValueError(f"is beyond {AMOUNT_MAX:f}")
+    if significant_digits(number) > SIGNIFICANT_DIGITS_MAX:
+        raise ValueError(f"has more than {SIGNIFICANT_DIGITS_MAX} significant digits")
+    to_micro(number)
+    return number or Decimal(0)  # Not -0.
+
+
+def _counted(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("is a boolean, not a whole number")
+    return value
+
+
+def _day(value: object) -> object:
+    # A bare number would be read as seconds since 1970.
+    if isinstance(value, int | float | Decimal) or (isinstance(value, str) and not _ISO_DAY.fullmatch(value)):
+        raise ValueError("is not a date such as 2026-01-31")
+    return value
+
+
+def _storable(value: Any) -> Any:
+    """A free value with every text in it cleaned; its depth is bounded by the reader of the file."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {_storable(name): _storable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    if isinstance(value, float):
+        raise ValueError("holds a binary float")
+    return _finite(value) if isinstance(value, Decimal) else value
+
+
+def _currency(code: str) -> str:
+    code = code.strip().upper()
+    if code not in MINOR_DIGITS:
+        raise ValueError("is not an ISO 4217 currency code")
+    return code
+
+
+def empty_as_absent(value: object) -> object:
+    return None if value == "" else value
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+Identifier = Annotated[str, Field(max_length=64), AfterValidator(_identifier)]
+
+CategoryId = Annotated[Identifier, AfterValidator(str.lower)]
+"""Categories are known by words in small letters, so that a search need not guess."""
+
+Name = Annotated[str, Field(max_length=200), AfterValidator(clean_line)]
+Word = Annotated[str, Field(max_length=64), AfterValidator(clean_line)]
+Prose = Annotated[str, Field(max_length=20_000), AfterValidator(clean)]
+Number = Annotated[Decimal, BeforeValidator(_exact), AfterValidator(_finite)]
+Amount = Annotated[Number, Field(ge=0)]
+Whole = Annotated[int, BeforeValidator(_counted)]
+Day = Annotated[date, BeforeValidator(_day)]
+Currency = Annotated[str, AfterValidator(_currency)]
+Free = Annotated[Any, AfterValidator(_storable)]
+Scalar = StrictBool | Number | Annotated[str, Field(max_length=1000), AfterValidator(clean)]
+
+
+class Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)

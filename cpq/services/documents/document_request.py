@@ -1,0 +1,88 @@
+"""What is asked for: a quote, its version, a template and a locale, and which document follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cpq.app.transaction import Tx
+from cpq.base.errors import bad_field, nearest
+from cpq.domain.quotes.quote import Quote
+from cpq.services.catalog import get_account
+from cpq.services.documents import repository
+from cpq.services.documents.content import gather, says_the_same, with_lines
+from cpq.services.documents.design import TEMPLATES, Design
+from cpq.services.documents.locale import choose_locale
+from cpq.services.documents.repository import DocumentKey, IssuedDocument
+from cpq.services.documents.stamp import stamp_of
+from cpq.services.quotes import repository as quote_repository
+
+
+class DocumentRequest(NamedTuple):
+    """A document that somebody wants. Without a version the current one, without a locale the account's."""
+
+    quote_id: str
+    template: str = "standard"
+    locale: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class ResolvedRequest:
+    """A request with everything that follows from it."""
+
+    key: DocumentKey
+    stamp: str | None
+    fingerprint: str
+    known: IssuedDocument | None
+    content: dict[str, Any] | None
+    """What it says; nothing when the document is known, and `repository.find_content` then has it."""
+
+
+def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest:
+    """Look up a version and say which document of it is wanted; gather what it says unless it was issued before."""
+    require_template(request.template)
+    found = quote_repository.load(tx, request.quote_id, version=request.version, with_lines=False)
+    locale = locale_of(tx, found, request, design)
+    stamp = stamp_of(tx, found)
+    state = _state(found, stamp, design)
+    key = DocumentKey(found.id, found.version.number, state, request.template, locale)
+    known = repository.find_latest(tx, key)
+    content = None
+    if known is None:
+        found = with_lines(tx, found)
+        content = _said_before(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
+    return ResolvedRequest(key, stamp, found.version.fingerprint, known, content)
+
+
+def require_template(template: str) -> None:
+    if template not in TEMPLATES:
+        raise bad_field(
+            "/template",
+            f"There is no template {template!r}.",
+            allowed=list(TEMPLATES),
+            nearest=nearest(template, TEMPLATES) or None,
+        )
+
+
+def locale_of(tx: Tx, found: Quote, request: DocumentRequest, design: Design) -> str:
+    return choose_locale(request.locale, get_account(tx, found.account_id)["locale"], design.labels)
+
+
+def _state(found: Quote, stamp: str | None, design: Design) -> str:
+    """A draft can still change, and so can the look of its document. What was submitted or went out stays as it is."""
+    name = stamp or "final"
+    if found.version.status == "draft":
+        return f"{name}:draft:{found.edit}:{design.digest[:16]}"
+    return f"{name}:{found.version.option_set or ''}"
+
+
+def _said_before(tx: Tx, found: Quote, stamp: str | None, key: DocumentKey) -> dict[str, Any] | None:
+    """What the customer may have in hand since this version was a draft that needed no approval, if it still holds.
+
+    It stays the document of the version when it is sent, whatever became of the account or the catalogue meanwhile.
+    """
+    if stamp is not None or found.version.status == "draft":
+        return None
+    content = repository.find_draft_content(tx, key)
+    return content if content is not None and says_the_same(content, found) else None

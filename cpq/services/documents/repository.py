@@ -1,0 +1,121 @@
+"""The rows of issued documents: one for each version, state, template and locale, and for each of its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from cpq.app.transaction import Tx
+from cpq.storage.schema import document
+
+Content = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DocumentKey:
+    """What a document is of."""
+
+    quote_id: str
+    version: int
+    state: str
+    """What the bytes depend on besides: one of several documents that a version can have in its life."""
+    template: str
+    locale: str
+
+
+@dataclass(frozen=True)
+class IssuedDocument:
+    """A row without its content, which can be large."""
+
+    id: str
+    quote_id: str
+    version: int
+    state: str
+    template: str
+    locale: str
+    stamp: str | None
+    checksum: str
+    size: int
+    pages: int
+    missing: str
+    """Characters that no font has."""
+    fingerprint: str
+    created_at: datetime
+
+
+_COLUMNS = [document.c[field.name] for field in fields(IssuedDocument)]
+
+
+def find(tx: Tx, document_id: str) -> IssuedDocument:
+    return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, id=document_id))).one())
+
+
+def find_content(tx: Tx, document_id: str) -> Content:
+    content: Content = tx.connection.execute(sa.select(document.c.content).where(_is(tx, id=document_id))).scalar_one()
+    return content
+
+
+def find_latest(tx: Tx, key: DocumentKey) -> IssuedDocument | None:
+    """The last one issued: a document that could not be made again to the byte was issued a second time."""
+    row = tx.connection.execute(_newest(_COLUMNS, _is(tx, **asdict(key)))).one_or_none()
+    return IssuedDocument(*row) if row is not None else None
+
+
+def find_by_checksum(tx: Tx, checksum: str) -> IssuedDocument | None:
+    """The last document that was issued with these bytes."""
+    row = tx.connection.execute(_newest(_COLUMNS, _is(tx, checksum=checksum))).one_or_none()
+    return IssuedDocument(*row) if row is not None else None
+
+
+def find_draft_content(tx: Tx, key: DocumentKey) -> Content | None:
+    """What the last unstamped document said that was issued while the version was a draft."""
+    mine = _is(tx, quote_id=key.quote_id, version=key.version, template=key.template, locale=key.locale)
+    as_draft = document.c.state.startswith("final:draft:", autoescape=True)
+    newest = sa.select(document.c.content).where(mine, as_draft).order_by(document.c.created_at.desc(), document.c.id)
+    content: Content | None = tx.connection.scalar(newest.limit(1))
+    return content
+
+
+def record(
+    tx: Tx,
+    key: DocumentKey,
+    content: Content,
+    *,
+    stamp: str | None,
+    fingerprint: str,
+    checksum: str,
+    size: int,
+    pages: int,
+    missing: str,
+) -> IssuedDocument:
+    """Write down that the document was issued; who made the same at the same time finds that one."""
+    unique = {**asdict(key), "checksum": checksum}
+    row = {
+        "tenant_id": tx.tenant_id,
+        "id": tx.new_id("DOC-"),
+        **unique,
+        "stamp": stamp,
+        "size": size,
+        "pages": pages,
+        "missing": missing,
+        "fingerprint": fingerprint,
+        "content": content,
+        "created_at": tx.now,
+        "created_by": tx.caller,
+    }
+    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
+    tx.connection.execute(insert(document).values(row).on_conflict_do_nothing(index_elements=["tenant_id", *unique]))
+    return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, **unique))).one())
+
+
+def _is(tx: Tx, **values: object) -> sa.ColumnElement[bool]:
+    return sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in values.items()))
+
+
+def _newest(columns: list[sa.Column[Any]], mine: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return sa.select(*columns).where(mine).order_by(document.c.created_at.desc(), document.c.id.desc()).limit(1)
