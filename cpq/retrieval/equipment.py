@@ -15,12 +15,12 @@ from cpq.app.corpus_changes import EQUIPMENT
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.words import QUERY_LENGTH_MAX, compact
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search import table_source
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Hit, Where
 from cpq.retrieval.search.passages import excerpt
 from cpq.retrieval.search.scores import ITEMS
-from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.search.table_source import Source
 from cpq.services.catalog.views import Spec
 from cpq.storage.schema import category, product, product_spec
 from cpq.storage.statements import AnyRow
@@ -102,7 +102,7 @@ def search(
     A product without the spec that is asked about does not meet it: unknown never passes for a match.
     """
     where = _conditions(tx, bounds, words, category_id)
-    found = table_corpus.current(tx, SOURCE).search(query, limit=top_k, where=where)
+    found = table_source.current(tx, SOURCE).search(query, limit=top_k, where=where)
     rows = _rows(tx, [hit.document_id for hit in found.hits])
     return {
         "results": [_hit(hit, rows[hit.document_id], found.words) for hit in found.hits if hit.document_id in rows],
@@ -230,7 +230,7 @@ def _require_spec(known: Mapping[str, dict[str, Any]], name: str, kind: str) -> 
 
 
 def _of_models(tx: Tx, models: Sequence[str]) -> list[AnyRow]:
-    corpus = table_corpus.current(tx, SOURCE)
+    corpus = table_source.current(tx, SOURCE)
     ids = [corpus.matching(Where(all_tags=[_CODE + compact(model)])) for model in models]
     is_wrong = [len(found) != 1 for found in ids]
     codes = [tag.removeprefix(_CODE) for tag in corpus.tags() if tag.startswith(_CODE)] if any(is_wrong) else []

@@ -13,7 +13,7 @@ from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
 from cpq.base.text import fingerprint
 from cpq.domain.quotes.file_rows import quotes_of, validate_as
-from cpq.retrieval.past_quotes.file_rows import KNOWN, OF_QUOTE, PastQuoteRow
+from cpq.retrieval.past_quotes.history_file import KNOWN, OF_QUOTE, PastQuoteRow
 from cpq.services.catalog import ImportReport
 from cpq.storage.schema import past_line, past_quote, quote
 from cpq.storage.statements import insert_many

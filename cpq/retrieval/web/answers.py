@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from cpq.app import App, Call
 from cpq.app.transaction import Tx
-from cpq.retrieval.search import table_corpus as search_storing
+from cpq.retrieval.search import table_source
 from cpq.retrieval.search.index import Where
-from cpq.retrieval.search.terms import terms
+from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.web import crawler, repository
 from cpq.retrieval.web.repository import StoredPage, StoredPassage
 from cpq.retrieval.web.rules.addresses import Address, read_address
@@ -426,7 +426,7 @@ class _Research:
 
 def _look(tx: Tx, question: Question, where: Where, known: Set[str], *, limit: int) -> _Found:
     """Each part of the question for itself; a passage counts by the part that it answers best."""
-    corpus = search_storing.current(tx, repository.SOURCE)
+    corpus = table_source.current(tx, repository.SOURCE)
     scores: dict[tuple[str, int], tuple[float, str]] = {}
     best: dict[str, float] = {}
     eligible, ranking = 0, "lexical"

@@ -15,7 +15,7 @@ from cpq.app import corpus_changes
 from cpq.app.transaction import Tx, mine_among
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import PROSE
-from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.search.table_source import Source
 from cpq.retrieval.web.fetcher import FetchError, Known
 from cpq.retrieval.web.rules.addresses import URL_LENGTH_MAX, Address
 from cpq.retrieval.web.rules.page import Image, Link, Page
