@@ -11,7 +11,7 @@ How to use it:
    Filters come first and are exact; hits are ordered by score, then id, with confidence, similarity, coverage, payload.
    `Where(documents=[…])` searches only some documents; `found.mode` is `hybrid` when vectors counted, else `lexical`.
 5. Words are found at once, vectors follow. `vector_repository.load(tx, corpus)` loads stored vectors, and
-   `vector_repository.embed(app, call, corpus, progress=…)` computes and stores the others in batches and continues after
+   `vector_repository.embed(app, call, corpus, progress=…)` computes and stores the others in batches, and resumes after
    a kill; `corpus.embed()` does it in memory alone. Without the extra `semantic` these do nothing, and words decide.
 6. passages.py: `split` cuts long text without losing a character, `excerpt` shows why a text was found.
 """
