@@ -21,8 +21,8 @@ from cpq.base.memory import spare_the_collector
 from cpq.base.settings import Settings, read_settings, strange_variables
 from cpq.console import routes
 from cpq.retrieval import context, docs, past_quotes
-from cpq.retrieval.corpora import sources_of
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search import table_source
+from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import approvals, documents, quotes
 from cpq.services.documents import DocumentRequest
 from cpq.services.events import delivery
@@ -97,7 +97,7 @@ def _loops(app: App) -> list[Loop]:
     if sources := sources_of(app.settings.enabled_toolsets):
         # Over stdio there is one caller, and few of those see no names.
         variants = None if app.settings.transport == "stdio" else past_quotes.variants
-        loops.append(Loop("vectors", lambda: table_corpus.embed_round(app, sources, variants)))
+        loops.append(Loop("vectors", lambda: table_source.embed_round(app, sources, variants)))
     own = {"docs": docs.loops, "context": context.loops}
     return loops + [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
 

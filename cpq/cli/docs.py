@@ -13,8 +13,8 @@ from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_pairs, visible
 from cpq.retrieval import docs
+from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.search.passages import excerpt
-from cpq.retrieval.search.terms import terms
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXCERPT_CHARACTERS = 400

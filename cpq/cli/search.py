@@ -14,11 +14,11 @@ from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval import context, equipment, past_quotes
-from cpq.retrieval.corpora import sources_of
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import is_installed
-from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.search.table_source import Source
+from cpq.retrieval.toolset_sources import sources_of
 
 SHOWN_CHARACTERS = 100
 PLACES = ("lines", "quotes", "equipment")
@@ -101,14 +101,14 @@ def _index(app: App, source: Source) -> dict[str, Any]:
     call = app.new_call(OPERATOR)
 
     def look(tx: Tx) -> list[Corpus]:
-        return [table_corpus.current(tx, variant) for variant in past_quotes.variants(tx, source)]
+        return [table_source.current(tx, variant) for variant in past_quotes.variants(tx, source)]
 
     corpora = app.look(call, look)
     made = 0
     for corpus in corpora:
         with Meter(f"Reading {source.corpus}", app.effects) as meter:
-            made += table_corpus.embed(app, call, corpus, progress=meter)
-    forgotten = app.upkeep(call, lambda tx: table_corpus.forget_vectors(tx, *corpora))
+            made += vector_repository.embed(app, call, corpus, progress=meter)
+    forgotten = app.upkeep(call, lambda tx: vector_repository.forget(tx, *corpora))
     return {"corpus": source.corpus, "passages": len(corpora[0]), "made": made, "forgotten": forgotten}
 
 

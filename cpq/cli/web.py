@@ -12,7 +12,7 @@ from cpq.base.text import to_wire
 from cpq.cli import engine
 from cpq.cli.options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json
-from cpq.retrieval.web import crawler, repository, view_texts
+from cpq.retrieval.web import crawler, repository, views
 from cpq.retrieval.web.rules.addresses import read_address
 
 
@@ -62,7 +62,7 @@ def ingest(options: Options, urls: tuple[str, ...], depth: int, pages_max: int) 
         with Meter("Reading for meaning", app.effects) as meter:
             crawler.embed(app, call, progress=meter)
         app.note(call, command, "OK")
-    report = view_texts.ingest_view(results)
+    report = views.ingest_view(results)
     if options.as_json:
         show_json(to_wire(report))
     else:
@@ -84,7 +84,7 @@ def status(options: Options, url: str | None) -> None:
     address = read_address(url, "URL") if url else None
 
     def work(tx: Tx) -> Answer:
-        return {"status": view_texts.status(tx, address, include_urls=True)}
+        return {"status": views.status(tx, address, include_urls=True)}
 
     with engine.opened(options) as app:
         found = engine.read(app, "web_status", work, url=url)["status"]

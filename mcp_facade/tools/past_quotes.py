@@ -9,7 +9,7 @@ from pydantic import Field
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.retrieval import past_quotes
-from cpq.retrieval.past_quotes.search import LinesFound, PastQuoteDetail, QuotesFound
+from cpq.retrieval.past_quotes.views import LinesFound, PastQuoteDetail, QuotesFound
 from mcp_facade.arguments import Identifier, Question, TopK, clamped
 from mcp_facade.registry import tool
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
-from cpq.retrieval.web import answers, crawler, view_texts
+from cpq.retrieval.web import answers, crawler, views
 from cpq.retrieval.web.answers import EVIDENCE_MAX, EXPANSIONS_AUTO, EXPANSIONS_MAX
 from cpq.retrieval.web.rules.addresses import URL_LENGTH_MAX, Address, read_address
 from cpq.retrieval.web.views import WebBrief, WebIngestReport, WebStatus
@@ -38,7 +38,7 @@ Intent = Annotated[
 
 def _as_text(reply: Reply) -> str:
     if reply.is_error:
-        return view_texts.failure_text(reply.body["error"])
+        return views.failure_text(reply.body["error"])
     return str(reply.body.get("brief") or reply.body["text"])
 
 
@@ -90,7 +90,7 @@ def answer(
         expansion_budget=expansion_budget,
         on_progress=_Reporter(job),
     )
-    return view_texts.brief_view(answered)
+    return views.brief_view(answered)
 
 
 @tool(title="Search indexed web pages", toolset="web", needs=Permission.READ, as_text=_as_text)
@@ -117,7 +117,7 @@ def search(
         intent=intent,
         top_k=clamped(top_k),
     )
-    return view_texts.brief_view(found)
+    return views.brief_view(found)
 
 
 @tool(title="Status of the web index", toolset="web", needs=Permission.READ, as_text=_as_text)
@@ -132,7 +132,7 @@ def status(
     Use it to decide between `answer`, which fetches, and `search`, which does not.
     """
     address = read_address(source_url, "/source_url") if source_url is not None else None
-    return view_texts.status(tx, address, include_urls=include_urls)
+    return views.status(tx, address, include_urls=include_urls)
 
 
 @tool(
@@ -176,7 +176,7 @@ def ingest(
         crawler.require_page(results[0], "/url")
     crawler.embed_newest(job.app, job.call, sum(got.page.passages for got in results if got.page and got.was_fetched))
     job.progress(wanted + 1, wanted + 1, f"Indexed {len(results)} pages")
-    return view_texts.ingest_view(results)
+    return views.ingest_view(results)
 
 
 class _Reporter:

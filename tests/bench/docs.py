@@ -17,8 +17,8 @@ import numpy as np
 
 from cpq.base.clock import Effects
 from cpq.base.memory import give_back
-from cpq.retrieval.context.folder import ContextKeeper
-from cpq.retrieval.docs.folder import DocsKeeper
+from cpq.retrieval.context.chunk_folder import ChunkFolder
+from cpq.retrieval.docs.page_folder import PageFolder
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Where
@@ -52,25 +52,25 @@ def _searches(home: Path, count: int) -> dict[str, float]:
     texts = _write(home, count, words)
     name = f"{count:,} chunks: "
     base = _base()
-    keeper = ContextKeeper(home, Effects())
+    folder = ChunkFolder(home, Effects())
     started = time.process_time()
-    keeper.load()
+    folder.load()
     figures = {f"{name}load s": time.process_time() - started}
     for query in queries[:QUERIES]:
-        keeper.corpus.search(query, limit=15, where=LENIENT)
-    by_words = _p50(queries[:QUERIES], lambda query: keeper.corpus.search(query, limit=15, where=LENIENT))
-    _fill(keeper.corpus)
+        folder.corpus.search(query, limit=15, where=LENIENT)
+    by_words = _p50(queries[:QUERIES], lambda query: folder.corpus.search(query, limit=15, where=LENIENT))
+    _fill(folder.corpus)
     give_back()  # As a server does when it has all vectors.
     figures[f"{name}memory MB"] = (_resident() - base) / 2**20
     for query in queries[:QUERIES]:
-        keeper.corpus.search(query, limit=15, where=LENIENT)
+        folder.corpus.search(query, limit=15, where=LENIENT)
     figures[f"{name}search p50 ms"] = _p50(
-        queries[QUERIES:], lambda query: keeper.corpus.search(query, limit=15, where=LENIENT)
+        queries[QUERIES:], lambda query: folder.corpus.search(query, limit=15, where=LENIENT)
     )
     tagged = Where(all_tags=["tag:rare"], is_lenient=True)
     figures[f"{name}1 % by tag p50 ms"] = _p50(
         [f"{query} again" for query in queries[QUERIES:]],
-        lambda query: keeper.corpus.search(query, limit=15, where=tagged),
+        lambda query: folder.corpus.search(query, limit=15, where=tagged),
     )
     # The others know words alone, so ours with words alone stands beside them.
     figures[f"{name}words alone p50 ms"] = by_words
@@ -92,10 +92,10 @@ def _pages(home: Path, count: int) -> dict[str, float]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(f"## {words.common()} {words.any()}\n\n{_text(words)}\n" for _ in range(10)))
     base = _base()
-    keeper = DocsKeeper(home, Effects())
-    keeper.refresh()
-    assert len(keeper.corpus) == count
-    _fill(keeper.corpus)
+    folder = PageFolder(home, Effects())
+    folder.refresh()
+    assert len(folder.corpus) == count
+    _fill(folder.corpus)
     give_back()
     return {f"{count:,} sections of pages: memory MB": (_resident() - base) / 2**20}
 
@@ -151,19 +151,19 @@ def _staying_fresh(home: Path) -> dict[str, float]:
         sections = (f"## {words.any()} {n}\n\n{' '.join(words.any() for _ in range(80))}\n" for n in range(5))
         path.write_text(f"# {words.common()} {number}\n\n" + "\n".join(sections))
     time.sleep(0.2)  # Files that were just written are read once more.
-    keeper = DocsKeeper(home, Effects())
+    folder = PageFolder(home, Effects())
     started = time.process_time()
-    keeper.refresh()
+    folder.refresh()
     first = time.process_time() - started
-    keeper.refresh()
-    looks = _p50(list(range(60)), lambda _number: keeper.refresh())
+    folder.refresh()
+    looks = _p50(list(range(60)), lambda _number: folder.refresh())
     changes: list[float] = []
     for number in range(20):
         page = home / f"folder{number}" / f"page{number}.md"
         page.write_text(page.read_text() + f"\n## Added\n\nzyzzyva{number}\n")
         started = time.process_time()
-        keeper.refresh()
-        found = keeper.corpus.search(f"zyzzyva{number}", limit=1, where=LENIENT)
+        folder.refresh()
+        found = folder.corpus.search(f"zyzzyva{number}", limit=1, where=LENIENT)
         changes.append((time.process_time() - started) * 1000)
         assert found.hits[0].document_id == f"folder{number}/page{number}.md"
     return {

@@ -18,7 +18,7 @@ from cpq.app.access import ENGINE
 from cpq.base.row_files import SourceRow
 from cpq.base.settings import read_settings
 from cpq.retrieval import past_quotes
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search import table_source
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 from cpq.storage import migrations
@@ -51,7 +51,7 @@ def _measure(home: Path, count: int) -> dict[str, float]:
     tools = Tools(app)
     tools("search_line_items", query="warm up")
     built = time.process_time() - start
-    corpus: Corpus = app.look(app.new_call(ENGINE), lambda tx: {"it": table_corpus.current(tx, past_quotes.LINES)})[
+    corpus: Corpus = app.look(app.new_call(ENGINE), lambda tx: {"it": table_source.current(tx, past_quotes.LINES)})[
         "it"
     ]
     _fake_vectors(corpus)

@@ -18,7 +18,7 @@ from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
 from cpq.retrieval import context
-from cpq.retrieval.context import folder, indexer
+from cpq.retrieval.context import chunk_folder, indexer
 from cpq.retrieval.context.chunks import CHUNK_TYPES, read_file, tags_of
 from cpq.retrieval.search.embedding import Embedder, installed_embedder
 from mcp_facade.server import Facade
@@ -134,8 +134,8 @@ def rest(tools: Tools, clock: StillEffects, seconds: float = 0.5) -> None:
     ids(tools)
 
 
-def keeper(tools: Tools) -> folder.ContextKeeper:
-    return tools.app.kept["context"].keeper
+def folder(tools: Tools) -> chunk_folder.ChunkFolder:
+    return tools.app.kept["context"]
 
 
 def test_e3_01_the_answer_has_whole_chunks_with_their_scores(asked: Tools):
@@ -221,7 +221,7 @@ def test_e3_08_similarity_is_the_cosine_of_384_dimensions(tools: Tools):
     context.index(tools.app)
     embedder = installed_embedder()
     assert embedder is not None
-    corpus = keeper(tools).corpus
+    corpus = folder(tools).corpus
     for hit in corpus.search("authentication", limit=10).hits:
         made = hit.payload.chunk(hit.id)
         expected = embedder.unit("authentication") @ embedder.unit(f"{made['title']}\n{made['text']}")
@@ -255,7 +255,7 @@ def test_e3_11_four_files_in_short_order_cause_one_reload(watched: Tools, root: 
     clock.advance(seconds=0.2)
     ids(watched)
     assert ids(watched) == ["new-0", "new-1", "new-2", "new-3"]
-    assert keeper(watched).reloads == 1
+    assert folder(watched).reloads == 1
 
 
 def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, clock: StillEffects):
@@ -265,7 +265,7 @@ def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, 
 
     def look() -> None:
         while not stop.is_set():
-            hits = keeper(watched).corpus.search("generation", limit=100).hits
+            hits = folder(watched).corpus.search("generation", limit=100).hits
             generations.append({hit.payload.chunk(hit.id)["metadata"].get("g", "old") for hit in hits})
 
     reader = threading.Thread(target=look)
@@ -279,7 +279,7 @@ def test_e3_12_a_reload_is_seen_whole_or_not_at_all(watched: Tools, root: Path, 
     reader.join()
     assert generations
     assert all(len(seen) <= 1 for seen in generations)
-    assert keeper(watched).reloads == 8
+    assert folder(watched).reloads == 8
 
 
 def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, clock: StillEffects, monkeypatch):
@@ -294,7 +294,7 @@ def test_e3_13_searches_go_on_while_files_are_read(watched: Tools, root: Path, c
     write(root, "fresh", chunk("fresh"))
     ids(watched)
     clock.advance(seconds=1)
-    monkeypatch.setattr(folder, "read_file", slow)
+    monkeypatch.setattr(chunk_folder, "read_file", slow)
     reloading = threading.Thread(target=ids, args=(watched,))
     reloading.start()
     assert is_reading.wait(30)
@@ -351,7 +351,7 @@ def test_e3_14_a_folder_that_vanishes_and_returns_changes_nothing(
     (tmp_path / "away").rename(root)
     rest(watched, clock)
     assert "warning" not in watched("cortex_search", query="x")
-    assert (ids(watched), keeper(watched).revision) == (before, 1)
+    assert (ids(watched), folder(watched).revision) == (before, 1)
     write(root, "fresh", chunk("fresh"))
     rest(watched, clock)
     assert ids(watched) == sorted([*before, "fresh"])
@@ -412,7 +412,7 @@ def test_r07_a_good_file_that_becomes_a_link_out_of_the_folder_stays_as_it_was(
 
 def test_e3_17_a_model_that_cannot_be_used_fails_at_the_start(tools: Tools, tmp_path: Path, monkeypatch):
     (tmp_path / "model.onnx").write_bytes(b"not a model")
-    monkeypatch.setattr(context, "installed_embedder", lambda: Embedder(tmp_path / "model.onnx"))
+    monkeypatch.setattr("cpq.retrieval.context.commands.installed_embedder", lambda: Embedder(tmp_path / "model.onnx"))
     with pytest.raises(CpqError, match="embedding model") as refused:
         context.require(tools.app)
     assert "pip install" in str(refused.value.details["hint"])
@@ -449,7 +449,7 @@ def test_e3_16_a_chunk_without_a_word_is_embedded_like_any_other(open_tools: Cal
     (root / "empty.json").write_text('[{"id": "x"}]')
     tools = open_tools()
     context.index(tools.app)
-    assert keeper(tools).corpus.missing() == []
+    assert folder(tools).corpus.missing() == []
 
 
 def test_chunks_of_one_source_are_found_however_many_and_wherever_they_stand(
@@ -500,7 +500,7 @@ async def test_e3_21_an_embedding_that_takes_too_long_is_a_timeout(open_tools: C
 
 def test_e3_22_a_search_that_fails_is_an_internal_error_without_its_cause(tools: Tools, monkeypatch):
     ids(tools)
-    monkeypatch.setattr(keeper(tools).corpus, "search", None)
+    monkeypatch.setattr(folder(tools).corpus, "search", None)
     error = tools.error("cortex_search", query="x")
     assert error["code"] == "INTERNAL_ERROR"
     assert "NoneType" not in str(error)

@@ -15,11 +15,11 @@ from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
 from cpq.retrieval import docs
-from cpq.retrieval.docs import folder
+from cpq.retrieval.docs import page_folder
 from cpq.retrieval.docs.git import GitFacts
 from cpq.retrieval.docs.pages import page_of
-from cpq.retrieval.search import folders
-from cpq.retrieval.search.follower import Follower
+from cpq.retrieval.search import folder_files
+from cpq.retrieval.search.folder_corpus import FolderCorpus
 from tests.support.engine import Tools, open_app
 from tests.support.stdio_server import RemoteTools, environment, served
 
@@ -453,16 +453,16 @@ def test_d3_28_a_look_reads_only_what_changed(tools: Tools, root: Path, monkeypa
     """Also among files that are said to be of the future."""
     for path in root.rglob("*.md"):
         os.utime(path, (seconds, seconds))
-    monkeypatch.setattr(folder, "SETTLED_SECONDS", -1)
+    monkeypatch.setattr(page_folder, "SETTLED_SECONDS", -1)
     tools("list_pages")
     read: list[str] = []
-    real = folders.read_text
+    real = folder_files.read_text
 
     def noted(root: Path, path: str) -> tuple[str, str | None]:
         read.append(path)
         return real(root, path)
 
-    monkeypatch.setattr(folders, "read_text", noted)
+    monkeypatch.setattr(folder_files, "read_text", noted)
     tools("list_pages")
     assert read == []
     (root / "known-result.md").write_text("# Changed\n")
@@ -480,17 +480,17 @@ def held_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, thre
         assert go_on.wait(30)
         return real(*arguments)
 
-    monkeypatch.setattr(folder, "page_of", slow)
+    monkeypatch.setattr(page_folder, "page_of", slow)
     return is_reading, go_on
 
 
 @in_process
-@pytest.mark.parametrize("few", [0, folder.FEW_FILES])
+@pytest.mark.parametrize("few", [0, page_folder.FEW_FILES])
 def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
     tools: Tools, root: Path, few: int, monkeypatch
 ):
     """For a few files they wait a moment, but no longer."""
-    monkeypatch.setattr(folder, "FEW_FILES", few)
+    monkeypatch.setattr(page_folder, "FEW_FILES", few)
     tools("list_pages")
     is_reading, go_on = held_reading(monkeypatch)
     (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
@@ -508,7 +508,7 @@ def test_d3_29_calls_during_a_re_index_see_the_old_state_and_do_not_wait(
 def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Tools, root: Path, monkeypatch):
     tools("list_pages")
     is_reading, go_on = held_reading(monkeypatch)
-    monkeypatch.setattr(folder, "LOOK_SECONDS_MAX", 30)
+    monkeypatch.setattr(page_folder, "LOOK_SECONDS_MAX", 30)
     (root / "known-result.md").write_text("# Changed\n\nbandicoot\n")
     indexer = threading.Thread(target=tools, args=("list_pages",))
     indexer.start()
@@ -522,7 +522,7 @@ def test_d3_28_a_page_that_another_call_is_just_reading_is_waited_for(tools: Too
 def test_r07_only_a_search_waits_for_the_first_vectors(tools: Tools, monkeypatch: pytest.MonkeyPatch):
     """R-07: just after the start of a server."""
     waited: list[bool] = []
-    monkeypatch.setattr(Follower, "wait", lambda _: waited.append(True))
+    monkeypatch.setattr(FolderCorpus, "wait_for_vectors", lambda _: waited.append(True))
     for name, arguments in (
         ("list_pages", {}),
         ("get_page", {"file_path": "known-result.md"}),

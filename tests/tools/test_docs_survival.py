@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cpq.app import App
-from cpq.retrieval.docs import folder
+from cpq.retrieval.docs import page_folder
 from cpq.retrieval.docs.pages import Page, page_of
-from cpq.retrieval.search import folders, markdown
+from cpq.retrieval.search import folder_files, markdown
 from tests.support.engine import Tools, open_app
 
 
@@ -134,7 +134,7 @@ def test_r07_pages_that_were_read_in_vain_are_read_again(tools: Tools, root: Pat
     """R-07: a look that breaks off has taken over nothing, so the next one begins anew."""
     (root / "new.md").write_text("# New\n\nThe bilby came.\n")
     (root / "newer.md").write_text("# Newer\n\nThe potoroo came.\n")
-    monkeypatch.setattr(folder, "SETTLED_SECONDS", -1)
+    monkeypatch.setattr(page_folder, "SETTLED_SECONDS", -1)
     read: list[str] = []
 
     def broken(path: str, *arguments: Any) -> Page:
@@ -143,7 +143,7 @@ def test_r07_pages_that_were_read_in_vain_are_read_again(tools: Tools, root: Pat
             raise MemoryError
         return page_of(path, *arguments)
 
-    monkeypatch.setattr(folder, "page_of", broken)
+    monkeypatch.setattr(page_folder, "page_of", broken)
     assert tools.error("list_pages")["code"] == "INTERNAL_ERROR"
     assert listed(tools) == ["new.md", "newer.md", "page.md", "steady.md"]
 
@@ -151,14 +151,14 @@ def test_r07_pages_that_were_read_in_vain_are_read_again(tools: Tools, root: Pat
 @pytest.mark.parametrize("seconds", [10**12, -(10**12)])
 def test_a_file_may_be_of_any_time(tools: Tools, root: Path, monkeypatch: pytest.MonkeyPatch, seconds: int):
     """Not every file system takes such times, so the look is told them."""
-    real = folders.scan
+    real = folder_files.scan
 
-    def strange(*arguments: Any, **options: Any) -> folders.Listing:
+    def strange(*arguments: Any, **options: Any) -> folder_files.Listing:
         found = real(*arguments, **options)
         found.files["page.md"] = found.files["page.md"]._replace(modified_ns=seconds * 10**9)
         return found
 
-    monkeypatch.setattr(folders, "scan", strange)
+    monkeypatch.setattr(folder_files, "scan", strange)
     dates = {page["file_path"]: page["last_modified"] for page in tools("list_pages")["pages"]}
     assert dates["page.md"][:4] == ("9999" if seconds > 0 else "0001")
 
@@ -194,8 +194,8 @@ def test_r08_a_link_that_is_put_there_after_the_look_is_not_followed(root: Path,
     (tmp_path / "secret.md").write_text("bilby")
     (root / "page.md").unlink()
     (root / "page.md").symlink_to(tmp_path / "secret.md")
-    with pytest.raises(folders.UnreadableError, match="leads out"):
-        folders.read_text(root, "page.md")
+    with pytest.raises(folder_files.UnreadableError, match="leads out"):
+        folder_files.read_text(root, "page.md")
 
 
 def test_r08_a_folder_that_becomes_a_link_after_the_look_is_not_followed(root: Path, tmp_path: Path, monkeypatch):
@@ -214,8 +214,8 @@ def test_r08_a_folder_that_becomes_a_link_after_the_look_is_not_followed(root: P
         return found
 
     monkeypatch.setattr(os.path, "realpath", swapped)
-    with pytest.raises(folders.UnreadableError, match="cannot be opened"):
-        folders.read_text(root, "sub/page.md")
+    with pytest.raises(folder_files.UnreadableError, match="cannot be opened"):
+        folder_files.read_text(root, "sub/page.md")
 
 
 def test_a_page_of_very_many_headings_is_read_to_a_limit_and_says_so(tools: Tools, root: Path, monkeypatch):
@@ -240,7 +240,7 @@ def test_what_is_not_a_file_is_passed_over_without_waiting(tools: Tools, root: P
 
 def test_a_file_that_is_too_large_is_reported(tools: Tools, root: Path):
     with (root / "page.md").open("wb") as file:
-        file.truncate(folders.FILE_BYTES_MAX + 1)
+        file.truncate(folder_files.FILE_BYTES_MAX + 1)
     assert "numbat" in content(tools)
     assert problems(tools) == {"page.md": "is larger than 4 MB; the last good state is used"}
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cpq.app import App
 from cpq.app.access import LOCAL_AGENT, Principal, Role
 from cpq.retrieval.past_quotes import LINES, repository, variants
-from cpq.retrieval.past_quotes.names import HIDDEN, NOBODY_ELSE, Names
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.past_quotes.customer_names import HIDDEN, NOBODY_ELSE, Names
+from cpq.retrieval.search import table_source
 from cpq.services.catalog import read_rows
 from cpq.storage.schema import past_line, past_quote
 from tests.support import engine
@@ -327,13 +327,13 @@ def test_a_customer_who_is_renamed_is_hidden_by_the_new_name(sqlite_app: App, tm
 def test_r07_a_server_builds_what_is_searched_without_names_too(sqlite_app: App, tmp_path):
     """Neither the first search nor one after a quote to a new customer, who is to be hidden everywhere, waits."""
     others = Tools(sqlite_app, principal=LEGAL)
-    table_corpus.embed_round(sqlite_app, [LINES], variants)
+    table_source.embed_round(sqlite_app, [LINES], variants)
     unnamed = next(corpus for key, corpus in sqlite_app.kept.items() if key[1:] == ("past_lines", "unnamed"))
     built_for = unnamed.basis
     _import(sqlite_app, tmp_path, PAST)
     assert others("search_line_items", query="oilless compressor")["results"]
     assert unnamed.basis is built_for is not None
-    table_corpus.embed_round(sqlite_app, [LINES], variants)
+    table_source.embed_round(sqlite_app, [LINES], variants)
     assert unnamed.basis is not built_for
 
 

@@ -1,13 +1,16 @@
-"""The context toolset: chunks of code, documentation and data, searched by words and meaning."""
+"""The context toolset: chunks of code, documentation and data, searched by words and meaning.
 
-from cpq.retrieval.context.toolset import (
+`commands` has what the tools call, `chunk_folder` the files, and `indexer` writes such files from a source folder.
+"""
+
+from cpq.retrieval.context.commands import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
-    ContextFound,
     index,
     loops,
     require,
     search,
 )
+from cpq.retrieval.context.views import ContextFound
 
 __all__ = ["LIMIT_DEFAULT", "LIMIT_MAX", "ContextFound", "index", "loops", "require", "search"]

@@ -15,11 +15,11 @@ from typing import Any
 
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import to_wire
+from cpq.retrieval.context.chunk_folder import FILE_BYTES_MAX
 from cpq.retrieval.context.chunks import LANGUAGES, ContextChunk, MalformedError, read_file, tags_of
-from cpq.retrieval.context.folder import FILE_BYTES_MAX
 from cpq.retrieval.context.python_outline import outline
-from cpq.retrieval.search import folders, markdown
-from cpq.retrieval.search.folders import UnreadableError
+from cpq.retrieval.search import folder_files, markdown
+from cpq.retrieval.search.folder_files import UnreadableError
 from cpq.retrieval.search.markdown import listed
 from cpq.retrieval.search.passages import PART_CHARACTERS, split
 
@@ -53,7 +53,7 @@ class Made:
 def make(source: Path, target: Path, now: datetime, progress: Progress = lambda _done, _total: None) -> Made:
     """Write the chunk files of a folder. Each takes the place of the old one at once, so that no reader sees half."""
     try:
-        found = folders.scan(source, (*MARKDOWN, *DATA, ".py"), skipped=SKIPPED)
+        found = folder_files.scan(source, (*MARKDOWN, *DATA, ".py"), skipped=SKIPPED)
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CpqError(Code.NOT_FOUND, f"{error.filename}: {error.strerror}", field="DIR") from None
@@ -65,7 +65,7 @@ def make(source: Path, target: Path, now: datetime, progress: Progress = lambda 
         if (Path(os.path.realpath(source)) / path).is_relative_to(ours):
             continue  # What an earlier run made.
         try:
-            text, _ = folders.read_text(source, path, SOURCE_BYTES_MAX)
+            text, _ = folder_files.read_text(source, path, SOURCE_BYTES_MAX)
             for chunk in chunks_of(path, text):
                 by_type[chunk.chunk_type].append(chunk)
             made.sources += 1
@@ -182,7 +182,7 @@ def _dated(chunks: list[ContextChunk], before: dict[str, ContextChunk], now: str
 
 def _before(target: Path, name: str) -> dict[str, ContextChunk]:
     try:
-        return {chunk.id: chunk for chunk in read_file(folders.read_bytes(target, name, FILE_BYTES_MAX))}
+        return {chunk.id: chunk for chunk in read_file(folder_files.read_bytes(target, name, FILE_BYTES_MAX))}
     except (UnreadableError, MalformedError):
         return {}
 

@@ -1,13 +1,11 @@
-"""The docs toolset: Markdown pages of one folder, searched by words and meaning, and read page by page."""
+"""The docs toolset: Markdown pages of one folder, searched by words and meaning, and read page by page.
 
-from cpq.retrieval.docs.toolset import (
+`commands` has what the tools call, `views` what they answer with, `page_folder` the files.
+"""
+
+from cpq.retrieval.docs.commands import (
     TOP_K_DEFAULT,
     TOP_K_MAX,
-    DocsFound,
-    DocsPage,
-    DocsPages,
-    DocsSection,
-    DocsStatus,
     get_page,
     get_section,
     index,
@@ -18,6 +16,7 @@ from cpq.retrieval.docs.toolset import (
     search,
     status,
 )
+from cpq.retrieval.docs.views import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
 
 __all__ = [
     "TOP_K_DEFAULT",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from cpq.retrieval.past_quotes.commands import LINES, QUOTES, get, search, search_lines, variants
 from cpq.retrieval.past_quotes.importer import import_history
-from cpq.retrieval.past_quotes.search import LINES, QUOTES, get, search, search_lines, variants
 
 __all__ = ["LINES", "QUOTES", "get", "import_history", "search", "search_lines", "variants"]

@@ -13,9 +13,9 @@ from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
 from cpq.base.text import fingerprint
 from cpq.domain.quotes.file_rows import quotes_of, validate_as
-from cpq.retrieval.past_quotes.file_rows import KNOWN, OF_QUOTE, PastQuoteRow
+from cpq.retrieval.past_quotes.history_file import KNOWN, OF_QUOTE, PastQuoteRow
 from cpq.services.catalog import ImportReport
-from cpq.storage.schema import past_line, past_quote, quote
+from cpq.storage.schema import tables
 from cpq.storage.statements import insert_many
 
 SECTION, KIND = "quotes", "past_quotes"
@@ -68,12 +68,14 @@ def _store(
     tx: Tx, batch: dict[str, tuple[int, PastQuoteRow]], report: ImportReport, problems: list[Problem]
 ) -> list[str]:
     """Write what is new or differs, unless there are problems already; which quotes that were."""
-    own = tx.connection.scalars(sa.select(quote.c.id).where(mine_among(tx, quote.c.id, batch)))
+    own = tx.connection.scalars(sa.select(tables.quote.c.id).where(mine_among(tx, tables.quote.c.id, batch)))
     problems += [Problem(batch[id_][0], "id", f"{id_!r} is a quote of this system, not of its history") for id_ in own]
     if problems or not batch:
         return []
     hashes = {id_: fingerprint(row.model_dump(mode="json")) for id_, (_, row) in batch.items()}
-    mine = sa.select(past_quote.c.id, past_quote.c.content_hash).where(mine_among(tx, past_quote.c.id, batch))
+    mine = sa.select(tables.past_quote.c.id, tables.past_quote.c.content_hash).where(
+        mine_among(tx, tables.past_quote.c.id, batch)
+    )
     known = {row.id: row.content_hash for row in tx.connection.execute(mine)}
     changed = [id_ for id_, stored in known.items() if stored != hashes[id_]]
     fresh = [id_ for id_ in batch if id_ not in known]
@@ -81,11 +83,14 @@ def _store(
     report.updated[KIND] += len(changed)
     report.unchanged[KIND] += len(known) - len(changed)
     if changed:
-        for table, column in ((past_line, past_line.c.quote_id), (past_quote, past_quote.c.id)):
+        for table, column in (
+            (tables.past_line, tables.past_line.c.quote_id),
+            (tables.past_quote, tables.past_quote.c.id),
+        ):
             tx.connection.execute(sa.delete(table).where(mine_among(tx, column, changed)))
     wanted = [batch[id_][1] for id_ in (*fresh, *changed)]
-    insert_many(tx.connection, past_quote, [_quote_columns(tx, row, hashes[row.id]) for row in wanted])
-    insert_many(tx.connection, past_line, [columns for row in wanted for columns in _line_columns(tx, row)])
+    insert_many(tx.connection, tables.past_quote, [_quote_columns(tx, row, hashes[row.id]) for row in wanted])
+    insert_many(tx.connection, tables.past_line, [columns for row in wanted for columns in _line_columns(tx, row)])
     return [*fresh, *changed]
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import VersionStatus, local_day, status_at
-from cpq.storage.schema import account, category, past_line, past_quote, product, quote, quote_line, quote_version
+from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
 
 HISTORY, STORED = "history", "stored"
@@ -61,31 +61,35 @@ def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
 def customers(tx: Tx) -> Iterator[str]:
     """The names of all customers that past quotes went to."""
     yield from tx.connection.scalars(
-        sa.select(past_quote.c.customer).where(past_quote.c.tenant_id == tx.tenant_id).distinct()
+        sa.select(tables.past_quote.c.customer).where(tables.past_quote.c.tenant_id == tx.tenant_id).distinct()
     )
-    served = sa.select(quote.c.account_id).where(quote.c.tenant_id == tx.tenant_id)
+    served = sa.select(tables.quote.c.account_id).where(tables.quote.c.tenant_id == tx.tenant_id)
     yield from tx.connection.scalars(
-        sa.select(account.c.name).where(account.c.tenant_id == tx.tenant_id, account.c.id.in_(served))
+        sa.select(tables.account.c.name).where(
+            tables.account.c.tenant_id == tx.tenant_id, tables.account.c.id.in_(served)
+        )
     )
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    mine = past_quote.c.tenant_id == tx.tenant_id if ids is None else mine_among(tx, past_quote.c.id, ids)
-    same = (past_line.c.tenant_id == past_quote.c.tenant_id) & (past_line.c.quote_id == past_quote.c.id)
+    mine = tables.past_quote.c.tenant_id == tx.tenant_id if ids is None else mine_among(tx, tables.past_quote.c.id, ids)
+    same = (tables.past_line.c.tenant_id == tables.past_quote.c.tenant_id) & (
+        tables.past_line.c.quote_id == tables.past_quote.c.id
+    )
     rows = tx.connection.execute(
         sa.select(
-            past_quote,
-            past_line.c.number,
-            past_line.c.category,
-            past_line.c.description,
-            past_line.c.model,
-            past_line.c.product_id,
-            past_line.c.quantity,
-            past_line.c.unit_price,
+            tables.past_quote,
+            tables.past_line.c.number,
+            tables.past_line.c.category,
+            tables.past_line.c.description,
+            tables.past_line.c.model,
+            tables.past_line.c.product_id,
+            tables.past_line.c.quantity,
+            tables.past_line.c.unit_price,
         )
-        .join(past_line, same)
+        .join(tables.past_line, same)
         .where(mine)
-        .order_by(past_quote.c.id, past_line.c.number)
+        .order_by(tables.past_quote.c.id, tables.past_line.c.number)
     )
     for _, group in groupby(rows, key=lambda row: row.id):
         lines = list(group)
@@ -118,54 +122,64 @@ def _past_quote(row: AnyRow, lines: Sequence[PastLine]) -> PastQuote:
 def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
     """The newest version of each quote that went out. Lines are told by product and options; nobody wrote more."""
     sent = (
-        sa.select(quote_version.c.quote_id, sa.func.max(quote_version.c.version).label("version"))
-        .where(quote_version.c.tenant_id == tx.tenant_id, quote_version.c.status.in_(_WENT_OUT))
-        .group_by(quote_version.c.quote_id)
+        sa.select(tables.quote_version.c.quote_id, sa.func.max(tables.quote_version.c.version).label("version"))
+        .where(tables.quote_version.c.tenant_id == tx.tenant_id, tables.quote_version.c.status.in_(_WENT_OUT))
+        .group_by(tables.quote_version.c.quote_id)
     )
     if ids is not None:
-        sent = sent.where(mine_among(tx, quote_version.c.quote_id, ids))
+        sent = sent.where(mine_among(tx, tables.quote_version.c.quote_id, ids))
     newest = sent.subquery()
     mine = [
-        quote.c.tenant_id == tx.tenant_id,
-        quote_version.c.tenant_id == tx.tenant_id,
-        quote_line.c.tenant_id == tx.tenant_id,
-        account.c.tenant_id == tx.tenant_id,
+        tables.quote.c.tenant_id == tx.tenant_id,
+        tables.quote_version.c.tenant_id == tx.tenant_id,
+        tables.quote_line.c.tenant_id == tx.tenant_id,
+        tables.account.c.tenant_id == tx.tenant_id,
     ]
     rows = tx.connection.execute(
         sa.select(
-            quote.c.id,
-            quote.c.currency,
-            account.c.name.label("customer"),
-            quote_version.c.status,
-            quote_version.c.notes,
-            account.c.time_zone,
-            quote_version.c.expires_at,
-            quote_version.c.priced_at,
-            quote_version.c.created_at,
-            quote_version.c.created_by,
-            quote_line.c.number,
-            quote_line.c.product_id,
-            quote_line.c.product_name,
-            quote_line.c.quantity,
-            quote_line.c.attributes,
-            quote_line.c.notes.label("line_notes"),
-            quote_line.c.net,
-            product.c.description,
-            product.c.attributes.label("product_attributes"),
-            category.c.name.label("category"),
+            tables.quote.c.id,
+            tables.quote.c.currency,
+            tables.account.c.name.label("customer"),
+            tables.quote_version.c.status,
+            tables.quote_version.c.notes,
+            tables.account.c.time_zone,
+            tables.quote_version.c.expires_at,
+            tables.quote_version.c.priced_at,
+            tables.quote_version.c.created_at,
+            tables.quote_version.c.created_by,
+            tables.quote_line.c.number,
+            tables.quote_line.c.product_id,
+            tables.quote_line.c.product_name,
+            tables.quote_line.c.quantity,
+            tables.quote_line.c.attributes,
+            tables.quote_line.c.notes.label("line_notes"),
+            tables.quote_line.c.net,
+            tables.product.c.description,
+            tables.product.c.attributes.label("product_attributes"),
+            tables.category.c.name.label("category"),
         )
         .select_from(newest)
-        .join(quote, quote.c.id == newest.c.quote_id)
-        .join(account, account.c.id == quote.c.account_id)
+        .join(tables.quote, tables.quote.c.id == newest.c.quote_id)
+        .join(tables.account, tables.account.c.id == tables.quote.c.account_id)
         .join(
-            quote_version,
-            (quote_version.c.quote_id == newest.c.quote_id) & (quote_version.c.version == newest.c.version),
+            tables.quote_version,
+            (tables.quote_version.c.quote_id == newest.c.quote_id)
+            & (tables.quote_version.c.version == newest.c.version),
         )
-        .join(quote_line, (quote_line.c.quote_id == newest.c.quote_id) & (quote_line.c.version == newest.c.version))
-        .outerjoin(product, (product.c.tenant_id == tx.tenant_id) & (product.c.id == quote_line.c.product_id))
-        .outerjoin(category, (category.c.tenant_id == tx.tenant_id) & (category.c.id == product.c.category_id))
+        .join(
+            tables.quote_line,
+            (tables.quote_line.c.quote_id == newest.c.quote_id) & (tables.quote_line.c.version == newest.c.version),
+        )
+        .outerjoin(
+            tables.product,
+            (tables.product.c.tenant_id == tx.tenant_id) & (tables.product.c.id == tables.quote_line.c.product_id),
+        )
+        .outerjoin(
+            tables.category,
+            (tables.category.c.tenant_id == tx.tenant_id) & (tables.category.c.id == tables.product.c.category_id),
+        )
         .where(*mine)
-        .order_by(quote.c.id, quote_line.c.number)
+        .order_by(tables.quote.c.id, tables.quote_line.c.number)
     )
     for _, group in groupby(rows, key=lambda row: row.id):
         yield _own_quote(list(group), tx.now)

@@ -21,10 +21,10 @@ from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import nearest_words
+from cpq.retrieval.search.lexicon import Clash, Reading, Slot, read_passage, read_query, terms
 from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows
 from cpq.retrieval.search.scores import CLASH_SHARE, TITLE_SHARE, Scale, as_analogue, as_named, confidence, weight
-from cpq.retrieval.search.spelling import Spellings
-from cpq.retrieval.search.terms import Clash, Reading, Slot, read_passage, read_query, terms
+from cpq.retrieval.search.spellings import Spellings
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 
 SCORE_STEPS = 10_000

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 
-from cpq.retrieval.search.terms import terms
+from cpq.retrieval.search.lexicon import terms
 
 PART_CHARACTERS = 1_200
 """About what the model reads of a text, and what an agent reads at a glance."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import may_be_misspelt
-from cpq.retrieval.search.terms import stem
+from cpq.retrieval.search.lexicon import stem
 
 SPELT = "\2"
 """Stands before words as they are written, which misspelt ones may be meant for."""

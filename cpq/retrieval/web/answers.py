@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import logging
 import math
-import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cpq.app import App, Call
 from cpq.app.transaction import Tx
-from cpq.retrieval.search import table_corpus as search_storing
 from cpq.retrieval.search.index import Where
-from cpq.retrieval.search.terms import terms
 from cpq.retrieval.web import crawler, repository
-from cpq.retrieval.web.repository import StoredPage, StoredPassage
+from cpq.retrieval.web.evidence import ANSWERED_FROM, CANDIDATES, Findings, as_evidence, find, neighbours_of
+from cpq.retrieval.web.repository import StoredPage
 from cpq.retrieval.web.rules.addresses import Address, read_address
 from cpq.retrieval.web.rules.brief import Brief, Evidence, Stats, write_brief
 from cpq.retrieval.web.rules.link_choice import Candidate, choose
 from cpq.retrieval.web.rules.link_trace import Step
 from cpq.retrieval.web.rules.page import Link
-from cpq.retrieval.web.rules.questions import Intent, Question, is_known, read_question, telling
+from cpq.retrieval.web.rules.questions import Intent, Question, read_question, telling
 from cpq.retrieval.web.rules.tokens import count_tokens
 
 log = logging.getLogger("cpq.web")
 
 EVIDENCE_MAX = 20
-CANDIDATES = 60
-RELEVANT_FROM = 0.2
-RELEVANT_SHARE = 0.6
-ANSWERED_FROM = 0.7
-"""A part of the question with a passage of this score counts as answered: the core's band `likely_good`."""
 
 EXPANSIONS_AUTO = 5
 EXPANSIONS_MAX = 20
@@ -42,12 +35,6 @@ TIME_SHARE = 0.8
 
 FULL_CONTEXT_TOKENS = 4_000
 LEADING_PAGES = 10
-NEIGHBOURS_OF = 3
-NEIGHBOUR_SHARE = 0.8
-"""A neighbour has no score of its own; it stands below the passage it explains."""
-
-SHAPE_BONUS = 0.1
-CITATION_CHARACTERS_MAX = 600
 PREVIEW_MAX = 500
 
 Report = Callable[..., None]
@@ -79,32 +66,6 @@ class _Scope:
     def where(self) -> Where:
         tags = [*map(repository.host_tag, sorted(self.hosts)), *map(repository.page_tag, sorted(self.page_ids))]
         return Where(any_tags=[tags], is_asked=False)
-
-
-@dataclass
-class _Found:
-    """What a look at the corpus brought."""
-
-    evidence: list[Evidence]
-    best: dict[str, float]
-    """For each part of the question, the score of its best passage."""
-    eligible: int
-    ranking: str
-    pages: dict[str, StoredPage]
-    indexed: Set[str]
-    """The ids of all pages that can be found, of whatever site."""
-
-    def relevant(self) -> list[Evidence]:
-        """Without what is far below the best; a long tail costs tokens and says little."""
-        top = max((each.score for each in self.evidence), default=0.0)
-        return [each for each in self.evidence if each.score >= max(RELEVANT_FROM, RELEVANT_SHARE * top)]
-
-    @property
-    def quality(self) -> float:
-        return sum(self.best.values()) / len(self.best) if self.best else 0.0
-
-    def is_answered(self) -> bool:
-        return all(score >= ANSWERED_FROM for score in self.best.values())
 
 
 def answer(
@@ -164,7 +125,7 @@ def search(
                 f"Not indexed: {url} (call `ingest` or `answer` with it)." for url, page in pages.items() if not page
             ]
             where, scope_pages = Where(documents=known, is_asked=False), len(known)
-        found = _look(tx, question, where, frozenset(), limit=top_k)
+        found = find(tx, question, where, frozenset(), limit=top_k)
         evidence = found.relevant()
         spent = _milliseconds(app, started)
         stats = Stats(
@@ -208,7 +169,7 @@ class _Research:
         """Passages of pages that this call has read, and that have no vectors yet."""
         self._seed_url = ""
         self._stop_reason = ""
-        self._found = _Found([], {}, 0, "lexical", {}, frozenset())
+        self._found = Findings([], {}, 0, "lexical", {}, frozenset())
 
     def read_pages(self, addresses: Sequence[Address]) -> None:
         """Get the pages that were asked for. One that fails is a note, unless it is the seed or none is left."""
@@ -242,8 +203,8 @@ class _Research:
         began = self._app.effects.monotonic()
         self._call.check()
 
-        def work(tx: Tx) -> dict[str, _Found]:
-            return {"found": _look(tx, self._question, self._scope.where, self._known, limit=CANDIDATES)}
+        def work(tx: Tx) -> dict[str, Findings]:
+            return {"found": find(tx, self._question, self._scope.where, self._known, limit=CANDIDATES)}
 
         self._report("retrieval", f"Searching {len(self._scope.hosts)} sites...")
         self._found = self._app.look(self._call, work)["found"]
@@ -394,13 +355,13 @@ class _Research:
         best = self._found.relevant()[:EVIDENCE_MAX]
         if best and tokens <= room and len(self._found.pages) == documents:
             return self._everything(tx, best), "full_context", documents
-        return [*best, *_neighbours(tx, best)], "chunk", documents
+        return [*best, *neighbours_of(tx, best)], "chunk", documents
 
     def _everything(self, tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
         shown = {(repository.page_id_of(each.url), each.ordinal) for each in best}
         scores = {(repository.page_id_of(each.url), each.ordinal): each.score for each in self._found.evidence}
         rest = [
-            _as_evidence(each, self._found.pages[each.page_id], scores.get((each.page_id, each.ordinal), 0.0))
+            as_evidence(each, self._found.pages[each.page_id], scores.get((each.page_id, each.ordinal), 0.0))
             for each in repository.passages_of_pages(tx, list(self._found.pages))
             if (each.page_id, each.ordinal) not in shown
         ]
@@ -422,108 +383,6 @@ class _Research:
 
     def _add_time(self, phase: str, began: float) -> None:
         self._spent[phase] = self._spent.get(phase, 0) + _milliseconds(self._app, began)
-
-
-def _look(tx: Tx, question: Question, where: Where, known: Set[str], *, limit: int) -> _Found:
-    """Each part of the question for itself; a passage counts by the part that it answers best."""
-    corpus = search_storing.current(tx, repository.SOURCE)
-    scores: dict[tuple[str, int], tuple[float, str]] = {}
-    best: dict[str, float] = {}
-    eligible, ranking = 0, "lexical"
-    for part in question.parts:
-        found = corpus.search(part, limit=max(limit, CANDIDATES), where=where)
-        eligible, ranking = max(eligible, found.eligible), found.mode
-        best[part] = found.hits[0].score if found.hits else 0.0
-        for hit in found.hits:
-            if hit.score > scores.get(hit.payload, (-1.0, ""))[0]:
-                scores[hit.payload] = (hit.score, part)
-    passages = repository.read_passages(tx, scores)
-    pages = repository.pages_by_id(tx, {page_id for page_id, _ in passages})
-    several = len(question.parts) > 1
-    ranked: list[Evidence] = []
-    texts: set[str] = set()
-    for place, (score, part) in sorted(scores.items(), key=lambda item: (-item[1][0], item[0])):
-        passage = passages.get(place)
-        if passage is None or place[0] not in pages or passage.text in texts:
-            continue  # It changed meanwhile, or says what another page says word for word.
-        texts.add(passage.text)
-        if known and is_known(passage.text, known):
-            continue
-        worth = min(1.0, score + SHAPE_BONUS) if _has_shape(question, passage.text) else score
-        ranked.append(_as_evidence(passage, pages[place[0]], worth, part, several=several))
-    ranked.sort(key=lambda each: (-each.score, each.url, each.ordinal))
-    return _Found(ranked[:limit], best, eligible, ranking, pages, corpus.documents())
-
-
-def _as_evidence(
-    passage: StoredPassage, page: StoredPage, score: float, part: str | None = None, *, several: bool = False
-) -> Evidence:
-    return Evidence(
-        url=page.url,
-        title=page.title,
-        headings=passage.headings,
-        text=passage.text,
-        score=score,
-        tokens=passage.tokens,
-        ordinal=passage.ordinal,
-        sub_query=part if several else None,
-        images=passage.images,
-        citation=_citation(passage.text, part) if part else None,
-    )
-
-
-def _neighbours(tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
-    """The passages before and after the best ones, where they stand under the same heading."""
-    shown = {(repository.page_id_of(each.url), each.ordinal) for each in best}
-    beside: dict[tuple[str, int], Evidence] = {}
-    for each in best[:NEIGHBOURS_OF]:
-        for ordinal in (each.ordinal - 1, each.ordinal + 1):
-            place = (repository.page_id_of(each.url), ordinal)
-            if place not in shown:
-                beside.setdefault(place, each)
-    found = repository.read_passages(tx, beside)
-    made = []
-    for place, passage in found.items():
-        each = beside[place]
-        if passage.headings == each.headings:
-            score = round(each.score * NEIGHBOUR_SHARE, 4)
-            made.append(
-                replace(
-                    each,
-                    text=passage.text,
-                    score=score,
-                    tokens=passage.tokens,
-                    ordinal=passage.ordinal,
-                    images=passage.images,
-                    is_adjacent=True,
-                    citation=None,
-                )
-            )
-    return made
-
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
-
-
-def _citation(text: str, part: str) -> str | None:
-    """The sentence or row that holds most of what was asked, whole and word for word; None when it is too long."""
-    wanted = telling(part)
-    best, most = None, 0
-    is_code = False
-    for row in text.split("\n"):
-        if row.startswith("```"):
-            is_code = not is_code
-            continue
-        for sentence in [row] if is_code or row.startswith("|") else _SENTENCE.split(row):
-            said = sentence.strip()
-            held = len(wanted & terms(said))
-            if held > most and len(said) <= CITATION_CHARACTERS_MAX:
-                best, most = said, held
-    return best
-
-
-def _has_shape(question: Question, text: str) -> bool:
-    return (question.wants_code and "```" in text) or (question.wants_table and "\n|--" in text)
 
 
 def _written(

@@ -15,7 +15,7 @@ from typing import Literal
 from cpq.app import App, Call
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.retrieval.search import table_corpus as search_storing
+from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.web import repository
 from cpq.retrieval.web.fetcher import Fetched, Fetcher, FetchError, Known
@@ -229,16 +229,18 @@ def crawl(
 
 def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
     """Reckon all vectors that passages still lack."""
-    return search_storing.embed(app, call, _corpus(app, call), progress=progress)
+    return vector_repository.embed(app, call, _corpus(app, call), progress=progress)
 
 
 def embed_newest(app: App, call: Call, passages: int) -> int:
     """Reckon the vectors of what was just read, as far as a caller may be kept waiting for it."""
-    return search_storing.embed(app, call, _corpus(app, call), limit=min(EMBEDDED_AT_ONCE, passages), newest_first=True)
+    return vector_repository.embed(
+        app, call, _corpus(app, call), limit=min(EMBEDDED_AT_ONCE, passages), newest_first=True
+    )
 
 
 def _corpus(app: App, call: Call) -> Corpus:
-    found: Corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, repository.SOURCE)})["corpus"]
+    found: Corpus = app.look(call, lambda tx: {"corpus": table_source.current(tx, repository.SOURCE)})["corpus"]
     return found
 
 

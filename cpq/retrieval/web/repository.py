@@ -15,12 +15,12 @@ from cpq.app import corpus_changes
 from cpq.app.transaction import Tx, mine_among
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import PROSE
-from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.search.table_source import Source
 from cpq.retrieval.web.fetcher import FetchError, Known
 from cpq.retrieval.web.rules.addresses import URL_LENGTH_MAX, Address
 from cpq.retrieval.web.rules.page import Image, Link, Page
 from cpq.retrieval.web.rules.page_passages import Passage
-from cpq.storage.schema import web_alias, web_page, web_passage
+from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow, insert_many
 
 CORPUS = "web"
@@ -60,42 +60,44 @@ class StoredPassage:
 
 def find_page(tx: Tx, url: str) -> StoredPage | None:
     """The page that an address leads to, also by a redirect."""
-    by_alias = sa.select(web_alias.c.page_id).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == url)
-    mine = (web_page.c.tenant_id == tx.tenant_id) & sa.or_(
-        web_page.c.url == url, web_page.c.id == by_alias.scalar_subquery()
+    by_alias = sa.select(tables.web_alias.c.page_id).where(
+        tables.web_alias.c.tenant_id == tx.tenant_id, tables.web_alias.c.url == url
     )
-    rows = tx.connection.execute(sa.select(web_page).where(mine)).all()
+    mine = (tables.web_page.c.tenant_id == tx.tenant_id) & sa.or_(
+        tables.web_page.c.url == url, tables.web_page.c.id == by_alias.scalar_subquery()
+    )
+    rows = tx.connection.execute(sa.select(tables.web_page).where(mine)).all()
     exact = next((row for row in rows if row.url == url), rows[0] if rows else None)
     return _stored(exact) if exact is not None else None
 
 
 def pages_by_id(tx: Tx, ids: Collection[str]) -> dict[str, StoredPage]:
     """Without their links, which are long to read and seldom wanted."""
-    rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, web_page.c.id, ids)))
+    rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, tables.web_page.c.id, ids)))
     return {row.id: _stored(row) for row in rows}
 
 
 def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]:
     """Where these pages lead to, each with the address of the page; in the order of the addresses."""
-    mine = sa.select(web_page.c.url, web_page.c.links).where(mine_among(tx, web_page.c.id, ids))
-    return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(web_page.c.url))]
+    mine = sa.select(tables.web_page.c.url, tables.web_page.c.links).where(mine_among(tx, tables.web_page.c.id, ids))
+    return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(tables.web_page.c.url))]
 
 
 def list_pages(tx: Tx, limit: int) -> list[StoredPage]:
     """In the order of their addresses, without their links."""
-    mine = sa.select(*_BARE).where(web_page.c.tenant_id == tx.tenant_id)
-    return [_stored(row) for row in tx.connection.execute(mine.order_by(web_page.c.url).limit(limit))]
+    mine = sa.select(*_BARE).where(tables.web_page.c.tenant_id == tx.tenant_id)
+    return [_stored(row) for row in tx.connection.execute(mine.order_by(tables.web_page.c.url).limit(limit))]
 
 
 def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = ()) -> tuple[int, int, int]:
     """How many pages, passages and tokens there are, in all or on these hosts and of these pages."""
-    mine = web_page.c.tenant_id == tx.tenant_id
+    mine = tables.web_page.c.tenant_id == tx.tenant_id
     if hosts is not None:
-        mine &= sa.or_(mine_among(tx, web_page.c.host, hosts), mine_among(tx, web_page.c.id, ids))
+        mine &= sa.or_(mine_among(tx, tables.web_page.c.host, hosts), mine_among(tx, tables.web_page.c.id, ids))
     counted = sa.select(
         sa.func.count(),
-        sa.func.coalesce(sa.func.sum(web_page.c.passages), 0),
-        sa.func.coalesce(sa.func.sum(web_page.c.tokens), 0),
+        sa.func.coalesce(sa.func.sum(tables.web_page.c.passages), 0),
+        sa.func.coalesce(sa.func.sum(tables.web_page.c.tokens), 0),
     )
     pages, passages, tokens = tx.connection.execute(counted.where(mine)).one()
     return int(pages), int(passages), int(tokens)
@@ -106,15 +108,18 @@ def read_passages(tx: Tx, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, 
     pairs = set(wanted)
     ids = {page_id for page_id, _ in pairs}
     ordinals = {ordinal for _, ordinal in pairs}
-    mine = mine_among(tx, web_passage.c.page_id, ids) & web_passage.c.ordinal.in_(sorted(ordinals))
-    rows = tx.connection.execute(sa.select(web_passage).where(mine))
+    mine = mine_among(tx, tables.web_passage.c.page_id, ids) & tables.web_passage.c.ordinal.in_(sorted(ordinals))
+    rows = tx.connection.execute(sa.select(tables.web_passage).where(mine))
     return {(row.page_id, row.ordinal): _passage(row) for row in rows if (row.page_id, row.ordinal) in pairs}
 
 
 def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
     """All passages of these pages, in order."""
-    mine = sa.select(web_passage).where(mine_among(tx, web_passage.c.page_id, ids))
-    return [_passage(row) for row in tx.connection.execute(mine.order_by(web_passage.c.page_id, web_passage.c.ordinal))]
+    mine = sa.select(tables.web_passage).where(mine_among(tx, tables.web_passage.c.page_id, ids))
+    return [
+        _passage(row)
+        for row in tx.connection.execute(mine.order_by(tables.web_passage.c.page_id, tables.web_passage.c.ordinal))
+    ]
 
 
 def keep(
@@ -143,16 +148,20 @@ def keep(
     )
     insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
     values = _row(tx, stored)
-    made = insert(web_page).values(values)
+    made = insert(tables.web_page).values(values)
     others = {name: made.excluded[name] for name in values if name not in ("tenant_id", "id")}
     tx.connection.execute(made.on_conflict_do_update(index_elements=["tenant_id", "id"], set_=others))
     tx.connection.execute(
-        sa.delete(web_passage).where(web_passage.c.tenant_id == tx.tenant_id, web_passage.c.page_id == page_id)
+        sa.delete(tables.web_passage).where(
+            tables.web_passage.c.tenant_id == tx.tenant_id, tables.web_passage.c.page_id == page_id
+        )
     )
-    insert_many(tx.connection, web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
+    insert_many(tx.connection, tables.web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
     # An address that redirected before and now has a page of its own is that page.
     tx.connection.execute(
-        sa.delete(web_alias).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == address.url)
+        sa.delete(tables.web_alias).where(
+            tables.web_alias.c.tenant_id == tx.tenant_id, tables.web_alias.c.url == address.url
+        )
     )
     corpus_changes.touch(tx, CORPUS, [page_id])
     return stored
@@ -162,13 +171,13 @@ def confirm(tx: Tx, page: StoredPage, known: Known) -> StoredPage:
     """Note that a page has not changed."""
     kept = Known(known.etag or page.known.etag, known.last_modified or page.known.last_modified)
     values = {"etag": kept.etag, "last_modified": kept.last_modified, "checked_at": tx.now, "failure": None}
-    tx.connection.execute(sa.update(web_page).where(_is(tx, page.id)).values(values))
+    tx.connection.execute(sa.update(tables.web_page).where(_is(tx, page.id)).values(values))
     return replace(page, known=kept, checked_at=tx.now, failure=None)
 
 
 def note_failure(tx: Tx, page: StoredPage, reason: str) -> StoredPage:
     """The last good state stays; the status tells why there is no newer one."""
-    tx.connection.execute(sa.update(web_page).where(_is(tx, page.id)).values(failure=reason))
+    tx.connection.execute(sa.update(tables.web_page).where(_is(tx, page.id)).values(failure=reason))
     return replace(page, failure=reason)
 
 
@@ -177,7 +186,7 @@ def lead(tx: Tx, url: str, page: StoredPage) -> None:
     if url == page.url:
         return
     insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    made = insert(web_alias).values(tenant_id=tx.tenant_id, url=url, page_id=page.id)
+    made = insert(tables.web_alias).values(tenant_id=tx.tenant_id, url=url, page_id=page.id)
     tx.connection.execute(
         made.on_conflict_do_update(index_elements=["tenant_id", "url"], set_={"page_id": made.excluded.page_id})
     )
@@ -187,9 +196,9 @@ def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
     """Take pages away, with their passages and the addresses that led to them."""
     ids = [page.id for page in pages]
     for table, column in (
-        (web_passage, web_passage.c.page_id),
-        (web_alias, web_alias.c.page_id),
-        (web_page, web_page.c.id),
+        (tables.web_passage, tables.web_passage.c.page_id),
+        (tables.web_alias, tables.web_alias.c.page_id),
+        (tables.web_page, tables.web_page.c.id),
     ):
         tx.connection.execute(sa.delete(table).where(mine_among(tx, column, ids)))
     corpus_changes.touch(tx, CORPUS, ids)
@@ -208,14 +217,21 @@ def page_tag(page_id: str) -> str:
 
 
 def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
-    columns = (web_passage.c.page_id, web_passage.c.ordinal, web_passage.c.headings, web_passage.c.text)
-    joined = sa.select(web_page.c.title, web_page.c.host, *columns).join(
-        web_page, (web_page.c.tenant_id == web_passage.c.tenant_id) & (web_page.c.id == web_passage.c.page_id)
+    columns = (
+        tables.web_passage.c.page_id,
+        tables.web_passage.c.ordinal,
+        tables.web_passage.c.headings,
+        tables.web_passage.c.text,
+    )
+    joined = sa.select(tables.web_page.c.title, tables.web_page.c.host, *columns).join(
+        tables.web_page,
+        (tables.web_page.c.tenant_id == tables.web_passage.c.tenant_id)
+        & (tables.web_page.c.id == tables.web_passage.c.page_id),
     )
     mine = (
-        web_passage.c.tenant_id == tx.tenant_id
+        tables.web_passage.c.tenant_id == tx.tenant_id
         if documents is None
-        else mine_among(tx, web_passage.c.page_id, documents)
+        else mine_among(tx, tables.web_passage.c.page_id, documents)
     )
     for row in tx.connection.execute(joined.where(mine)):
         yield Chunk(
@@ -229,17 +245,17 @@ def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
         )
 
 
-_BARE = [column for column in web_page.c if column.name != "links"]
+_BARE = [column for column in tables.web_page.c if column.name != "links"]
 
 SOURCE = Source(CORPUS, PROSE, _gather)
 
 
 def _is(tx: Tx, page_id: str) -> sa.ColumnElement[bool]:
-    return (web_page.c.tenant_id == tx.tenant_id) & (web_page.c.id == page_id)
+    return (tables.web_page.c.tenant_id == tx.tenant_id) & (tables.web_page.c.id == page_id)
 
 
 def _row(tx: Tx, page: StoredPage) -> dict[str, object]:
-    values = {name: getattr(page, name) for name in web_page.c.keys() if hasattr(page, name)}  # noqa: SIM118 - of columns
+    values = {name: getattr(page, name) for name in tables.web_page.c.keys() if hasattr(page, name)}  # noqa: SIM118 - of columns
     links = [[link.url, link.text, link.is_navigation] for link in page.links]
     return {**values, "tenant_id": tx.tenant_id, "links": links, **asdict(page.known)}
 

@@ -12,9 +12,9 @@ import pytest
 from cpq.app import App
 from cpq.app.access import ENGINE
 from cpq.base.settings import read_settings
-from cpq.retrieval.corpora import sources_of
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.vectors import Vector, from_bytes
+from cpq.retrieval.toolset_sources import sources_of
 from tests.support.engine import open_app
 
 ALL = ("equipment", "past_quotes")
@@ -41,7 +41,7 @@ def _reckoned(home: Path) -> dict[str, dict[bytes, bytes]]:
     app = open_app(read_settings({}, home=home))
     made = {}
     for source in sources_of(ALL):
-        corpus = app.look(app.new_call(ENGINE), lambda tx, s=source: {"it": table_corpus.current(tx, s)})["it"]  # type: ignore[misc]
+        corpus = app.look(app.new_call(ENGINE), lambda tx, s=source: {"it": table_source.current(tx, s)})["it"]  # type: ignore[misc]
         made[source.corpus] = {name: vector.to_bytes() for name, vector in corpus.embed().items()}
     app.close()
     return made
@@ -53,7 +53,7 @@ def with_vectors(sample_vectors: Vectors) -> Callable[[App], App]:
 
     def give(app: App) -> App:
         for corpus, vectors in sample_vectors.items():
-            app.upkeep(app.new_call(ENGINE), lambda tx, c=corpus, v=vectors: table_corpus.store_vectors(tx, c, v))  # type: ignore[misc]
+            app.upkeep(app.new_call(ENGINE), lambda tx, c=corpus, v=vectors: vector_repository.store(tx, c, v))  # type: ignore[misc]
         return app
 
     return give

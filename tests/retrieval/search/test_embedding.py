@@ -9,6 +9,7 @@ import pytest
 from cpq.base.errors import Code, CpqError
 from cpq.retrieval.search import embedding
 from cpq.retrieval.search.vectors import DIMENSIONS, from_bytes
+from cpq.retrieval.search.wordpiece import TOKENS_MAX
 
 REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text(encoding="utf-8"))
 """Texts with the token ids of the library `tokenizers` and the first numbers of ONNX Runtime's vectors."""
@@ -60,7 +61,7 @@ def test_a_repeated_query_is_not_reckoned_again(embedder: embedding.Embedder):
 def test_of_a_long_query_nothing_is_remembered_that_is_not_read(embedder: embedding.Embedder):
     first = embedder.query("a long question " * 100)
     assert embedder.query("a long question " * 20_000) is first
-    assert max(map(len, embedder._queries)) <= embedding.TOKENS_MAX
+    assert max(map(len, embedder._queries)) <= TOKENS_MAX
 
 
 def test_only_the_last_few_queries_are_remembered(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):

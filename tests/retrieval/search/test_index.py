@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.retrieval.search.index import Chunk, Found, Index, Where, text_hash
+from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.search.scores import ANALOG, ITEMS, LIKELY_GOOD, PROBABLE_MISS, PROSE, confidence, weight
-from cpq.retrieval.search.terms import terms
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector, quantised
 
 WORDS = ["pump", "oilless", "dryer", "tank", "filter", "scroll", "100", "valve"]

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import html as entities
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
 from cpq.retrieval.web.rules.addresses import Address, joined
 from cpq.retrieval.web.rules.html_guard import UNSHOWN, is_tame, stripped, title_of, visible
+from cpq.retrieval.web.rules.html_nodes import (
+    SPAN,
+    admonition_kind,
+    caption_of,
+    definition_parts,
+    drop_hidden,
+    is_most_of,
+    language_of,
+    preformatted,
+    rows_of,
+    span_of,
+)
 from cpq.retrieval.web.rules.mathml import latex
 from cpq.retrieval.web.rules.page import (
     ALT_LENGTH_MAX,
     BLOCKS_MAX,
-    CAPTION_LENGTH_MAX,
     CHARACTERS_MAX,
     IMAGES_MAX,
     LINKS_MAX,
@@ -33,7 +43,7 @@ from cpq.retrieval.web.rules.page import (
     seen,
     tidy,
 )
-from cpq.retrieval.web.rules.pipe_table import COLUMNS_MAX, REPEATED_MAX, ROWS_MAX, Cell, pipe_table
+from cpq.retrieval.web.rules.pipe_table import REPEATED_MAX, Cell, pipe_table
 
 DEPTH_MAX = 150
 """Of the walk; what lies deeper is taken as plain text."""
@@ -49,28 +59,14 @@ LINK_TEXT_MAX = 200
 SHIFTED_MAX = 200
 """What is longer is neither a sign nor an exponent, wherever it is set."""
 
-MAIN_CHARACTERS_MIN = 200
 NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept, hidden parts too."
 
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?|brush:)[-\s]?([A-Za-z0-9+#.]{1,20})(?=[\s;]|$)")
-_NO_LANGUAGE = frozenset({"default", "none", "text", "plain", "notranslate", "highlight"})
-_ADMONITION = re.compile(
-    r"(?:^|[\s-])(note|info|tip|hint|seealso|important|warning|caution|danger|attention|error)(?=[\s-]|$)"
-)
-_ADMONITION_BOX = re.compile(r"(?:^|[\s-])(?:admonition|alert|callout|markdown-alert|notice|message)(?=[\s-]|$)")
 _SEVERE = frozenset({"warning", "caution", "danger", "attention", "error"})
 _BACKTICKS = re.compile(r"`{3,}")
 _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
-_STYLE_NOISE = re.compile(r"\s|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_STYLE_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL | re.IGNORECASE)
-_HIDING = re.compile(
-    r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|font-size:[0.]++(?![1-9])|(?:left|top|text-indent):-\d{4})"
-)
 _FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
 """Menus that open at a click: what they say is not read, but where they lead is good to know."""
-
-_SPAN = re.compile(r"[0-9]{1,4}")
 
 _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
 """What documentation puts behind a heading, to link to it."""
@@ -92,7 +88,7 @@ def convert(html: str, base: Address) -> Page:
     walker = _Walker(_base_of(tree, base))
     menus = root.css(_FOLDED_LINKS)[:REFERENCES_MAX]
     folded = [(each.attributes.get("href") or "", line(each.text(deep=True), LINK_TEXT_MAX)) for each in menus]
-    _drop_hidden(root)
+    drop_hidden(root)
     try:
         walker.read(root)
         walker.note_menu(folded)
@@ -102,23 +98,6 @@ def convert(html: str, base: Address) -> Page:
         title = next((block.text for block in walker.blocks if block.kind == "heading"), "")[:TITLE_LENGTH_MAX]
     warning = TOO_LONG if walker.room <= 0 else None
     return Page(title, tuple(walker.blocks), tuple(walker.images), tuple(walker.links.values()), warning)
-
-
-def _drop_hidden(root: Any) -> None:
-    """Take out what no visitor sees: it is not for the model either, which would read it as if it were said."""
-    # From the end, so that nothing is looked at after what it stands in is gone.
-    for node in reversed(root.css("[style]")):
-        style = _STYLE_ESCAPE.sub(_unescaped, node.attributes.get("style") or "")
-        if _HIDING.search(_STYLE_NOISE.sub("", style).lower()) and node.tag not in ("html", "body"):
-            node.decompose()
-    for node in reversed(root.css("[hidden], object")):
-        if node.tag not in ("html", "body"):
-            node.decompose()
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    """A letter of a style sheet that is written by its number, or with a stroke before it."""
-    return found[2] or chr(min(int(found[1], 16), sys.maxunicode))
 
 
 def _bare_page(title: str, shown: str) -> Page:
@@ -153,7 +132,7 @@ class _Walker:
     def read(self, root: Any) -> None:
         """The main part where the page names one, else all of it; menus give links only, either way."""
         mains = root.css("main") or root.css("[role=main]") or root.css("article")
-        main = mains[0] if len(mains) == 1 and _is_most_of(mains[0], root) else root
+        main = mains[0] if len(mains) == 1 and is_most_of(mains[0], root) else root
         self._children(main)
         self._end_paragraph()
         if main is not root:
@@ -193,14 +172,14 @@ class _Walker:
             if attributes.get("role") in _MENU_ROLES or attributes.get("aria-hidden") == "true":
                 self._note_links(node)
                 return
-            if classes and (kind := _admonition(node.tag, classes.lower())):
+            if classes and (kind := admonition_kind(node.tag, classes.lower())):
                 self._admonition(node, kind)
                 return
         self._paragraph(node)
 
     def _menu(self, node: Any) -> None:
         """A menu, or an aside: its links are kept, its text is not about the page. An aside may be an admonition."""
-        kind = _admonition("div", (node.attributes.get("class") or "").lower()) if node.tag == "aside" else None
+        kind = admonition_kind("div", (node.attributes.get("class") or "").lower()) if node.tag == "aside" else None
         if kind:
             self._admonition(node, kind)
         else:
@@ -253,19 +232,19 @@ class _Walker:
             self._said[before:] = [f"{mark}{text}" if text.isalnum() else f"{mark}{{{text}}}"]
 
     def _code(self, node: Any) -> None:
-        text = " ".join(_preformatted(node).split())
+        text = " ".join(preformatted(node).split())
         mark = "``" if "`" in text else "`"
         if text:
             self._said.append(f"{mark}{text}{mark}")
 
     def _listing(self, node: Any) -> None:
         self._end_paragraph()
-        text = seen(_preformatted(node)).strip("\n").rstrip()
+        text = seen(preformatted(node)).strip("\n").rstrip()
         if text:
             text = _LONG_BACKTICKS.sub("`" * (FENCE_MAX - 1), text)
             longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
             fence = "`" * (longest + 1)
-            self._add("code", f"{fence}{_language(node, self._languages)}\n{text}\n{fence}")
+            self._add("code", f"{fence}{language_of(node, self._languages)}\n{text}\n{fence}")
 
     def _math(self, node: Any) -> None:
         written = seen(latex(node))
@@ -277,7 +256,7 @@ class _Walker:
 
     def _list(self, node: Any) -> None:
         self._end_paragraph()
-        start = _SPAN.match(node.attributes.get("start") or "")
+        start = SPAN.match(node.attributes.get("start") or "")
         number = int(start[0]) if start else 1
         written: list[str] = []
         is_indented = self._nested < INDENTED_MAX
@@ -307,7 +286,7 @@ class _Walker:
         self._end_paragraph()
         terms: list[str] = []
         label, is_said = "", False
-        for child in _definition_parts(node):
+        for child in definition_parts(node):
             parts = self._items(child)
             if child.tag == "dt":
                 if is_said:
@@ -345,7 +324,7 @@ class _Walker:
             self._children(node)
             self._end_paragraph()
             return
-        rows = [[self._cell(cell) for cell in cells] for cells in _rows_of(node)]
+        rows = [[self._cell(cell) for cell in cells] for cells in rows_of(node)]
         if rows and max(map(len, rows)) <= 1:  # One column is a layout, not a table.
             for row in rows:
                 for cell in row:
@@ -360,12 +339,12 @@ class _Walker:
     def _cell(self, node: Any) -> Cell:
         attributes = node.attributes
         text = " ".join(self._inside(node)).replace("\n", " ").replace("|", r"\|")
-        return Cell(text, _span(attributes.get("colspan")), _span(attributes.get("rowspan")), node.tag == "th")
+        return Cell(text, span_of(attributes.get("colspan")), span_of(attributes.get("rowspan")), node.tag == "th")
 
     def _figure(self, node: Any) -> None:
         self._end_paragraph()
         found = node.css_first("figcaption")
-        outer, self._caption = self._caption, _caption(found) if found else ""
+        outer, self._caption = self._caption, caption_of(found) if found else ""
         self._children(node)
         self._end_paragraph()
         self._caption = outer
@@ -456,96 +435,8 @@ class _Walker:
         return self._joined[reference]
 
 
-def _is_most_of(main: Any, root: Any) -> bool:
-    """Some pages have a main part that a script fills later."""
-    size = len(main.text(deep=True))
-    return size >= MAIN_CHARACTERS_MIN or size * 4 >= len(root.text(deep=True))
-
-
-def _preformatted(node: Any) -> str:
-    """The text of a listing, a line for each line that a browser shows."""
-    only = node.first_child
-    if only is None or (only.next is None and only.tag == "-text"):
-        return str(only.text_content or "") if only else ""
-    if node.css_first(_LINE_ENDS) is None:
-        return str(node.text(deep=True))
-    said: list[str] = []
-    opened = [(node.tag, node.iter(include_text=True))]
-    while opened:
-        each = next(opened[-1][1], None)
-        if each is not None and each.tag == "-text":
-            said.append(each.text_content or "")
-            continue
-        if each is not None and each.tag == "br":
-            said.append("\n")
-            continue
-        if each is None:
-            tag, _ = opened.pop()
-        else:
-            tag = each.tag
-            opened.append((tag, each.iter(include_text=True)))
-        if tag in _LINES and said and not said[-1].endswith("\n"):  # The edge of a block ends a line.
-            said.append("\n")
-    return "".join(said)
-
-
-def _caption(node: Any) -> str:
-    return line(node.text(deep=True).rstrip("¶# \n"), CAPTION_LENGTH_MAX)
-
-
-def _definition_parts(node: Any) -> Iterator[Any]:
-    """Terms and definitions, also where each pair stands in a division of its own."""
-    for child in node.iter(include_text=True):
-        if child.tag == "div":
-            yield from child.iter(include_text=True)
-        else:
-            yield child
-
-
-def _rows_of(table: Any) -> Iterator[list[Any]]:
-    count = 0
-    for part in table.iter(include_text=False):
-        rows = [part] if part.tag == "tr" else part.iter(include_text=False) if part.tag in _ROW_GROUPS else ()
-        for row in rows:
-            if row.tag == "tr" and count < ROWS_MAX:
-                count += 1
-                cells = (cell for cell in row.iter(include_text=False) if cell.tag in ("td", "th"))
-                yield [cell for cell, _ in zip(cells, range(COLUMNS_MAX), strict=False)]
-
-
-def _span(value: str | None) -> int:
-    found = _SPAN.match(value) if value else None
-    return max(1, int(found[0])) if found else 1
-
-
-def _language(node: Any, known: dict[int, str]) -> str:
-    """From the class of the listing, of the code in it, or of the boxes around it, which many listings may share."""
-    inner = node.css_first("code")
-    around = [node, node.parent, node.parent.parent if node.parent else None]
-    for each in ([inner] if inner is not None else []) + around:
-        if each is None or each.tag.startswith("-"):
-            continue
-        if each.mem_id not in known:
-            words = map(str.lower, _LANGUAGE.findall(each.attributes.get("class") or ""))
-            known[each.mem_id] = next((word for word in words if word not in _NO_LANGUAGE), "")
-        if known[each.mem_id]:
-            return known[each.mem_id]
-    return ""
-
-
-def _admonition(tag: str, classes: str) -> str | None:
-    """Which kind of admonition a class names; a bare `note` counts when it is the only word or there is a box."""
-    found = _ADMONITION.search(classes)
-    if not found or (not _ADMONITION_BOX.search(classes) and classes.split() != [found[1]]):
-        return None
-    return found[1] if tag != "span" else None
-
-
 _INLINE = names("b strong em i span u s small big abbr cite q mark font time label bdi bdo ins del")
-_LINES = names("div p li tr")
-_LINE_ENDS = ", ".join(["br", *sorted(_LINES)])
 _MENU_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar"})
-_ROW_GROUPS = frozenset({"thead", "tbody", "tfoot"})
 _PLAIN_BLOCKS = names(
     "article main address fieldset details summary figcaption caption center li dd dt tr td th hgroup"
 )

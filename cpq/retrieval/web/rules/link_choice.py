@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from cpq.retrieval.search.terms import terms
+from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.web.rules.addresses import read_address
 from cpq.retrieval.web.rules.page import Link
 

@@ -7,7 +7,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal
 
-from cpq.retrieval.search.terms import STOP_WORDS, stem, terms
+from cpq.retrieval.search.lexicon import STOP_WORDS, stem, terms
 
 Intent = Literal["factual", "comparison", "how_to", "exploratory"]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.retrieval.search.lexicon import BARE_NUMBER, CORRECTED, EXACT, SYNONYM, read_query, terms
 from cpq.retrieval.search.passages import excerpt, split
-from cpq.retrieval.search.terms import BARE_NUMBER, CORRECTED, EXACT, SYNONYM, read_query, terms
 
 
 def slots(query: str, *texts: str) -> dict[str, dict[str, float]]:

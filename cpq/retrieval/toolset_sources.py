@@ -1,12 +1,12 @@
-"""Every corpus that is made of tables, by the toolset that searches it."""
+"""The table sources of each toolset."""
 
 from __future__ import annotations
 
 from cpq.retrieval import equipment, past_quotes
-from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.search.table_source import Source
 from cpq.retrieval.web import repository as web
 
-CORPORA: dict[str, tuple[Source, ...]] = {
+SOURCES: dict[str, tuple[Source, ...]] = {
     "equipment": (equipment.SOURCE,),
     "past_quotes": (past_quotes.LINES, past_quotes.QUOTES),
     "web": (web.SOURCE,),
@@ -14,5 +14,5 @@ CORPORA: dict[str, tuple[Source, ...]] = {
 
 
 def sources_of(toolsets: tuple[str, ...]) -> list[Source]:
-    """Those of the toolsets that are switched on."""
-    return [source for toolset in toolsets for source in CORPORA.get(toolset, ())]
+    """The sources of these toolsets."""
+    return [source for toolset in toolsets for source in SOURCES.get(toolset, ())]

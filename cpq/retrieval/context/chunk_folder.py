@@ -1,9 +1,8 @@
-"""The chunk files of a folder: read again when they change and rest, swapped as a whole, the last good state kept."""
+"""The chunk files of a folder: loaded again as a whole when they changed and writing has stopped."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -12,16 +11,15 @@ from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.base.memory import give_back
 from cpq.retrieval.context.chunks import DimensionError, MalformedError, Packed, packed, read_file, searchable
-from cpq.retrieval.search import folders
-from cpq.retrieval.search.corpus import Corpus, new_corpus
-from cpq.retrieval.search.folders import Listing, Stamp, UnreadableError
+from cpq.retrieval.search import folder_files
+from cpq.retrieval.search.folder_corpus import FolderCorpus
+from cpq.retrieval.search.folder_files import Listing, Stamp, UnreadableError
 from cpq.retrieval.search.index import Chunk
-from cpq.retrieval.search.scores import PROSE
 
 log = logging.getLogger("cpq.context")
 
 QUIET_SECONDS = 0.5
-"""An indexer writes several files, one shortly after the other."""
+"""How long no file may change before a load: an indexer writes several files in turn."""
 
 LOOK_SECONDS = 0.1
 FILE_BYTES_MAX = 1024**3
@@ -31,30 +29,26 @@ SKIPPED_SHOWN_MAX = 5
 Packs = dict[str, Packed]
 
 
-class ContextKeeper:
-    """Safe for many threads. Searches never wait: they have the last good state until the next one is complete."""
+class ChunkFolder(FolderCorpus):
+    """The corpus of a folder of chunk files. Searches never wait: they use the last good state."""
 
     def __init__(self, root: Path, effects: Effects) -> None:
-        self.root = root
-        self.corpus: Corpus = new_corpus("context", PROSE)
-        self.revision = 0
+        super().__init__("context", root, effects)
         self.reloads = 0
         self._problem: str | None = None
-        """Why the files as they are now are not used, while an earlier state of them is."""
+        """Why the present files are not used, and an earlier state is."""
         self._skipped: dict[str, str] = {}
-        self._effects = effects
-        self._lock = threading.Lock()
         self._is_loaded = False
         self._seen: dict[str, Stamp] = {}
         self._refused: dict[str, str] = {}
-        """What stood in the folder at the last look and could not be used."""
+        """Files that could not be used at the last look, and why."""
         self._loaded: dict[str, Stamp] = {}
         self._packs: dict[str, Packs] = {}
         self._quiet_at: float | None = None
 
     @property
     def warning(self) -> str | None:
-        """What an answer may lack."""
+        """What an answer may miss; None when all files are used."""
         if self._problem:
             return f"The newest chunk files cannot be used, the last good state answers: {self._problem}"
         if self._skipped:
@@ -63,7 +57,7 @@ class ContextKeeper:
         return None
 
     def load(self) -> None:
-        """The first time: read all files, skip malformed ones with a warning. CpqError when the folder is missing."""
+        """Read all files on the first call; skip malformed ones with a warning. CpqError when the folder is missing."""
         if self._is_loaded:
             return
         with self._lock:
@@ -80,9 +74,9 @@ class ContextKeeper:
                 give_back()
 
     def look(self) -> None:
-        """Notice files that were written or are new, and load them once nothing was written for a while.
+        """Notice new and changed files, and load them when nothing was written for QUIET_SECONDS.
 
-        Removing a file is not enough: an indexer that replaces its files may do that for a moment.
+        A removed file alone does not start a load: an indexer that replaces its files may remove them for a moment.
         """
         if not self._lock.acquire(blocking=False):
             return
@@ -97,14 +91,14 @@ class ContextKeeper:
                 self._quiet_at = None
                 self._reload(found)
         except CpqError as error:
-            self._seen = {}  # Should the folder come back, everything in it is new.
+            self._seen = {}  # When the folder is back, all its files count as new.
             self._note(error.message)
         finally:
             self._lock.release()
 
     def _scan(self) -> Listing:
         try:
-            return folders.scan(self.root, (".json",))
+            return folder_files.scan(self.root, (".json",))
         except OSError as error:
             raise CpqError(
                 Code.UNAVAILABLE,
@@ -132,7 +126,7 @@ class ContextKeeper:
         self._skipped |= files
 
     def _reload(self, found: Listing) -> None:
-        """All that changed, or nothing: half of what an indexer wrote is no state."""
+        """Load all changed files or none: a part of what an indexer wrote is not a valid state."""
         for name, known in self._packs.items():
             is_there = name in found.problems or found.may_still_hold(name)
             if known and is_there and name not in found.files:
@@ -164,10 +158,10 @@ class ContextKeeper:
         log.info("context reloaded", extra={"files": len(packs), "chunks": len(self.corpus)})
 
     def _read(self, name: str) -> Packs:
-        """What is in a file; what was in it before is the same object."""
+        """The packs of a file; an unchanged pack stays the same object."""
         before = self._packs.get(name, {})
         packs: Packs = {}
-        for pack in packed(name, read_file(folders.read_bytes(self.root, name, FILE_BYTES_MAX))):
+        for pack in packed(name, read_file(folder_files.read_bytes(self.root, name, FILE_BYTES_MAX))):
             known = before.get(pack.document_id)
             packs[pack.document_id] = known if known == pack else pack
         return packs
@@ -183,7 +177,7 @@ def _documents(packs: Mapping[str, Packs]) -> Packs:
 
 
 def _parts(packs: Iterable[Packed]) -> Iterator[list[Chunk]]:
-    """What is searched of them, some at a time."""
+    """The passages of these packs, in batches."""
     part: list[Chunk] = []
     for pack in packs:
         part += searchable(pack)

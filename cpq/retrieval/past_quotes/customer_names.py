@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from cpq.retrieval.search.terms import STOP_WORDS, UNITS
+from cpq.retrieval.search.lexicon import STOP_WORDS, UNITS
 
 HIDDEN = "[customer]"
 

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from cpq.app import App, corpus_changes
 from cpq.app.access import ENGINE
 from cpq.app.transaction import Tx, mine_among
-from cpq.retrieval.search import table_corpus
+from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import ITEMS
-from cpq.retrieval.search.table_corpus import Source
+from cpq.retrieval.search.table_source import Source
 from cpq.storage.schema import product, search_vector
 from tests.support import engine
 from tests.support.engine import open_app
@@ -35,7 +35,7 @@ SOURCE = Source("test", ITEMS, gather)
 
 
 def corpus_of(app: App) -> Corpus:
-    return look(app, lambda tx: table_corpus.current(tx, SOURCE))
+    return look(app, lambda tx: table_source.current(tx, SOURCE))
 
 
 def look(app: App, work: Callable[[Tx], T]) -> T:
@@ -91,7 +91,7 @@ def test_more_changes_than_are_listed_mean_everything(app: App):
 def test_vectors_are_reckoned_once_and_outlive_the_process(app: App):
     corpus = corpus_of(app)
     seen: list[tuple[int, int]] = []
-    made = table_corpus.embed(app, app.new_call(ENGINE), corpus, progress=lambda *figures: seen.append(figures))
+    made = vector_repository.embed(app, app.new_call(ENGINE), corpus, progress=lambda *figures: seen.append(figures))
     assert (made, seen) == (2, [(0, 2), (2, 2)])
     before = corpus.search("belt drive", limit=2)
     again = open_app(app.settings)
@@ -103,7 +103,7 @@ def test_vectors_are_reckoned_once_and_outlive_the_process(app: App):
 
 
 def test_a_killed_run_goes_on_where_it_stopped(app: App, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(table_corpus, "BATCH", 1)
+    monkeypatch.setattr(vector_repository, "BATCH", 1)
     corpus = corpus_of(app)
 
     def stop(done: int, _total: int) -> None:
@@ -111,18 +111,18 @@ def test_a_killed_run_goes_on_where_it_stopped(app: App, monkeypatch: pytest.Mon
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        table_corpus.embed(app, app.new_call(ENGINE), corpus, progress=stop)
+        vector_repository.embed(app, app.new_call(ENGINE), corpus, progress=stop)
     assert stored_vectors(app) == 1
     again = open_app(app.settings)
-    assert table_corpus.embed(again, again.new_call(ENGINE), corpus_of(again)) == 1
+    assert vector_repository.embed(again, again.new_call(ENGINE), corpus_of(again)) == 1
     assert stored_vectors(again) == 2
     again.close()
 
 
 def test_only_what_changed_is_embedded_again(app: App):
-    table_corpus.embed(app, app.new_call(ENGINE), corpus_of(app))
+    vector_repository.embed(app, app.new_call(ENGINE), corpus_of(app))
     rename(app, "prod_qmb30", name="Marzipan machine")
-    assert table_corpus.embed(app, app.new_call(ENGINE), corpus_of(app)) == 1
+    assert vector_repository.embed(app, app.new_call(ENGINE), corpus_of(app)) == 1
 
 
 def test_what_another_process_or_variant_has_embedded_is_taken_over(app: App, monkeypatch: pytest.MonkeyPatch):
@@ -131,10 +131,10 @@ def test_what_another_process_or_variant_has_embedded_is_taken_over(app: App, mo
     corpora = [
         (app, corpus_of(app)),
         (other, corpus_of(other)),
-        (app, look(app, lambda tx: table_corpus.current(tx, variant))),
+        (app, look(app, lambda tx: table_source.current(tx, variant))),
     ]
-    monkeypatch.setattr(table_corpus, "BATCH", 1)
-    assert [table_corpus.embed(one, one.new_call(ENGINE), corpus) for one, corpus in corpora] == [2, 0, 0]
+    monkeypatch.setattr(vector_repository, "BATCH", 1)
+    assert [vector_repository.embed(one, one.new_call(ENGINE), corpus) for one, corpus in corpora] == [2, 0, 0]
     answers = [corpus.search("belt drive", limit=2) for _, corpus in corpora]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0].mode == "hybrid"
@@ -162,14 +162,14 @@ def test_r07_a_search_does_not_wait_for_a_long_refresh(app: App):
 
 def test_r07_where_a_loop_follows_no_search_waits_for_a_change_of_everything(app: App):
     many = [f"d{n}" for n in range(corpus_changes.LISTED_MAX + 1)]
-    table_corpus.embed_round(app, [SOURCE])
+    table_source.embed_round(app, [SOURCE])
     corpus = corpus_of(app)
     rename(app, "prod_qmb30", name="Marzipan machine")
     assert corpus_of(app).search("marzipan", limit=3).hits[0].coverage > 0
     rename(app, "prod_qmb30", name="Nougat machine")
     app.upkeep(app.new_call(ENGINE), lambda tx: corpus_changes.touch(tx, "test", many))
     assert not any(hit.coverage for hit in corpus_of(app).search("nougat", limit=3).hits)
-    table_corpus.embed_round(app, [SOURCE])
+    table_source.embed_round(app, [SOURCE])
     assert corpus_of(app) is corpus
     assert corpus.search("nougat", limit=3).hits[0].coverage > 0
 
@@ -200,8 +200,8 @@ def test_c2_19_r07_many_threads_search_while_documents_change(sqlite_app: App):
 
 def test_vectors_of_texts_that_are_gone_can_be_forgotten(app: App):
     corpus = corpus_of(app)
-    table_corpus.embed(app, app.new_call(ENGINE), corpus)
+    vector_repository.embed(app, app.new_call(ENGINE), corpus)
     rename(app, "prod_qmb30", active=False)
-    assert app.upkeep(app.new_call(ENGINE), lambda tx: table_corpus.forget_vectors(tx, corpus_of(app))) == 1
+    assert app.upkeep(app.new_call(ENGINE), lambda tx: vector_repository.forget(tx, corpus_of(app))) == 1
     assert stored_vectors(app) == 1
     assert corpus_of(app).missing() == []

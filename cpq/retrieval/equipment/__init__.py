@@ -1,0 +1,16 @@
+"""Equipment: products found by what they do and by hard limits on their specs. Nothing here knows a price."""
+
+from cpq.retrieval.equipment.commands import MODELS_MAX, SOURCE, Bounds, compare, get, search
+from cpq.retrieval.equipment.views import EquipmentDetail, EquipmentFound, EquipmentRows
+
+__all__ = [
+    "MODELS_MAX",
+    "SOURCE",
+    "Bounds",
+    "EquipmentDetail",
+    "EquipmentFound",
+    "EquipmentRows",
+    "compare",
+    "get",
+    "search",
+]

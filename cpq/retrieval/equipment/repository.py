@@ -1,0 +1,84 @@
+"""Reads products with their specs, and the specs that categories declare."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from cpq.app.transaction import Tx, mine_among
+from cpq.storage.schema import tables
+
+
+class Equipment(NamedTuple):
+    """A product with what its category says about it."""
+
+    id: str
+    sku: str
+    name: str
+    description: str
+    category_id: str
+    active: bool
+    attributes: dict[str, Any]
+    specs: dict[str, Any]
+    updated_at: datetime
+    category_name: str
+    definitions: dict[str, Any]
+    """The specs that its category declares, by name."""
+
+    @property
+    def model(self) -> str | None:
+        return self.attributes.get("model")
+
+    def unit(self, spec: str) -> str | None:
+        return (self.definitions.get(spec) or {}).get("unit")
+
+    def specs_in_words(self) -> str:
+        """Specs and attributes as people write them: `100 hp`, `lubrication oilless`, `food grade`."""
+        specs = [
+            f"{name.replace('_', ' ')} {value.replace('_', ' ')}"
+            if isinstance(value, str)
+            else f"{value} {self.unit(name) or ''}".strip()
+            for name, value in self.specs.items()
+        ]
+        attributes = [
+            name.replace("_", " ") if value is True else str(value) for name, value in self.attributes.items() if value
+        ]
+        return ", ".join([self.category_name, *specs, *attributes, self.sku])
+
+
+def with_specs(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:
+    """The products that have specs, of these ids; all of them for None."""
+    product, spec = tables.product.c, tables.product_spec.c
+    has_specs = sa.exists().where(spec.tenant_id == product.tenant_id, spec.product_id == product.id)
+    mine = product.tenant_id == tx.tenant_id if ids is None else mine_among(tx, product.id, ids)
+    return _read(tx, mine, has_specs)
+
+
+def by_id(tx: Tx, ids: Collection[str]) -> dict[str, Equipment]:
+    return {each.id: each for each in _read(tx, mine_among(tx, tables.product.c.id, ids))}
+
+
+def declared_specs(tx: Tx) -> dict[str, dict[str, Any]]:
+    """The specs of every category, by category id."""
+    category = tables.category.c
+    mine = sa.select(category.id, category.specs).where(category.tenant_id == tx.tenant_id)
+    return {row.id: row.specs for row in tx.connection.execute(mine)}
+
+
+def _read(tx: Tx, *conditions: sa.ColumnElement[bool]) -> Iterator[Equipment]:
+    for row in tx.connection.execute(_PRODUCTS.where(*conditions)):
+        yield Equipment(**row._mapping)
+
+
+_PRODUCTS = sa.select(
+    *(tables.product.c[name] for name in Equipment._fields if name in tables.product.c),
+    tables.category.c.name.label("category_name"),
+    tables.category.c.specs.label("definitions"),
+).join(
+    tables.category,
+    (tables.category.c.tenant_id == tables.product.c.tenant_id)
+    & (tables.category.c.id == tables.product.c.category_id),
+)

@@ -1,0 +1,102 @@
+"""PURE. BERT's uncased WordPiece tokenizer; gives the same ids as the library `tokenizers`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+TOKENS_MAX = 256
+"""The model was trained on texts of at most this length; the rest of a longer text is found by its words alone."""
+
+
+class Tokenizer:
+    """Splits a text into the ids of its word pieces."""
+
+    def __init__(self, vocabulary: list[str]) -> None:
+        self._ids = {token: number for number, token in enumerate(vocabulary)}
+        self._start, self._end, self._unknown = (self._ids[name] for name in ("[CLS]", "[SEP]", "[UNK]"))
+        self._known: dict[str, list[int]] = {}
+
+    def ids(self, text: str) -> list[int]:
+        found: list[int] = []
+        for word in _split(text):
+            found += self._pieces(word)
+            if len(found) >= TOKENS_MAX - 2:
+                break
+        return [self._start, *found[: TOKENS_MAX - 2], self._end]
+
+    def _pieces(self, word: str) -> list[int]:
+        if (known := self._known.get(word)) is not None:
+            return known
+        if len(self._known) > 50_000:
+            self._known.clear()
+        self._known[word] = pieces = self._cut(word)
+        return pieces
+
+    def _cut(self, word: str) -> list[int]:
+        """The longest known piece first, then the longest of the rest, marked with ##."""
+        if len(word) > 100:
+            return [self._unknown]
+        pieces, start = [], 0
+        while start < len(word):
+            mark = "##" if start else ""
+            for end in range(len(word), start, -1):
+                if (number := self._ids.get(mark + word[start:end])) is not None:
+                    break
+            else:
+                return [self._unknown]
+            pieces.append(number)
+            start = end
+        return pieces
+
+
+def _split(text: str) -> Iterator[str]:
+    """Words without case and accents; every mark and every Chinese character is a word of its own."""
+    # Characters beyond what could fill the model are not looked at; the longest token is well below 20 of them.
+    text = text[: TOKENS_MAX * 60]
+    if text.isascii():
+        text = text.lower()
+    else:  # Letter by letter: Python would write a sigma at the end of a word in another way.
+        bare = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+        text = "".join(map(str.lower, bare))
+    word: list[str] = []
+    for character in text:
+        kind = _kind(character)
+        if kind == "word":
+            word.append(character)
+            continue
+        if kind == "nothing":
+            continue
+        if word:
+            yield "".join(word)
+            word = []
+        if kind == "mark":
+            yield character
+    if word:
+        yield "".join(word)
+
+
+@cache
+def _kind(character: str) -> str:
+    code, category = ord(character), unicodedata.category(character)
+    if character in "\t\n\r" or category == "Zs":
+        return "blank"
+    if code in (0, 0xFFFD) or category in ("Cc", "Cf", "Cn", "Co"):
+        return "nothing"
+    is_ascii_mark = 33 <= code <= 47 or 58 <= code <= 64 or 91 <= code <= 96 or 123 <= code <= 126
+    if is_ascii_mark or category.startswith("P") or any(low <= code <= high for low, high in _CHINESE):
+        return "mark"
+    return "word"
+
+
+_CHINESE = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
