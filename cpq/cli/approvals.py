@@ -13,8 +13,8 @@ from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
 from cpq.base.text import to_wire
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.services import approvals, quotes
 
@@ -47,8 +47,8 @@ def list_(options: Options, role: str | None, limit: int) -> None:
     def work(tx: Tx) -> Answer:
         return dict(approvals.pending(tx, role=role, limit=limit))
 
-    with engine.opened(options) as app:
-        answer = engine.read(app, "approvals_list", work, role=role, limit=limit)
+    with local_app.opened(options) as app:
+        answer = local_app.read(app, "approvals_list", work, role=role, limit=limit)
     if options.as_json:
         show_json(answer)
         return
@@ -84,8 +84,8 @@ def show(options: Options, approval_id: str) -> None:
     Example:
       cpq approvals show APR-06f3mv2k9e7d1xw2rjfb
     """
-    with engine.opened(options) as app:
-        found = engine.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
+    with local_app.opened(options) as app:
+        found = local_app.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
     if options.as_json:
         show_json(found)
     else:
@@ -137,10 +137,10 @@ def sweep(options: Options) -> None:
       cpq approvals sweep
     """
     total = {"expired": 0, "withdrawn": 0, "escalated": 0}
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         is_more = True
         while is_more:
-            swept = engine.write(app, "approvals_sweep", lambda tx: dict(approvals.sweep(tx)), {})
+            swept = local_app.write(app, "approvals_sweep", lambda tx: dict(approvals.sweep(tx)), {})
             total = {word: count + swept[word] for word, count in total.items()}
             is_more = bool(swept["has_more"])
     if options.as_json:
@@ -157,10 +157,10 @@ def _decide(
     fingerprint: str | None,
     comment: str | None,
 ) -> None:
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         principal = _person(app, name)
         if fingerprint is None:
-            found = engine.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
+            found = local_app.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
             _require_decidable(app, principal, approval_id, decision)
             _show(found, sys.stderr if options.as_json else None)
             click.confirm(f"{decision.capitalize()} this as {principal.caller}?", abort=True, err=True)

@@ -11,8 +11,8 @@ from cpq.app import Answer, App, audit
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
 
 SHOWN = ("seq", "at", "caller", "operation", "outcome", "subject", "trace_id")
@@ -55,8 +55,8 @@ def show(options: Options, limit: int) -> None:
     def work(tx: Tx) -> Answer:
         return {"items": [asdict(entry) for entry in audit.entries(tx.connection, tx.tenant_id, newest=limit)]}
 
-    with engine.opened(options) as app:
-        items = engine.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)["items"]
+    with local_app.opened(options) as app:
+        items = local_app.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)["items"]
     if options.as_json:
         show_json({"items": items})
         return
@@ -77,7 +77,7 @@ def verify(options: Options, expect: tuple[int, str] | None) -> None:
     Example:
       cpq audit verify --expect 1042:3f0c…
     """
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         _seal_everything(app)
         report = _verify(app, expect)
     if report["broken_at"] is not None:
@@ -95,7 +95,7 @@ def _seal_everything(app: App) -> None:
     """Seal what other processes left behind, for example because they were killed."""
     sealed = audit.SEAL_BATCH
     while sealed >= audit.SEAL_BATCH:
-        answer = engine.write(
+        answer = local_app.write(
             app, "audit_seal", lambda tx: {"sealed": audit.seal(tx.connection, tx.tenant_id)}, arguments={}
         )
         sealed = answer["sealed"]
@@ -109,4 +109,4 @@ def _verify(app: App, expect: tuple[int, str] | None) -> Answer:
             return asdict(audit.verify(tx.connection, tx.tenant_id, expect=expect, progress=meter))
 
         expected = f"{expect[0]}:{expect[1]}" if expect else None
-        return engine.read(app, "audit_verify", work, needs=Permission.ADMINISTER, expect=expected)
+        return local_app.read(app, "audit_verify", work, needs=Permission.ADMINISTER, expect=expected)

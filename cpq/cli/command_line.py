@@ -12,17 +12,17 @@ from cpq import __version__
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 from cpq.base.text import to_wire
-from cpq.cli.lazy import LazyGroup
-from cpq.cli.options import Options, pass_options
+from cpq.cli.common_options import Options, pass_options
+from cpq.cli.lazy_group import LazyGroup
 
 log = logging.getLogger("cpq.cli")
 
 COMMANDS = {
-    "init": ("cpq.cli.starting:init", "Create or migrate the database; safe to repeat."),
-    "demo": ("cpq.cli.starting:demo", "See the product at work, through a real MCP client."),
-    "serve": ("cpq.cli.starting:serve", "Serve MCP over stdio or HTTP."),
-    "import": ("cpq.cli.transfer:import_", "Load products, prices, accounts or quotes from a file."),
-    "export": ("cpq.cli.transfer:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
+    "init": ("cpq.cli.init:init", "Create or migrate the database; safe to repeat."),
+    "demo": ("cpq.cli.demo:demo", "See the product at work, through a real MCP client."),
+    "serve": ("cpq.cli.serve:serve", "Serve MCP over stdio or HTTP."),
+    "import": ("cpq.cli.import_:import_", "Load products, prices, accounts or quotes from a file."),
+    "export": ("cpq.cli.export:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
     "search": ("cpq.cli.search:search_", "Find equipment and past quotes by words and meaning."),
     "quote": ("cpq.cli.quote:quote", "See and price quotes, prove their prices, verify their PDFs."),
     "policy": ("cpq.cli.policy:policy", "Check, test, show and compare policies; try a change on stored quotes."),

@@ -15,8 +15,8 @@ from cpq.app.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
-from cpq.cli import engine, sample_quotes
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app, sample_quotes
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json
 
 
@@ -48,8 +48,8 @@ def link(options: Options, user: str, minutes: int) -> None:
     Example:
       cpq console link --user dana
     """
-    _require_address(engine.settings_of(options))
-    with engine.opened(options) as app:
+    _require_address(local_app.settings_of(options))
+    with local_app.opened(options) as app:
         address = _link(app, user, minutes)
     if options.as_json:
         show_json({"user": user, "minutes": minutes, "link": address})
@@ -69,10 +69,10 @@ def sample(options: Options) -> None:
     Example:
       cpq init --sample && cpq console sample
     """
-    settings = engine.settings_of(options)
+    settings = local_app.settings_of(options)
     _require_address(settings)
     made = sample_quotes.fill(settings, options.effects.now())
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         address = _link(app, sample_quotes.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)
     click.echo(f"Console: sign in as {sample_quotes.MANAGER}, a sales manager, by this link, which opens once:")
@@ -116,5 +116,5 @@ def _link(app: App, user: str, minutes: int) -> str:
         code = sessions.new_link(tx, user, minutes=minutes)
         return {"user": user}
 
-    engine.write(app, "console_link", work, {"user": user, "minutes": minutes})
+    local_app.write(app, "console_link", work, {"user": user, "minutes": minutes})
     return f"{app.settings.console_address}/console/enter/{code}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from cpq.app import App
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_pairs, visible
 from cpq.retrieval import docs
 from cpq.retrieval.search.lexicon import terms
@@ -46,7 +46,7 @@ def index(options: Options, folder: Path | None) -> None:
     """
     with _opened(options, folder) as app:
         _index(app, forgets=folder is None)
-        found = engine.read(app, "docs_status", lambda tx: dict(docs.status(tx)))
+        found = local_app.read(app, "docs_status", lambda tx: dict(docs.status(tx)))
     if options.as_json:
         show_json(found)
         return
@@ -78,7 +78,7 @@ def search(
     asked = " ".join(query)
     with _opened(options, folder) as app:
         _index(app, forgets=False)
-        found = engine.read(
+        found = local_app.read(
             app,
             "search_docs",
             lambda tx: dict(docs.search(tx, asked, top_k=top_k, file_filter=file_filter)),
@@ -101,7 +101,7 @@ def search(
 
 @contextmanager
 def _opened(options: Options, folder: Path | None) -> Iterator[App]:
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         if folder is not None:
             app.settings = app.settings.model_copy(update={"docs_dir": folder})
         docs.require(app.settings)

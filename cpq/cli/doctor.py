@@ -22,8 +22,8 @@ from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, shipped, strange_variables
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
 from cpq.retrieval.search.embedding import MODEL, is_installed
 from cpq.services import documents
@@ -64,7 +64,7 @@ def doctor(options: Options) -> int:
     Example:
       cpq doctor
     """
-    settings = engine.settings_of(options)
+    settings = local_app.settings_of(options)
     policies = _check_policies(settings)
     can_count = policies.state is not State.PROBLEM
     findings = [*_check_programs(), *_check_variables(), *_check_database(settings, can_count=can_count), policies]
@@ -123,7 +123,7 @@ def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator
     if not can_count:  # Nothing is read or written without policies.
         yield Finding("catalogue", State.WARNING, "not looked at while the policies are broken")
         return
-    counts = engine.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
+    counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):
         yield Finding("catalogue", State.OK, said)

@@ -15,8 +15,8 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import canonical_json
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_pairs, show_table
 from cpq.services import events, quotes
 from cpq.services.events import delivery as event_delivery
@@ -57,9 +57,9 @@ def list_(options: Options, limit: int, subject: str | None, status: str | None)
     def work(tx: Tx) -> Answer:
         return {"items": events.list_events(tx, limit=limit, subject=subject, status=status)}
 
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         asked = {"limit": limit, "subject": subject, "status": status}
-        items = engine.read(app, "event_list", work, needs=Permission.ADMINISTER, **asked)["items"]
+        items = local_app.read(app, "event_list", work, needs=Permission.ADMINISTER, **asked)["items"]
     if options.as_json:
         show_json({"items": items})
     elif items:
@@ -79,8 +79,8 @@ def show(options: Options, event_id: str) -> None:
     Example:
       cpq events show ev-01kq3v8n5e7d9xw2rjfb
     """
-    with engine.opened(options) as app:
-        found = engine.read(
+    with local_app.opened(options) as app:
+        found = local_app.read(
             app, "event_show", lambda tx: events.get(tx, event_id), needs=Permission.ADMINISTER, id=event_id
         )
     if options.as_json:
@@ -113,8 +113,8 @@ def replay(options: Options, event_id: str) -> None:
     def work(tx: Tx) -> Answer:
         return {"id": event_id, "webhooks": events.replay(tx, event_id)}
 
-    with engine.opened(options) as app:
-        answer = engine.write(app, "event_replay", work, {"id": event_id}, subject=event_id)
+    with local_app.opened(options) as app:
+        answer = local_app.write(app, "event_replay", work, {"id": event_id}, subject=event_id)
     if options.as_json:
         show_json(answer)
     else:
@@ -133,7 +133,7 @@ def deliver(options: Options) -> int:
     Example:
       cpq events deliver
     """
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         if not app.settings.webhook_list:
             hint = "Set CPQ_WEBHOOKS and CPQ_WEBHOOK_SECRET."
             raise CpqError(Code.CONFLICT, "No webhook is configured.", hint=hint)

@@ -11,7 +11,7 @@ import click
 from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load_with_cases, run_tests
 from cpq.base.errors import CpqError
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming
 from cpq.cli.policy_simulate import simulate

@@ -12,8 +12,8 @@ from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
 from cpq.base.settings import shipped
-from cpq.cli import engine
-from cpq.cli.options import Options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options
 from cpq.domain.policy.policy_set import PolicySet
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -21,7 +21,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 def chosen(options: Options, given: Path | None) -> Path:
     """The folder that was given, or else the one in use."""
-    return given or engine.settings_of(options).policies_dir or shipped("policies")
+    return given or local_app.settings_of(options).policies_dir or shipped("policies")
 
 
 def loaded(folder: Path) -> PolicySet:

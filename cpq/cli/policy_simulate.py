@@ -17,8 +17,8 @@ from cpq.app.transaction import Tx
 from cpq.base.memory import spare_the_collector
 from cpq.base.money import from_micro, readable
 from cpq.base.text import to_wire
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_table, visible
 from cpq.cli.policy_folders import FOLDER, chosen, loaded
 from cpq.domain.policy.diff import Turn
@@ -53,7 +53,7 @@ def simulate(options: Options, new: Path, old: Path | None, against: str) -> Non
     show = _Json() if options.as_json else _Text()
     turns: Counter[Turn] = Counter()
     count = 0
-    with engine.opened(options) as app, Meter("Deciding quotes", app.effects) as meter:
+    with local_app.opened(options) as app, Meter("Deciding quotes", app.effects) as meter:
         spare_the_collector()
         for page, total in _pages(app, before, after, against):
             count += page.quotes

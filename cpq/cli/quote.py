@@ -1,30 +1,28 @@
-"""`cpq quote`: quotes at a terminal, priced, the proof of their prices, and whether a PDF is one of ours."""
+"""`cpq quote`: quotes at a terminal, listed, shown and priced; further subcommands are in the files beside it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import asdict
-from pathlib import Path
 from typing import cast
 
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from cpq.app import Answer, App
+from cpq.app import Answer
 from cpq.app.transaction import Tx
-from cpq.base.money import from_micro, readable, to_micro
+from cpq.base.money import readable, to_micro
 from cpq.base.text import to_wire
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
-from cpq.cli.output import Meter, counted, show_json, show_pairs, show_table
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.cli.quote_explain import diff, explain, show_trace
+from cpq.cli.quote_replay import replay
+from cpq.cli.quote_verify import verify
 from cpq.domain.quotes.file_rows import Percent
-from cpq.services import catalog, documents, quotes
+from cpq.services import catalog, quotes
 from cpq.services.quotes.record import PricedSet, QuoteRecord
 from cpq.services.quotes.views import PricedQuoteView
 
 LIMIT_MAX = 1_000
-HASH_LENGTH = 12
 LINE_COLUMNS = ("line", "product", "id", "quantity", "billing", "unit price", "subtotal", "discount", "%", "total")
 LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "total")
 
@@ -37,6 +35,10 @@ def quote() -> None:
     Example:
       cpq quote list --status draft
     """
+
+
+for command in (explain, diff, replay, verify):
+    quote.add_command(command)
 
 
 @quote.command("list")
@@ -59,8 +61,8 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
             catalog.get_account(tx, account)  # A tool's filter may match nothing; a person has mistyped.
         return dict(quotes.list_quotes(tx, account_id=account, status=status, limit=limit, page=page))
 
-    with engine.opened(options) as app:
-        answer = engine.read(app, "quote_list", work, account_id=account, status=status, limit=limit, page=page)
+    with local_app.opened(options) as app:
+        answer = local_app.read(app, "quote_list", work, account_id=account, status=status, limit=limit, page=page)
     if options.as_json:
         show_json(answer)
         return
@@ -103,8 +105,8 @@ def show(options: Options, quote_id: str, version: int | None, trace: bool) -> N
     def work(tx: Tx) -> Answer:
         return dict(quotes.record_of(tx, quote_id, version=version))
 
-    with engine.opened(options) as app:
-        found = cast("QuoteRecord", engine.read(app, "quote_show", work, quote_id=quote_id, version=version))
+    with local_app.opened(options) as app:
+        found = cast("QuoteRecord", local_app.read(app, "quote_show", work, quote_id=quote_id, version=version))
     if options.as_json:
         show_json(found if trace else _without_steps(found))
         return
@@ -113,10 +115,6 @@ def show(options: Options, quote_id: str, version: int | None, trace: bool) -> N
         _show_set(one, found["quote"]["currency"], trace=trace, is_alone=len(found["option_sets"]) == 1)
     click.echo()
     show_pairs([(f"{name} hash", value) for name, value in sorted(found["hashes"].items())])
-
-
-quote.add_command(explain)
-quote.add_command(diff)
 
 
 def _percent(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
@@ -154,68 +152,14 @@ def price(options: Options, quote_id: str, discount: int | None) -> None:
         priced.append(quotes.price(tx, quote_id, requested_discount=discount))
         return dict(priced[-1])
 
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         arguments = {"quote_id": quote_id, "requested_discount_pct": discount}
-        answer = engine.write(app, "quote_price", work, arguments, subject=quote_id)
+        answer = local_app.write(app, "quote_price", work, arguments, subject=quote_id)
         if options.as_json:
             show_json(answer)
             return
-        found = engine.read(app, "quote_get", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)))
+        found = local_app.read(app, "quote_get", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)))
     _show_priced(priced[-1], found["quote"]["currency"])  # Not the answer, whose amounts are on their way to JSON.
-
-
-@quote.command()
-@click.argument("quote_id", required=False)
-@click.option("--all", "is_all", is_flag=True, help="Every version of every quote.")
-@json_option
-@pass_options
-def replay(options: Options, quote_id: str | None, is_all: bool) -> None:
-    """Price what was stored again, and prove that result and hashes are the same to the byte.
-
-    Exit code 1 with the first difference when they are not. That catalogue or policies have moved on is said, and is
-    no fault: the stored request holds all that the price rests on.
-
-    \b
-    Example:
-      cpq quote replay --all
-    """
-    if is_all == (quote_id is not None):
-        raise click.UsageError("Give the id of a quote, or --all.")
-    with engine.opened(options) as app:
-        answer = _replay(app, quote_id, keeps_proofs=not is_all)
-    if options.as_json:
-        show_json(answer)
-        return
-    if answer["proofs"]:
-        _show_proofs(answer["proofs"])
-    click.echo(_said(answer))
-
-
-@quote.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@json_option
-@pass_options
-def verify(options: Options, file: Path) -> int:
-    """Say whether a PDF is a document we issued, of which version, and whether that is the current approved one.
-
-    Exit code 1 when these are not the bytes of a document of ours.
-
-    \b
-    Example:
-      cpq quote verify offer.pdf
-    """
-    content = file.read_bytes()
-
-    def work(tx: Tx) -> Answer:
-        return dict(documents.verify(tx, content=content))
-
-    with engine.opened(options) as app:
-        found = engine.read(app, "quote_verify_pdf", work, file=file.name)
-    if options.as_json:
-        show_json(found)
-    else:
-        _show_verified(found)
-    return 0 if found["verdict"] == "issued" else 1
 
 
 def _show_priced(priced: PricedQuoteView, currency: str) -> None:
@@ -250,28 +194,6 @@ def _next_step(priced: PricedQuoteView) -> str:
     if priced["approval_required"]:
         return "Next: the tool approval_request asks for the approvals; `cpq approvals list` shows what waits."
     return f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`."
-
-
-def _show_verified(found: Answer) -> None:
-    click.echo(found["message"])
-    issued_at = found["issued_at"]
-    total = readable(found["total"], found["currency"]) if found["total"] is not None else None
-    pairs = [
-        ("verdict", found["verdict"]),
-        ("current and approved", "yes" if found["is_current_approved"] else "no"),
-        ("quote", found["quote_id"]),
-        ("version", found["version"]),
-        ("current version", found["current_version"]),
-        ("status", found["version_status"]),
-        ("total", f"{total} {found['currency']}" if total else None),
-        ("template", found["template"]),
-        ("locale", found["locale"]),
-        ("stamp", found["stamp"]),
-        ("issued", to_wire(issued_at) if issued_at else None),
-        ("fingerprint", found["fingerprint"]),
-        ("checksum", found["checksum"]),
-    ]
-    show_pairs(pairs)
 
 
 def _without_steps(found: QuoteRecord) -> Answer:
@@ -352,56 +274,3 @@ def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
         *taxes,
         ("total", readable(one["total"], currency)),
     ]
-
-
-def _replay(app: App, quote_id: str | None, *, keeps_proofs: bool) -> Answer:
-    with Meter("Replaying quotes", app.effects) as meter:
-
-        def work(tx: Tx) -> Answer:
-            counts: Counter[str] = Counter(quotes=0, versions=0, lines=0, catalog_moved_on=0, policies_moved_on=0)
-            proofs, last = [], ""
-            for proof in quotes.replay_stored(tx, quote_id, meter):
-                counts["quotes"] += proof.quote_id != last
-                counts["versions"] += 1
-                counts["lines"] += proof.lines
-                counts["catalog_moved_on"] += not proof.has_same_catalog
-                counts["policies_moved_on"] += not proof.has_same_policies
-                last = proof.quote_id
-                if keeps_proofs:
-                    proofs.append({**asdict(proof), "total": from_micro(proof.total)})
-            return {**counts, "proofs": proofs}
-
-        return engine.read(app, "quote_replay", work, quote_id=quote_id)
-
-
-def _show_proofs(proofs: list[Answer]) -> None:
-    columns = ("version", "status", "lines", "total", "", "request", "result", "catalogue", "policies")
-    rows = [
-        (
-            proof["version"],
-            proof["status"],
-            proof["lines"],
-            readable(proof["total"], proof["currency"]),
-            proof["currency"],
-            proof["hashes"]["request"][:HASH_LENGTH],
-            proof["hashes"]["result"][:HASH_LENGTH],
-            "as then" if proof["has_same_catalog"] else "moved on",
-            "as then" if proof["has_same_policies"] else "moved on",
-        )
-        for proof in proofs
-    ]
-    show_table(columns, rows, numbers=("version", "lines", "total"))
-
-
-def _said(answer: Answer) -> str:
-    moved = " and ".join(
-        f"{answer[f'{what}_moved_on']:,} {name}"
-        for what, name in (("catalog", "of another catalogue"), ("policies", "under other policies"))
-        if answer[f"{what}_moved_on"]
-    )
-    return (
-        f"Proven: {counted(answer['versions'], 'version')} of {counted(answer['quotes'], 'quote')}, "
-        f"{counted(answer['lines'], 'line')}. "
-        "Every request gives its result again to the byte, and all hashes and amounts hold."
-        + (f"\nMoved on since, which is no fault: {moved}." if moved else "")
-    )

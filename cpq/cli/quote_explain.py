@@ -11,8 +11,8 @@ from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import Amount, readable
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.services import quotes
 from cpq.services.quotes.record import PricedSet, WaterfallStep
@@ -49,8 +49,8 @@ def explain(options: Options, quote_id: str, version: int | None) -> None:
             "option_sets": quotes.record_of(tx, quote_id, version=version)["option_sets"],
         }
 
-    with engine.opened(options) as app:
-        found = engine.read(app, "quote_explain", work, quote_id=quote_id, version=version)
+    with local_app.opened(options) as app:
+        found = local_app.read(app, "quote_explain", work, quote_id=quote_id, version=version)
     if options.as_json:
         show_json(found)
         return
@@ -90,8 +90,8 @@ def diff(options: Options, quote_id: str, before: int | None, after: int | None)
             raise CpqError(Code.VALIDATION_ERROR, message, field="--from", hint="Name one with --from, or revise it.")
         return dict(quotes.compare(tx, quote_id, before=earlier, after=later))
 
-    with engine.opened(options) as app:
-        found = engine.read(app, "quote_diff", work, quote_id=quote_id, before=before, after=after)
+    with local_app.opened(options) as app:
+        found = local_app.read(app, "quote_diff", work, quote_id=quote_id, before=before, after=after)
     if options.as_json:
         show_json(found)
         return

@@ -10,8 +10,8 @@ from cpq.app import Answer, App
 from cpq.app.access import OPERATOR
 from cpq.app.transaction import Tx
 from cpq.base.settings import TOOLSETS
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval import context, equipment, past_quotes
 from cpq.retrieval.search import table_source, vector_repository
@@ -48,7 +48,7 @@ def index(options: Options) -> None:
     Example:
       cpq search index
     """
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         rows = [_index(app, source) for source in sources_of(TOOLSETS)]
         if app.settings.chunks_dir is not None and app.settings.chunks_dir.is_dir():
             with Meter("Reading context", app.effects) as meter:
@@ -86,8 +86,8 @@ def find(options: Options, words: tuple[str, ...], place: str, category: str | N
             return dict(past_quotes.search(tx, query, top_k=top))
         return dict(past_quotes.search_lines(tx, query, category=category, top_k=top))
 
-    with engine.opened(options) as app:
-        found = engine.read(app, "search_find", work, query=query, place=place, category=category, top=top)
+    with local_app.opened(options) as app:
+        found = local_app.read(app, "search_find", work, query=query, place=place, category=category, top=top)
     if options.as_json:
         show_json(found)
         return

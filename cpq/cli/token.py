@@ -10,8 +10,8 @@ from cpq.app import Answer, access
 from cpq.app.access import PERMISSIONS, Permission, PrincipalKind, TokenSummary
 from cpq.app.transaction import Tx
 from cpq.base.text import to_wire
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
 
 
@@ -47,8 +47,8 @@ def create(options: Options, name: str, role: str, kind: PrincipalKind | None, d
         return _row(summary, tx.now)
 
     arguments = {"name": name, "role": role, "kind": kind, "days": days}
-    with engine.opened(options) as app:
-        made = engine.write(app, "token_create", work, arguments)
+    with local_app.opened(options) as app:
+        made = local_app.write(app, "token_create", work, arguments)
     if options.as_json:
         show_json({**made, "secret": secret})
         return
@@ -74,8 +74,8 @@ def grant(options: Options, name: str, role: str, days: int | None) -> None:
     def work(tx: Tx) -> Answer:
         return _row(access.grant(tx, name=name, role=role, days=days), tx.now)
 
-    with engine.opened(options) as app:
-        made = engine.write(app, "token_grant", work, {"name": name, "role": role, "days": days})
+    with local_app.opened(options) as app:
+        made = local_app.write(app, "token_grant", work, {"name": name, "role": role, "days": days})
     if options.as_json:
         show_json(made)
         return
@@ -97,8 +97,8 @@ def list_(options: Options) -> None:
     def work(tx: Tx) -> Answer:
         return {"items": [_row(summary, tx.now) for summary in access.list_tokens(tx)]}
 
-    with engine.opened(options) as app:
-        answer = engine.read(app, "token_list", work, needs=Permission.ADMINISTER)
+    with local_app.opened(options) as app:
+        answer = local_app.read(app, "token_list", work, needs=Permission.ADMINISTER)
     if options.as_json:
         show_json(answer)
     elif answer["items"]:
@@ -123,8 +123,8 @@ def revoke(options: Options, token_id: str) -> None:
         access.revoke_token(tx, token_id)
         return {"id": token_id}
 
-    with engine.opened(options) as app:
-        engine.write(app, "token_revoke", work, {"id": token_id}, subject=token_id)
+    with local_app.opened(options) as app:
+        local_app.write(app, "token_revoke", work, {"id": token_id}, subject=token_id)
     click.echo(f"Token {token_id} opens nothing any more.")
 
 

@@ -9,8 +9,8 @@ from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import to_wire
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json
 from cpq.retrieval.web import crawler, repository, views
 from cpq.retrieval.web.rules.addresses import read_address
@@ -50,7 +50,7 @@ def ingest(options: Options, urls: tuple[str, ...], depth: int, pages_max: int) 
       cpq web ingest https://vendor.example/products --depth 2 --pages 200
     """
     addresses = [read_address(url, "URL") for url in urls]
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         call = app.new_call(OPERATOR)
         command = Command("web_ingest", Permission.ADMINISTER, {"urls": list(urls), "depth": depth, "pages": pages_max})
         app.allow(call, command)
@@ -86,8 +86,8 @@ def status(options: Options, url: str | None) -> None:
     def work(tx: Tx) -> Answer:
         return {"status": views.status(tx, address, include_urls=True)}
 
-    with engine.opened(options) as app:
-        found = engine.read(app, "web_status", work, url=url)["status"]
+    with local_app.opened(options) as app:
+        found = local_app.read(app, "web_status", work, url=url)["status"]
     if options.as_json:
         show_json(to_wire(found))
     else:
@@ -117,8 +117,8 @@ def forget(options: Options, urls: tuple[str, ...]) -> None:
         repository.forget(tx, known)
         return {"forgotten": [page.url for page in known]}
 
-    with engine.opened(options) as app:
-        answer = engine.write(app, "web_forget", work, {"urls": list(urls)})
+    with local_app.opened(options) as app:
+        answer = local_app.write(app, "web_forget", work, {"urls": list(urls)})
     if options.as_json:
         show_json(answer)
     else:

@@ -13,7 +13,7 @@ from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
 from cpq.base import logs
 from cpq.base.settings import Settings, read_settings, strange_variables
-from cpq.cli.options import Options
+from cpq.cli.common_options import Options
 from cpq.storage import migrations
 
 log = logging.getLogger("cpq.cli")

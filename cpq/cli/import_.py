@@ -1,33 +1,26 @@
-"""`cpq import` and `cpq export`: files into the database, all or nothing, and out again; quotes as documents."""
+"""`cpq import`: files into the database, all or nothing."""
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import click
 
-from cpq.app import Answer, App, Command, Outcome
-from cpq.app.access import OPERATOR, Permission
+from cpq.app import Answer, App
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
-from cpq.cli import engine
-from cpq.cli.options import Options, json_option, pass_options
+from cpq.cli import local_app
+from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval import past_quotes
-from cpq.services import catalog, documents, quotes
-from cpq.services.catalog import exporter
-from cpq.services.documents import exporter as quote_files
+from cpq.services import catalog, quotes
 
-FORMATS = ("json", "csv", "yaml")
 WARNINGS_SHOWN_MAX = 20
 SPANS_SHOWN_MAX = 8
-
 _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
@@ -127,84 +120,6 @@ def import_quotes(options: Options, file: Path, history: bool) -> None:
     _import(options, "history" if history else "quotes", file, section="quotes")
 
 
-@click.group()
-def export() -> None:
-    """Write the catalogue in a form that `cpq import` reads, or a quote as a document or as data.
-
-    \b
-    Example:
-      cpq export catalog --output catalog.yaml
-    """
-
-
-@export.command("catalog")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by the ending of FILE, else json.")
-@click.option(
-    "--output", metavar="FILE", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="Default: stdout."
-)
-@pass_options
-def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
-    """Write all products, with their categories in JSON and YAML.
-
-    Importing the file again changes nothing. For very large catalogues take csv, which is read back in pieces.
-
-    \b
-    Example:
-      cpq export catalog --output products.csv
-    """
-    form = _form_of(form, output.name, FORMATS, default="json")
-    # Through a file of its own: a read that had to be repeated must not leave half a catalogue before the whole one.
-    with engine.opened(options) as app, tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as draft:
-        counts = _write_catalog(app, form, draft)
-        draft.seek(0)
-        shutil.copyfileobj(draft, output)
-    click.echo(
-        f"Exported {' and '.join(f'{count:,} {kind}' for kind, count in counts.items()) or 'nothing'}.", err=True
-    )
-
-
-@export.command("quote")
-@click.argument("quote_id")
-@click.option(
-    "--format", "form", type=click.Choice(quote_files.FORMATS), help="Default: by the ending of FILE, else pdf."
-)
-@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout.")
-@click.option("--template", type=click.Choice(documents.TEMPLATES), default="standard", show_default=True)
-@click.option("--locale", help="Language, or language and country: de, fr_CA. Default: the account's.")
-@click.option("--version", type=click.IntRange(1, 10**9), help="Default: the current one.")
-@pass_options
-def export_quote(
-    options: Options,
-    quote_id: str,
-    form: str | None,
-    output: Path | None,
-    template: str,
-    locale: str | None,
-    version: int | None,
-) -> None:
-    """Write a quote: as the PDF a customer gets, as a page of HTML, as JSON, UBL or CSV.
-
-    A version that may not go to a customer is stamped on every page. The PDF holds the same JSON and UBL.
-
-    \b
-    Example:
-      cpq export quote Q-1m7j3zwg28bh5ymash00 --output offer.pdf
-    """
-    form = _form_of(form, output.name if output else "", quote_files.FORMATS, default="pdf")
-    if form == "pdf" and output is None and sys.stdout.isatty():
-        raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
-    if output is not None and not output.parent.is_dir():
-        raise click.UsageError(f"There is no folder {output.parent}: make it, or give another --output.")
-    request = documents.DocumentRequest(quote_id, template, locale, version)
-    with engine.opened(options) as app:
-        content = _pdf(app, request) if form == "pdf" else _text(app, request, form)
-    if output is None:
-        sys.stdout.buffer.write(content)
-        return
-    output.write_bytes(content)
-    click.echo(f"Wrote {output}, {len(content):,} bytes.", err=True)
-
-
 def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
     """Import one file as the command `import_<kind>`, with a sign of life; what it did, by kind of row."""
     with file.open("rb") as content:
@@ -222,7 +137,7 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
             }
 
         try:
-            return engine.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+            return local_app.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
         except CpqError as error:
             if problems := _problems(error):
                 columns = catalog.columns_of(file)
@@ -253,7 +168,7 @@ def show_report(*reports: Answer) -> None:
 
 
 def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
-    with engine.opened(options) as app:
+    with local_app.opened(options) as app:
         try:
             report = load_file(app, kind, file, section)
         except CpqError as error:
@@ -301,51 +216,3 @@ def _spans(lines: Sequence[int]) -> str:
 def _reason(problem: dict[str, Any]) -> str:
     near = problem.get("nearest")
     return f"{problem['message']}; did you mean {near[0]}?" if near else str(problem["message"])
-
-
-def _form_of(form: str | None, output: str, forms: Sequence[str], *, default: str) -> str:
-    """The form that was asked for, else by the ending of the file. One that says something else is refused."""
-    ending = Path(output).suffix.lower()
-    meant = _ALSO.get(ending, ending.removeprefix("."))
-    if form is None and ending and meant not in forms:
-        known = ", ".join(f".{one}" for one in (*forms, *(also[1:] for also, one in _ALSO.items() if one in forms)))
-        raise click.UsageError(f"{output} ends on {ending}, which is none of {known}: rename it, or give --format.")
-    if form is not None and meant != form and meant in forms:
-        raise click.UsageError(f"--format is {form}, and {output} ends on {ending}: leave one out, or make them agree.")
-    return form or meant or default
-
-
-_ALSO = {".yml": "yaml", ".xml": "ubl", ".htm": "html"}
-"""Endings that mean a form without being its name."""
-
-
-def _pdf(app: App, request: documents.DocumentRequest) -> bytes:
-    with Meter(f"Making the PDF of {request.quote_id}", app.effects) as meter:
-        command = Command(
-            "export_quote", Permission.READ, {**request._asdict(), "format": "pdf"}, subject=request.quote_id
-        )
-        call = app.new_call(OPERATOR)
-        made = documents.issue(app, call, command, request, lambda done, total, _: meter(done, total))
-    answer = made.answer if isinstance(made, Outcome) else made
-    return documents.read_document(app.settings, answer["checksum"])
-
-
-def _text(app: App, request: documents.DocumentRequest, form: str) -> bytes:
-    design = documents.design_of(app.settings)
-
-    def work(tx: Tx) -> Answer:
-        return {"text": quote_files.export(tx, request, form, design)}
-
-    found = engine.read(app, "export_quote", work, **request._asdict(), format=form)
-    return str(found["text"]).encode()
-
-
-def _write_catalog(app: App, form: str, draft: IO[str]) -> Answer:
-    with Meter("Exporting the catalogue", app.effects) as meter:
-
-        def work(tx: Tx) -> Answer:
-            draft.seek(0)
-            draft.truncate()
-            return dict(exporter.write_catalog(tx, form, draft, meter))
-
-        return engine.read(app, "export_catalog", work, format=form)

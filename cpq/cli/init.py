@@ -1,0 +1,40 @@
+"""`cpq init`: creates or migrates the database, and loads the sample data."""
+
+from __future__ import annotations
+
+import click
+
+from cpq.cli import local_app, sample_data
+from cpq.cli.common_options import Options, pass_options
+from cpq.cli.import_ import show_report
+from cpq.storage.schema import SCHEMA_VERSION
+
+
+@click.command()
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Into an empty catalogue, also load a demo one with prices, accounts and past quotes.",
+)
+@pass_options
+def init(options: Options, sample: bool) -> None:
+    """Create the database, or bring it to the newest schema. Safe to repeat.
+
+    \b
+    Example:
+      cpq init --sample
+    """
+    settings = local_app.settings_of(options)
+    before = local_app.migrate(settings)
+    what = {None: "created", SCHEMA_VERSION: "already up to date"}.get(
+        before, f"brought from {before} to the newest schema"
+    )
+    click.echo(f"Database {settings.database_name}: {what} ({SCHEMA_VERSION}).")
+    if sample:
+        with local_app.opened(options) as app:
+            if sample_data.is_empty(app):
+                show_report(*sample_data.load(app))
+            else:
+                click.echo("There are products in it already, so the sample data is left out.")
+    else:
+        click.echo("Next: `cpq init --sample` loads demo data, `cpq import catalog FILE` your own.")

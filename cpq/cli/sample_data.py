@@ -1,0 +1,29 @@
+"""The sample catalogue, prices, accounts and past quotes, loaded into an empty database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cpq.app import Answer, App
+from cpq.cli import local_app
+from cpq.cli.import_ import load_file
+from cpq.services.catalog import exporter
+
+SAMPLE = Path(__file__).parent.parent / "sample"
+
+SAMPLE_FILES = (
+    ("catalog", "catalog.yaml", "products"),
+    ("price_books", "price_books.yaml", "price_books"),
+    ("accounts", "accounts.yaml", "accounts"),
+    ("prices", "prices.csv", "prices"),
+    ("history", "past_quotes.csv", "quotes"),
+)
+"""What is imported, from which file, in this order: prices name products, books and accounts."""
+
+
+def is_empty(app: App) -> bool:
+    return not local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))["products"]
+
+
+def load(app: App) -> list[Answer]:
+    return [load_file(app, kind, SAMPLE / name, section) for kind, name, section in SAMPLE_FILES]
