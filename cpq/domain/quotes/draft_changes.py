@@ -8,6 +8,7 @@ from typing import Any
 
 from cpq.base.errors import CpqError, bad_field, next_call
 from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.quote import line_id
 
 STRETCHES_MAX = 5_000
 """Over all lines: each is priced by itself, in about a tenth of a millisecond, while others wait to write."""
@@ -25,10 +26,6 @@ class Changes:
     change_lines: Sequence[tuple[str, Mapping[str, Any]]] = ()
     """The id of a line, and the fields to set on it."""
     remove_lines: Sequence[str] = ()
-
-
-def line_id(quote_id: str, number: int) -> str:
-    return f"{quote_id}-ql-{number}"
 
 
 def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:

@@ -164,3 +164,8 @@ class Quote:
             "lines": tuple(line.as_draft() for line in self.lines),
         }
         return Draft(**{**asked, **changes})
+
+
+def line_id(quote_id: str, number: int) -> str:
+    """How the outside names a line; it stays the same from version to version."""
+    return f"{quote_id}-ql-{number}"

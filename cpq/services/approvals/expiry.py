@@ -43,7 +43,7 @@ def sweep_if_due(app: App) -> bool:
 def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
     found = quote_rows.load(tx, quote_id, for_update=True, with_lines=False)
     rows = [row for row in repository.of_quote(tx, quote_id) if row.status == "pending"]
-    is_open = found.status == "pending_approval"
+    is_open = found.status.awaits_approval
     done = [_end(tx, row, is_live=is_open and row.version == found.current_version) for row in rows]
     return [word for word in done if word]
 

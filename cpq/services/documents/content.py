@@ -15,13 +15,12 @@ from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
 from cpq.domain.pricing.request import mean_quantity
 from cpq.domain.pricing.result import PricedLine
-from cpq.domain.quotes.draft_changes import line_id
 from cpq.domain.quotes.lifecycle import local_day
-from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
+from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
 from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import Design
 from cpq.services.quotes import repository
-from cpq.services.quotes.record import tax_groups
+from cpq.services.quotes.views import tax_groups
 from cpq.storage.schema import account
 
 FORMAT = "quotewright-quote/1"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
+from itertools import chain
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
@@ -21,12 +22,11 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from cpq.services.catalog import repository
-from cpq.services.catalog.repository import AccountFacts, ProductFacts
+from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
 from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
+    check_lines,
     draft_problems,
-    is_simple,
-    line_problems,
     price_row,
     refuse,
     unpriceable,
@@ -82,14 +82,10 @@ class Composition:
 
 def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
     """Look everything up and price it; CpqError with every problem at once when it cannot be."""
-    product_ids = {line.product_id for line in draft.lines}
-    buyer, products = repository.gather(tx, product_ids, account_id=draft.account_id, currency=draft.currency)
-    problems = draft_problems(tx, draft, buyer)
-    choices: dict[int, Mapping[str, str]] = {}
-    simple = {id_ for id_, product in products.items() if is_simple(product)}
-    for index, line in enumerate(draft.lines):
-        if line.attributes or line.product_id not in simple:
-            problems += line_problems(index, line, products, choices)
+    buyer, products = gather(tx, draft)
+    checked = check_lines(draft, products)
+    problems = [*draft_problems(tx, draft, buyer), *chain.from_iterable(one.problems for one in checked.values())]
+    choices = {index: one.choices for index, one in checked.items() if one.choices is not None}
     if buyer is None:
         refuse(problems)
         raise AssertionError
@@ -116,6 +112,12 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         hashes=_hashes(tx, buyer, products, sets),
         advice=broken_relations(draft, products),
     )
+
+
+def gather(tx: Tx, draft: Draft) -> Facts:
+    """The account and the products that a draft names, with what is inside them."""
+    ids = {line.product_id for line in draft.lines}
+    return repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
 
 
 def fingerprint_of(results: Iterable[PricedQuote]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
@@ -15,11 +16,11 @@ from cpq.domain.pricing.stages import choose
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.accounts import missing_account
+from cpq.services.catalog.option_models import model_of
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20
-MODELS_MAX = 2_000
 CODE_ORDER = (
     Code.VALIDATION_ERROR,
     Code.NOT_FOUND,
@@ -28,6 +29,23 @@ CODE_ORDER = (
     Code.CONFIGURATION_INVALID,
 )
 """Of several problems the first in this order gives the answer its code."""
+
+
+class CheckedLine(NamedTuple):
+    """What is wrong with a line, and the options chosen on it or left at their default, where it has any."""
+
+    problems: Sequence[CpqError]
+    choices: Mapping[str, str] | None = None
+
+
+def check_lines(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[int, CheckedLine]:
+    """Every line, by its place, that something can be wrong with."""
+    simple = {id_ for id_, product in products.items() if _is_simple(product)}
+    return {
+        index: _check_line(index, line, products)
+        for index, line in enumerate(draft.lines)
+        if line.attributes or line.product_id not in simple
+    }
 
 
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
@@ -131,48 +149,60 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     ]
 
 
-def is_simple(product: ProductFacts) -> bool:
+def _is_simple(product: ProductFacts) -> bool:
     """Whether nothing can be wrong with a line of it that says no more than how many."""
     return product.active and not product.options and all(part.kind != "component" for part in product.relations)
 
 
-def line_problems(
-    index: int, line: DraftLine, products: Mapping[str, ProductFacts], choices: dict[int, Mapping[str, str]]
-) -> list[CpqError]:
+def _check_line(index: int, line: DraftLine, products: Mapping[str, ProductFacts]) -> CheckedLine:
     at = f"/line_items/{index}"
     product = products.get(line.product_id)
     if product is None:
-        return [
-            CpqError(
-                Code.NOT_FOUND,
-                f"There is no product {line.product_id!r}.",
-                field=f"{at}/product_id",
-                next_call=next_call("catalog_search", query=line.product_id[:64]),
-            )
-        ]
+        return CheckedLine([_unknown_product(at, line.product_id)])
+    checked = model_of(product).check(line.attributes)
+    problems = [*_sale_problems(at, product, products), *_option_problems(at, product, checked)]
+    if not product.options:
+        return CheckedLine(problems)
+    return CheckedLine(problems, {name: configuration.spelled(value) for name, value in checked.choices.items()})
+
+
+def _unknown_product(at: str, product_id: str) -> CpqError:
+    return CpqError(
+        Code.NOT_FOUND,
+        f"There is no product {product_id!r}.",
+        field=f"{at}/product_id",
+        next_call=next_call("catalog_search", query=product_id[:64]),
+    )
+
+
+def _sale_problems(at: str, product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
+    """Parts that are no longer sold, and the product itself when it is not."""
+    search = next_call("catalog_search", category=product.category)
     problems = [
         CpqError(
             Code.CONFLICT,
             f"{product.name} ({product.id}) holds {part.id}, which is no longer sold.",
             field=f"{at}/product_id",
-            next_call=next_call("catalog_search", category=product.category),
+            next_call=search,
         )
         for part in repository.all_parts(product, products)
         if not part.active
     ]
     if not product.active:
         substitute = next((r.product_id for r in product.relations if r.kind == "substitute"), None)
-        call = next_call("catalog_get", product_id=substitute) if substitute else None
         problems.append(
             CpqError(
                 Code.CONFLICT,
                 f"{product.name} ({product.id}) is no longer sold.",
                 field=f"{at}/product_id",
-                next_call=call or next_call("catalog_search", category=product.category),
+                next_call=next_call("catalog_get", product_id=substitute) if substitute else search,
             )
         )
-    checked = model_of(product).check(line.attributes)
-    problems += [
+    return problems
+
+
+def _option_problems(at: str, product: ProductFacts, checked: configuration.Checked) -> list[CpqError]:
+    return [
         CpqError(
             Code.CONFIGURATION_INVALID,
             problem.message,
@@ -182,22 +212,6 @@ def line_problems(
         )
         for problem in checked.problems
     ]
-    if product.options:
-        choices[index] = {name: configuration.spelled(value) for name, value in checked.choices.items()}
-    return problems
-
-
-def model_of(product: ProductFacts) -> configuration.Model:
-    """A product's options and rules, compiled once for as long as they stay as they are."""
-    model = _MODELS.get(product.content_hash)
-    if model is None:
-        if len(_MODELS) >= MODELS_MAX:
-            _MODELS.clear()
-        model = _MODELS[product.content_hash] = configuration.compile_model(product.options, product.rules)
-    return model
-
-
-_MODELS: dict[str, configuration.Model] = {}
 
 
 def unpriceable(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:

@@ -12,9 +12,9 @@ from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alt
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.quote import Quote
-from cpq.services.catalog import repository as catalog_repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
+from cpq.services.quotes.composition import gather
 from cpq.services.quotes.policy_facts import facts_of, payment_terms_of, quote_inputs
 
 
@@ -53,8 +53,7 @@ def judge(tx: Tx, quote: Quote) -> PolicyDecision:
 
 def judge_at(tx: Tx, draft: Draft, priced: Sequence[PricedQuote]) -> PolicyDecision:
     """What the policies, as they are now, say of a stored draft at these prices."""
-    ids = {line.product_id for line in draft.lines}
-    buyer, products = catalog_repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
     return decide(tx, draft, buyer, products, priced)
 

@@ -11,9 +11,8 @@ from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Quote
-from cpq.services.catalog import repository as catalog_repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
-from cpq.services.quotes.composition import broken_relations
+from cpq.services.quotes.composition import broken_relations, gather
 from cpq.services.quotes.policy_check import decide, described, stored_results, violations_view
 
 
@@ -34,8 +33,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     if not is_approved:
         require_current_price(tx, quote)
     draft = quote.as_draft()
-    ids = {line.product_id for line in draft.lines}
-    buyer, products = catalog_repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
     if not is_approved:
         decision = decide(tx, draft, buyer, products, stored_results(tx, quote))

@@ -7,10 +7,10 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.domain.pricing.request import Line
-from cpq.domain.pricing.result import PricedLine, PricedQuote, Step
+from cpq.domain.pricing.result import PricedLine, Step
 from cpq.domain.quotes.quote import Pricing, Quote
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.views import QuoteDetail
+from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups, totals_view
 
 
 class WaterfallStep(TypedDict):
@@ -36,13 +36,6 @@ class TracedLine(TypedDict):
     discount_amount: Amount
     line_total: Amount
     steps: list[WaterfallStep]
-
-
-class TaxGroupView(TypedDict):
-    category: str
-    rate_pct: Amount
-    base: Amount
-    tax: Amount
 
 
 class PricedSet(TypedDict):
@@ -87,28 +80,13 @@ def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReco
     }
 
 
-def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
-    return [
-        {
-            "category": group.category,
-            "rate_pct": amount(group.rate),
-            "base": amount(group.base),
-            "tax": amount(group.tax),
-        }
-        for group in priced.tax_groups
-    ]
-
-
 def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
     names = {line.number: line.product_name for line in quote.lines}
     priced, asked = pricing.result, {line.id: line for line in pricing.request.lines}
     return {
         "option_set": pricing.option_set or None,
         "is_selected": pricing.option_set == (quote.version.option_set or ""),
-        "subtotal": amount(priced.subtotal),
-        "discount_total": amount(priced.discount_total),
-        "tax_total": amount(priced.tax_total),
-        "total": amount(priced.total),
+        **totals_view(priced),
         "tax_groups": tax_groups(priced),
         "lines": [_traced(line, names[int(line.id)], asked[line.id]) for line in priced.lines],
     }

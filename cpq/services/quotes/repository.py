@@ -82,7 +82,9 @@ def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     columns = tables.quote_line.c
     query = sa.select(*(columns[name] for name in QuoteLine._fields)).order_by(columns.number)
     rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
-    return [QuoteLine._make((*values, tuple(Segment(*part) for part in ramp))) for *values, ramp in rows]
+    return [
+        QuoteLine._make((*values, tuple(Segment(*part) for part in ramp) if ramp else ())) for *values, ramp in rows
+    ]
 
 
 def pricings(tx: Tx, quote: Quote) -> list[Pricing]:

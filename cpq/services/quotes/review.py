@@ -17,8 +17,7 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.pricing.tax import MinorUnit
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
-from cpq.services.quotes.record import TaxGroupView, tax_groups
-from cpq.services.quotes.views import QuoteDetail
+from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups
 
 STAGES = ("list", "contracted", "tier", "options", "term", "adjustment", "tax included")
 """What leads from the list price to the regular one, in the order of the waterfall."""

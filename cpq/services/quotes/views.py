@@ -14,9 +14,8 @@ from cpq.base.errors import bad_field, nearest
 from cpq.base.money import Amount, amount
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.pricing.result import PricedLine, PricedQuote
-from cpq.domain.quotes.draft_changes import line_id
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
-from cpq.domain.quotes.quote import Quote
+from cpq.domain.quotes.quote import Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.catalog.accounts import account_has
 from cpq.services.paging import Pagination, pagination
@@ -88,6 +87,22 @@ class RampSegment(TypedDict):
     months: int
     quantity: int | None
     uplift_pct: Amount
+
+
+class TotalsView(TypedDict):
+    """What every view of a price sums up to."""
+
+    subtotal: Amount
+    discount_total: Amount
+    tax_total: Amount
+    total: Amount
+
+
+class TaxGroupView(TypedDict):
+    category: str
+    rate_pct: Amount
+    base: Amount
+    tax: Amount
 
 
 class Totals(TypedDict):
@@ -221,13 +236,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool) -> QuoteDetail:
         "line_items": [_line(quote.id, line) for line in quote.lines],
     }
     if include_pricing:
-        view["pricing"] = {
-            "subtotal": amount(version.subtotal),
-            "discount_total": amount(version.discount_total),
-            "tax_total": amount(version.tax_total),
-            "total": amount(version.total),
-            "priced_at": version.priced_at,
-        }
+        view["pricing"] = {**totals_view(version), "priced_at": version.priced_at}
     return view
 
 
@@ -266,7 +275,7 @@ def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str |
         "quote_id": quote_id,
         "version": 1,
         "edit": 1,
-        "status": "draft",
+        "status": QuoteStatus.DRAFT,
         "account_id": composed.draft.account_id,
         "currency": composed.draft.currency,
         "idempotency_key": idempotency_key,
@@ -324,6 +333,27 @@ def moved(quote: Quote, message: str, *, outcome: str = "changed", warnings: Seq
     if warnings is not None:
         view["warnings"] = list(warnings)
     return view
+
+
+def totals_view(price: PricedQuote | QuoteVersion) -> TotalsView:
+    return {
+        "subtotal": amount(price.subtotal),
+        "discount_total": amount(price.discount_total),
+        "tax_total": amount(price.tax_total),
+        "total": amount(price.total),
+    }
+
+
+def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
+    return [
+        {
+            "category": group.category,
+            "rate_pct": amount(group.rate),
+            "base": amount(group.base),
+            "tax": amount(group.tax),
+        }
+        for group in priced.tax_groups
+    ]
 
 
 def _line(quote_id: str, line: StoredLine) -> QuoteLine:
@@ -399,7 +429,7 @@ def _priced(
         "version": quote.current_version,
         "edit": quote.edit,
         "status": quote.status,
-        "pricing": _totals(selected, priced_at),
+        "pricing": {**totals_view(selected), "priced_at": priced_at},
         "line_pricing": [_line_price(quote.id, line, names) for line in selected.lines],
         "approval_required": decision.approval_required,
         "policy_violations": violations_view(tx, decision),
@@ -412,25 +442,12 @@ def _priced(
             {
                 "option_set": name,
                 "is_selected": position == 0,
-                "subtotal": amount(one.subtotal),
-                "discount_total": amount(one.discount_total),
-                "tax_total": amount(one.tax_total),
-                "total": amount(one.total),
+                **totals_view(one),
                 "line_pricing": [_line_price(quote.id, line, names) for line in one.lines],
             }
             for position, (name, one) in enumerate(sets)
         ]
     return view
-
-
-def _totals(one: PricedQuote, priced_at: datetime | None) -> Totals:
-    return {
-        "subtotal": amount(one.subtotal),
-        "discount_total": amount(one.discount_total),
-        "tax_total": amount(one.tax_total),
-        "total": amount(one.total),
-        "priced_at": priced_at,
-    }
 
 
 def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str]) -> LinePrice:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from cpq.base.errors import Code, CpqError
 from cpq.domain.quotes.draft import Draft, DraftLine
-from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, line_id
+from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft
 from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, QuoteStatus, after
+from cpq.domain.quotes.quote import line_id
 
 QUOTE = "Q-1"
 numbers = st.lists(st.integers(1, 30), min_size=1, max_size=8, unique=True).map(sorted)
