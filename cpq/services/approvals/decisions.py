@@ -20,8 +20,7 @@ from cpq.domain.approvals.rounds import Round, read_quorum, votes_given, votes_n
 from cpq.domain.policy.policy_set import Quorum
 from cpq.domain.quotes.lifecycle import Move, after
 from cpq.services import quotes
-from cpq.services.approvals import eligibility as eligibility_facts
-from cpq.services.approvals import events, repository, views
+from cpq.services.approvals import deciders, events, repository, views
 from cpq.services.approvals.refusals import denied, refusal
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes.repository import Quote
@@ -193,8 +192,8 @@ def _gather(tx: Tx, request: ApprovalRequest, quote: Quote) -> Case:
 
 
 def _gather_ballot(tx: Tx, case: Case) -> Ballot:
-    request = eligibility_facts.request_facts(tx, case.request, case.quote)
-    facts = eligibility_facts.load(tx, [request], repository.votes(tx, [request.id]))
+    request = deciders.request_facts(tx, case.request, case.quote)
+    facts = deciders.load(tx, [request], repository.votes(tx, [request.id]))
     return Ballot(read_quorum(case.request.quorum), request, facts)
 
 

@@ -21,8 +21,7 @@ from cpq.base.money import Amount, amount
 from cpq.base.text import digest, read_json
 from cpq.domain.approvals.eligibility import Allowed, Basis, Refused, RequestFacts, eligibility
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
-from cpq.services.approvals import eligibility as eligibility_facts
-from cpq.services.approvals import repository, views
+from cpq.services.approvals import deciders, repository, views
 from cpq.services.approvals.refusals import refusal
 from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.approvals.views import PendingApproval
@@ -92,7 +91,7 @@ def queue_page(
 ) -> Queue:
     """A page of what waits, and how much waits in all, whatever is filtered."""
     waiting, matches = _waiting(tx, query, sort)
-    facts = eligibility_facts.load(tx, waiting, repository.votes_on_pending(tx))
+    facts = deciders.load(tx, waiting, repository.votes_on_pending(tx))
     counts: QueueCounts = {"own": 0, "lent": 0, "all": len(waiting)}
     chosen: list[tuple[str, Allowed | None]] = []
     for request, is_match in zip(waiting, matches, strict=True):
@@ -134,8 +133,8 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
     quote = quote_rows.load(tx, quote_id)
     by_id = {one.id: one for one in repository.of_quote(tx, quote_id, quote.root.version)}
     round_ = repository.round_of(tx, quote, list(by_id.values()))
-    open_ones = [eligibility_facts.request_facts(tx, by_id[step.id], quote) for step in round_.pending]
-    facts = eligibility_facts.load(tx, open_ones, repository.votes(tx, [one.id for one in open_ones]))
+    open_ones = [deciders.request_facts(tx, by_id[step.id], quote) for step in round_.pending]
+    facts = deciders.load(tx, open_ones, repository.votes(tx, [one.id for one in open_ones]))
     result: list[Opening] = []
     for one in open_ones:
         answers = eligibility(facts, one, "reject"), eligibility(facts, one, "approve")
@@ -179,7 +178,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
     for is_match, id_, quote_id, account_id, role, to, at, asked_by, made_by, version_by, editors in rows:
         key = asked_by, made_by, version_by, editors
         if key not in known:
-            known[key] = frozenset({asked_by, made_by, version_by, *read_json(editors)})
+            known[key] = deciders.makers(asked_by, made_by, version_by, read_json(editors))
         requests.append(RequestFacts(id_, quote_id, account_id, role, to, at, known[key]))
         matches.append(bool(is_match))
     return requests, matches

@@ -17,7 +17,7 @@ from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.rounds import Round, Step, covers, roles_to_ask, votes_needed
 from cpq.domain.quotes.lifecycle import Move, after
 from cpq.services import quotes
-from cpq.services.approvals import eligibility, events, repository
+from cpq.services.approvals import deciders, events, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes.policy_check import PolicyViolation, Verdict, described
 from cpq.services.quotes.repository import Quote
@@ -214,7 +214,7 @@ def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) ->
         return Planned(role)
     if len(quote_rows.pricings(tx, quote.id, quote.root.version)) > 1:
         return Planned(role, reason="Asked again: a quote with alternatives is looked at as a whole.")
-    conflicts = eligibility.conflicts(tx, eligibility.makers_of(quote, tx.caller), since=earlier.asked_at)
+    conflicts = deciders.conflicts(tx, deciders.makers_of(quote, tx.caller), since=earlier.asked_at)
     answer = reapproval.still_stands(
         role,
         tx.policies.roles,
@@ -223,7 +223,7 @@ def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) ->
         policy_hash=demand.policy_hash,
         now=tx.now,
         barred=[voter for voter in earlier.voters if conflicts.of(voter, earlier.asked_at)],
-        gone=eligibility.without_permission(tx, earlier.voters),
+        gone=deciders.without_permission(tx, earlier.voters),
     )
     return Planned(role, earlier if answer.is_kept else None, answer.reason)
 
@@ -322,8 +322,8 @@ def _answer(quote: Quote, round_: Round, added: Sequence[ApprovalRequest]) -> Ap
 
 
 def _preview_steps(tx: Tx, quote: Quote, demand: Demand, round_: Round, roles: Sequence[str]) -> list[PreviewedStep]:
-    imagined = [eligibility.imagined_facts(tx, quote, role) for role in roles]
-    facts = eligibility.load(tx, imagined, {})
+    imagined = [deciders.imagined_facts(tx, quote, role) for role in roles]
+    facts = deciders.load(tx, imagined, {})
     return [_preview_step(tx, quote, demand, round_, one, facts) for one in imagined]
 
 

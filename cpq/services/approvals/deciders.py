@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from cpq.app import access
@@ -18,7 +18,7 @@ from cpq.services.quotes.repository import Quote
 
 def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequence[Vote]]) -> Facts:
     """What says which of these requests the caller may decide."""
-    makers = {one.makers for one in requests}
+    callers = frozenset({tx.caller}).union(*{one.makers for one in requests})
     since = min((one.requested_at for one in requests), default=tx.now)
     return Facts(
         caller=tx.caller,
@@ -27,7 +27,7 @@ def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequenc
         now=tx.now,
         holders={role: _holders(tx, role) for role in {one.role for one in requests}},
         backups=tx.policies.roles.backup,
-        delegations=repository.delegations(tx, frozenset({tx.caller}).union(*makers), since=since),
+        delegations=repository.delegations(tx, callers, since=since),
         votes=votes,
     )
 
@@ -50,19 +50,21 @@ def request_facts(tx: Tx, request: ApprovalRequest, quote: Quote) -> RequestFact
 
 def imagined_facts(tx: Tx, quote: Quote, role: str) -> RequestFacts:
     """The facts about a request that the caller would make now."""
-    makers = makers_of(quote, tx.caller)
-    return RequestFacts("", quote.id, quote.root.account_id, role, None, tx.now, makers)
+    return RequestFacts("", quote.id, quote.root.account_id, role, None, tx.now, makers_of(quote, tx.caller))
 
 
 def makers_of(quote: Quote, requested_by: str) -> frozenset[str]:
+    return makers(requested_by, quote.root.created_by, quote.version.created_by, quote.version.edited_by)
+
+
+def makers(requested_by: str, quote_by: str, version_by: str, editors: Iterable[str]) -> frozenset[str]:
     """Callers who asked, made the quote and this version of it, or changed it."""
-    version = quote.version
-    return frozenset({requested_by, quote.root.created_by, version.created_by, *version.edited_by})
+    return frozenset({requested_by, quote_by, version_by, *editors})
 
 
-def conflicts(tx: Tx, makers: frozenset[str], *, since: datetime) -> Conflicts:
+def conflicts(tx: Tx, made_by: frozenset[str], *, since: datetime) -> Conflicts:
     """Who has an interest in what these callers made, and had it then or later."""
-    return eligibility.conflicts(makers, repository.delegations(tx, makers, since=since), tx.now)
+    return eligibility.conflicts(made_by, repository.delegations(tx, made_by, since=since), tx.now)
 
 
 def without_permission(tx: Tx, callers: Collection[str]) -> frozenset[str]:
