@@ -25,7 +25,7 @@ def show(visit: Visit) -> Response:
 
     def work(tx: Tx) -> Answer:
         found = approvals.queue_page(tx, **asked, limit=PAGE, page=visit.page_number())
-        return {**found, "roles": list(tx.policies.roles.known), "loans": approvals.lent_by(tx)}
+        return {**found, "roles": list(tx.policies.roles.known), "loans": approvals.given_delegations(tx)}
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}

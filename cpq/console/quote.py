@@ -160,7 +160,7 @@ def _page(
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
             "people": able,
             "own_roles": own_roles,
-            "has_lent": done == "lent" and bool(approvals.lent_by(tx)),
+            "has_lent": done == "lent" and bool(approvals.given_delegations(tx)),
             "units": units(tx.policies),
             "policy_currency": tx.policies.terms.currency,
             "summary": [quote_summary.offer(review), quote_summary.state(review, openings, history["items"], tx.now)],

@@ -10,7 +10,7 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.services import approvals
 from cpq.services.approvals.decisions import ApprovalDecided, ApprovalWithdrawn
-from cpq.services.approvals.people import DelegationView
+from cpq.services.approvals.delegations import DelegationView
 from cpq.services.approvals.requests import ApprovalPreview
 from cpq.services.approvals.views import ApprovalHistory
 from mcp_facade.arguments import Identifier, Justification, Moment, Word

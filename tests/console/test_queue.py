@@ -93,6 +93,9 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: engin
             assert set(shown) == able, who.principal.name
             assert all(shown.values())
             everything = queue_of(who, scope="all", limit=100)
+            for item in everything["items"]:
+                acts_as = item["acts_as"] or ""
+                assert (item["is_delegated"], item["is_stand_in"]) == ("lent by" in acts_as, acts_as == "stand-in")
             assert {item["approval_id"] for item in everything["items"]} == {one["approval_id"] for one in openings}
             counts = everything["counts"]
             assert counts["own"] + counts["lent"] == len(able)
@@ -142,6 +145,15 @@ def test_a_word_that_is_not_the_last_and_a_loan_are_news(store: Settings, tmp_pa
             assert queue_of(dora)["stamp"] == stamp
             news()
             assert queue_of(dora)["stamp"] != stamp
+
+
+def test_the_page_shows_who_delegated_the_role(console: Console):
+    dora = console.signed_in("dora", "deal_desk")
+    ask(console.tools, priced_quote(console.tools))
+    chip = '<span class="chip">lent by dana</span>'
+    assert chip not in dora.get("/console/queue?scope=all").text
+    lend(person(console.app, "dana", "sales_manager"), "sales_manager", "dora")
+    assert chip in dora.get("/console/queue?scope=all").text
 
 
 def test_a_sales_rep_stays_in_the_scope_they_chose(console: Console):

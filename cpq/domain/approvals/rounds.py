@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
 from cpq.domain.policy.policy_set import Quorum, Roles
-
-
-class StepStatus(StrEnum):
-    """What became of a request. Only a pending one can be decided."""
-
-    PENDING = "pending"
-    APPROVED = "approved"
-    KEPT = "kept"
-    REJECTED = "rejected"
-    WITHDRAWN = "withdrawn"
-    EXPIRED = "expired"
-
-
-GRANTED = (StepStatus.APPROVED, StepStatus.KEPT)
 
 
 @dataclass(frozen=True)
@@ -30,14 +17,27 @@ class Step:
 
     id: str
     role: str
-    status: StepStatus
+    status: RequestStatus
     expires_at: datetime
+
+    @classmethod
+    def of(cls, request: ApprovalRequest) -> Step:
+        return cls(request.id, request.role, request.status, request.expires_at)
 
     def at(self, now: datetime, *, is_live: bool) -> Step:
         """As it is now, whether or not anybody swept: nothing is pending past its time, or on a quote that moved on."""
-        if self.status is not StepStatus.PENDING or (is_live and now < self.expires_at):
+        if not self.status.is_open or (is_live and now < self.expires_at):
             return self
-        return replace(self, status=StepStatus.EXPIRED if is_live else StepStatus.WITHDRAWN)
+        return replace(self, status=RequestStatus.EXPIRED if is_live else RequestStatus.WITHDRAWN)
+
+
+class RoundStatus(StrEnum):
+    """All requests about a version in a word."""
+
+    REJECTED = "rejected"
+    PENDING = "pending_approval"
+    APPROVED = "approved"
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,21 @@ class Round:
 
     @property
     def pending(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if step.status is StepStatus.PENDING)
+        return tuple(step for step in self.steps if step.status.is_open)
 
     @property
     def is_rejected(self) -> bool:
-        return any(step.status is StepStatus.REJECTED for step in self.steps)
+        return any(step.status is RequestStatus.REJECTED for step in self.steps)
 
     @property
     def ungranted(self) -> tuple[str, ...]:
         """The roles that the policies ask for and that have not approved."""
-        return tuple(role for role in self.required if not self._has(role, GRANTED))
+        return tuple(role for role in self.required if not self._is_granted(role))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The roles that have to be asked: those of the policies whom nobody has asked, and whose time ran out."""
-        unasked = tuple(role for role in self.ungranted if not self._has(role, (StepStatus.PENDING,)))
+        """The roles that have to be asked: those of the policies that nobody has asked, and those out of time."""
+        unasked = tuple(role for role in self.ungranted if not self._is_open(role))
         return (*unasked, *self.unanswered)
 
     @property
@@ -81,32 +81,32 @@ class Round:
         return tuple(
             role
             for role, status in last.items()
-            if status is StepStatus.EXPIRED and role not in self.required and not self._has(role, GRANTED)
+            if status is RequestStatus.EXPIRED and role not in self.required and not self._is_granted(role)
         )
 
     @property
     def is_settled(self) -> bool:
-        """Nothing is open, unanswered or refused, and everybody whom the policies ask for has approved."""
+        """Nothing is open, unanswered or refused, and every role that the policies ask for has approved."""
         return not (self.is_rejected or self.pending or self.ungranted or self.unanswered)
 
     @property
     def is_approved(self) -> bool:
         """Settled, and not by silence: somebody has in fact approved."""
-        return self.is_settled and any(step.status in GRANTED for step in self.steps)
+        return self.is_settled and any(step.status.is_granted for step in self.steps)
 
     @property
-    def status(self) -> str:
-        """In a word: `rejected`, else `pending_approval`, else `approved`, else `none`."""
+    def status(self) -> RoundStatus:
+        """The first that applies, in the order of the statuses."""
         if self.is_rejected:
-            return "rejected"
+            return RoundStatus.REJECTED
         if self.pending:
-            return "pending_approval"
-        return "approved" if self.is_approved else "none"
+            return RoundStatus.PENDING
+        return RoundStatus.APPROVED if self.is_approved else RoundStatus.NONE
 
-    def standing(self, role: str) -> Step | None:
+    def active_step(self, role: str) -> Step | None:
         """The step of a role that is pending or granted; there is one at most."""
-        wanted = (StepStatus.PENDING, *GRANTED)
-        return next((step for step in self.steps if step.role == role and step.status in wanted), None)
+        its_own = (step for step in self.steps if step.role == role)
+        return next((step for step in its_own if step.status.is_open or step.status.is_granted), None)
 
     def waits_for(self, role: str) -> str | None:
         """The role whose turn comes before: of the commercial chain the lowest that is open, or needed and not granted.
@@ -116,9 +116,7 @@ class Round:
         if role not in self.roles.commercial:
             return None
         lower = self.roles.commercial[: self.roles.commercial.index(role)]
-        return next(
-            (other for other in lower if other in self.ungranted or self._has(other, (StepStatus.PENDING,))), None
-        )
+        return next((other for other in lower if other in self.ungranted or self._is_open(other)), None)
 
     def with_step(self, changed: Step) -> Round:
         """The round with a step replaced, or added."""
@@ -126,8 +124,11 @@ class Round:
         steps = tuple(changed if step.id == changed.id else step for step in self.steps)
         return replace(self, steps=steps if known else (*steps, changed))
 
-    def _has(self, role: str, statuses: Iterable[StepStatus]) -> bool:
-        return any(step.role == role and step.status in statuses for step in self.steps)
+    def _is_open(self, role: str) -> bool:
+        return any(step.role == role and step.status.is_open for step in self.steps)
+
+    def _is_granted(self, role: str) -> bool:
+        return any(step.role == role and step.status.is_granted for step in self.steps)
 
 
 def votes_needed(quorum: Quorum, people: int) -> int:
@@ -140,7 +141,7 @@ def votes_needed(quorum: Quorum, people: int) -> int:
 
 
 def votes_given(quorum: Quorum, holders: Collection[str], able: Collection[str]) -> int:
-    """How many approvals count: one for each holder of the role, given by themselves or by whom they lent it to.
+    """How many approvals count: one for each holder of the role, given by themselves or by their delegate.
 
     Where all have to approve, nobody else's word makes up for theirs.
     """
@@ -155,7 +156,7 @@ def read_quorum(text: str) -> Quorum:
 
 
 def roles_to_ask(round_: Round, asked: str) -> tuple[str, ...]:
-    """The asked role and whoever the policies want and nobody has asked yet; the asked role may be more, never less."""
+    """The asked role, and the roles that the policies want and nobody has asked yet; so it may be more, never less."""
     return (asked, *(role for role in round_.missing if role != asked))
 
 

@@ -1,10 +1,11 @@
-"""Approvals: asked for, decided, lent, withdrawn, expired. Bound to a version and its price; only people decide."""
+"""Approvals: requests, decisions, delegations, expiry. Each is bound to a version and its price; only people decide."""
 
 from __future__ import annotations
 
-from cpq.services.approvals.decisions import Decision, decide, require_decidable, withdraw
+from cpq.domain.approvals.request import Decision
+from cpq.services.approvals.decisions import decide, require_decidable, withdraw
+from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
 from cpq.services.approvals.expiry import sweep, sweep_if_due
-from cpq.services.approvals.people import delegate, end_delegation, lent_by
 from cpq.services.approvals.queue import openings, queue_page, queue_stamp
 from cpq.services.approvals.requests import preview, request
 from cpq.services.approvals.views import get, history, pending, status
@@ -15,8 +16,8 @@ __all__ = [
     "delegate",
     "end_delegation",
     "get",
+    "given_delegations",
     "history",
-    "lent_by",
     "openings",
     "pending",
     "preview",

@@ -1,33 +1,30 @@
-"""What is told to the outside when something happens to an approval: one function for each event, one way out."""
+"""Publishes webhook events for approvals: one function for each event."""
 
 from __future__ import annotations
 
 from cpq.app.transaction import Tx
+from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
 from cpq.services import events
 from cpq.services.events import EventName
-from cpq.storage.statements import AnyRow
 
 
-def requested(tx: Tx, approval_id: str, quote_id: str, role: str) -> None:
-    _tell(tx, EventName.APPROVAL_REQUESTED, quote_id, approval_id=approval_id, role=role)
+def requested(tx: Tx, request: ApprovalRequest) -> None:
+    _publish(tx, EventName.APPROVAL_REQUESTED, request, role=request.role)
 
 
-def decided(tx: Tx, row: AnyRow, status: str) -> None:
-    _tell(tx, EventName.APPROVAL_DECIDED, row.quote_id, approval_id=row.id, role=row.role, status=status)
+def decided(tx: Tx, request: ApprovalRequest, status: RequestStatus) -> None:
+    """A request ended as `status` says, or was never open because an earlier approval is kept."""
+    _publish(tx, EventName.APPROVAL_DECIDED, request, role=request.role, status=status.value)
 
 
-def kept(tx: Tx, approval_id: str, quote_id: str, role: str) -> None:
-    """What was approved for an earlier version still stands for this one."""
-    _tell(tx, EventName.APPROVAL_DECIDED, quote_id, approval_id=approval_id, role=role, status="kept")
+def expired(tx: Tx, request: ApprovalRequest) -> None:
+    _publish(tx, EventName.APPROVAL_EXPIRED, request, role=request.role)
 
 
-def expired(tx: Tx, row: AnyRow) -> None:
-    _tell(tx, EventName.APPROVAL_EXPIRED, row.quote_id, approval_id=row.id, role=row.role)
+def escalated(tx: Tx, request: ApprovalRequest) -> None:
+    _publish(tx, EventName.APPROVAL_ESCALATED, request, role=str(request.escalates_to))
 
 
-def escalated(tx: Tx, row: AnyRow) -> None:
-    _tell(tx, EventName.APPROVAL_ESCALATED, row.quote_id, approval_id=row.id, role=row.escalates_to)
-
-
-def _tell(tx: Tx, name: EventName, quote_id: str, **body: str) -> None:
-    events.publish(tx, name, quote_id, {"quote_id": quote_id, **body, "by": tx.caller})
+def _publish(tx: Tx, name: EventName, request: ApprovalRequest, **body: str) -> None:
+    about = {"quote_id": request.quote_id, "approval_id": request.id}
+    events.publish(tx, name, request.quote_id, {**about, **body, "by": tx.caller})

@@ -1,4 +1,4 @@
-"""What is due without anybody asking: requests whose time is over end, and those that waited long go further up."""
+"""Expiry and escalation: ends requests whose time is over, and passes on those that waited long."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 from cpq.app import App, Command
 from cpq.app.access import ENGINE, Permission
 from cpq.app.transaction import Tx
-from cpq.domain.approvals.rounds import StepStatus
+from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
+from cpq.domain.approvals.rounds import Step
 from cpq.services.approvals import events, repository
 from cpq.services.quotes import repository as quote_rows
-from cpq.storage.statements import AnyRow
 
 QUOTES_MAX = 200
 
 
 def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
-    """Write down what time has done, and how often. Reads tell the same without it: they compare times themselves."""
+    """Store what time has done, and count it. Reads show the same without it: they compare times themselves."""
     counts = {"expired": 0, "withdrawn": 0, "escalated": 0}
     due = repository.overdue(tx, quotes_max)
     for quote_id in due:
@@ -41,25 +41,24 @@ def sweep_if_due(app: App) -> bool:
 
 
 def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
-    found = quote_rows.load(tx, quote_id, for_update=True, with_lines=False)
-    rows = [row for row in repository.of_quote(tx, quote_id) if row.status == "pending"]
-    is_open = found.status.awaits_approval
-    done = [_end(tx, row, is_live=is_open and row.version == found.current_version) for row in rows]
+    quote = quote_rows.load(tx, quote_id, for_update=True, with_lines=False)
+    requests = [one for one in repository.of_quote(tx, quote_id) if one.status.is_open]
+    done = [_end(tx, one, is_live=repository.is_awaited(quote, one)) for one in requests]
     return [word for word in done if word]
 
 
-def _end(tx: Tx, row: AnyRow, *, is_live: bool) -> str | None:
-    status = repository.step_of(row).at(tx.now, is_live=is_live).status
-    if status is StepStatus.EXPIRED:
-        repository.close(tx, row, status, reason="Nobody decided in time.")
-        events.expired(tx, row)
+def _end(tx: Tx, request: ApprovalRequest, *, is_live: bool) -> str | None:
+    status = Step.of(request).at(tx.now, is_live=is_live).status
+    if status is RequestStatus.EXPIRED:
+        repository.close(tx, request, status, reason="Nobody decided in time.")
+        events.expired(tx, request)
         return status.value
-    if status is StepStatus.WITHDRAWN:
-        repository.close(tx, row, status, reason="The quote has moved on since it was asked.")
-        events.decided(tx, row, "withdrawn")
+    if status is RequestStatus.WITHDRAWN:
+        repository.close(tx, request, status, reason="The quote has moved on since it was asked.")
+        events.decided(tx, request, status)
         return status.value
-    if row.escalates_at is not None and row.escalates_at <= tx.now and row.escalated_at is None:
-        repository.mark_escalated(tx, row)
-        events.escalated(tx, row)
+    if request.is_escalated(tx.now) and request.escalated_at is None:
+        repository.mark_escalated(tx, request)
+        events.escalated(tx, request)
         return "escalated"
     return None

@@ -1,13 +1,14 @@
-"""What waits for a person: of their roles, escalated to them, where they stand in, and what was lent to them.
+"""The queue of a person: requests of their roles, escalated to them, where they stand in, and delegated to them.
 
-All that waits is read once and judged here, by the rules that hold when a request is decided: as conditions of a query
-they took a multiple of the time as soon as people had lent their roles.
+Every request that waits is read once and goes through the rule of who may decide. As conditions of a query the rule
+took a multiple of the time as soon as people had delegated their roles.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -16,23 +17,23 @@ import sqlalchemy as sa
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx, mine_among
-from cpq.base.errors import CpqError
 from cpq.base.money import Amount, amount
-from cpq.base.text import digest
+from cpq.base.text import digest, read_json
+from cpq.domain.approvals.eligibility import Allowed, Basis, Refused, RequestFacts, eligibility
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
-from cpq.services.approvals import decisions, repository, views
-from cpq.services.approvals.standing import VOTES_OF_REQUESTS, Bench, Request, is_pending
+from cpq.services.approvals import deciders, repository, views
+from cpq.services.approvals.refusals import refusal
+from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.approvals.views import PendingApproval
 from cpq.services.catalog.accounts import has_words
 from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
-from cpq.storage.schema import account, approval, delegation, quote, quote_line, quote_version
-from cpq.storage.statements import AnyRow
+from cpq.storage.schema import tables
 
 Scope = Literal["mine", "lent", "all"]
 Sort = Literal["oldest", "biggest"]
 
-_SEARCHED = (account.c.name, quote.c.id, approval.c.requested_by)
+_SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.approval.c.requested_by)
 
 
 class QueueItem(PendingApproval):
@@ -41,9 +42,10 @@ class QueueItem(PendingApproval):
     account_id: str
     discount_pct: Amount
     margin_pct: Amount | None
-    is_escalated: bool
     acts_as: str | None
-    """As what the caller may decide it; None when it is somebody else's."""
+    """By what the caller may decide it, in words; None when it is somebody else's."""
+    is_delegated: bool
+    is_stand_in: bool
 
 
 class QueueCounts(TypedDict):
@@ -67,7 +69,7 @@ class Opening(TypedDict):
     approver_role: str
     acts_as: str | None
     rejects_as: str | None
-    """Also where they may do no more than that: whom a maker has lent a role cannot approve."""
+    """Also where they may only reject: the delegate of a maker cannot approve."""
     why_not: str | None
     waits_for: str | None
     requested_by: str
@@ -88,18 +90,19 @@ def queue_page(
     page: int = 1,
 ) -> Queue:
     """A page of what waits, and how much waits in all, whatever is filtered."""
-    bench = Bench(tx)
-    counts: QueueCounts = {"own": 0, "lent": 0, "all": 0}
-    chosen: list[tuple[str, str | None]] = []
-    for is_found, *facts in tx.connection.execute(_requests(tx, query, sort)):
-        request = Request(*facts)
-        standing = bench.standing(request)
-        counts["all"] += 1
-        if standing:
-            counts["lent" if standing.is_lent else "own"] += 1
-        is_in_scope = scope == "all" or (standing is not None and (scope == "mine" or standing.is_lent))
-        if is_found and is_in_scope and role in (None, request.role):
-            chosen.append((request.id, standing and standing.acts_as))
+    waiting, matches = _waiting(tx, query, sort)
+    facts = deciders.load(tx, waiting, repository.votes_on_pending(tx))
+    counts: QueueCounts = {"own": 0, "lent": 0, "all": len(waiting)}
+    chosen: list[tuple[str, Allowed | None]] = []
+    for request, is_match in zip(waiting, matches, strict=True):
+        answer = eligibility(facts, request, "approve")
+        allowed = answer if isinstance(answer, Allowed) else None
+        is_delegated = allowed is not None and allowed.basis is Basis.DELEGATED
+        if allowed:
+            counts["lent" if is_delegated else "own"] += 1
+        is_in_scope = scope == "all" or is_delegated or (scope == "mine" and allowed is not None)
+        if is_match and is_in_scope and role in (None, request.role):
+            chosen.append((request.id, allowed))
     shown = dict(chosen[(page - 1) * limit : page * limit])
     return {
         "items": _items(tx, shown),
@@ -110,86 +113,86 @@ def queue_page(
 
 
 def queue_stamp(tx: Tx) -> str:
-    """Changes when something came, went or grew a minute older, when a word was said that is not the last one, and
-    when a loan began or ended; cheap enough to be asked for every few seconds."""
-    loans = (delegation.c.tenant_id == tx.tenant_id) & (delegation.c.starts_at <= tx.now)
+    """Changes when a request came, went or grew a minute older, when a vote was given that is not the last one, and
+    when a delegation began or ended; cheap enough to be asked for every few seconds."""
+    approval, delegation = tables.approval.c, tables.delegation.c
+    begun = (delegation.tenant_id == tx.tenant_id) & (delegation.starts_at <= tx.now)
     seen: list[sa.Select[*tuple[Any, ...]]] = [
-        sa.select(sa.func.count(), sa.func.max(approval.c.requested_at)).where(is_pending(tx)),
-        sa.select(sa.func.count(), sa.func.max(delegation.c.starts_at)).where(loans, delegation.c.ends_at > tx.now),
+        sa.select(sa.func.count(), sa.func.max(approval.requested_at)).where(repository.is_pending(tx)),
+        sa.select(sa.func.count(), sa.func.max(delegation.starts_at)).where(begun, delegation.ends_at > tx.now),
     ]
     if tx.policies.roles.quorum:
-        votes = sa.select(sa.func.count()).select_from(VOTES_OF_REQUESTS)
-        seen.append(votes.where(is_pending(tx), approval.c.role.in_(tx.policies.roles.quorum)))
+        votes = sa.select(sa.func.count()).select_from(repository.VOTES_OF_REQUESTS)
+        seen.append(votes.where(repository.is_pending(tx), approval.role.in_(tx.policies.roles.quorum)))
     parts = [str(part) for one in seen for part in tx.connection.execute(one).one()]
     return digest([*parts, f"{tx.now:%Y-%m-%d %H:%M}", *sorted(tx.roles)])[:16]
 
 
 def openings(tx: Tx, quote_id: str) -> list[Opening]:
     """What of the current version is not decided yet, and what of it the caller could decide now."""
-    found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id, found.current_version)
-    round_ = repository.round_of(tx, found, rows)
-    by_id = {row.id: row for row in rows}
-    voted = repository.votes(tx, [step.id for step in round_.pending])
+    quote = quote_rows.load(tx, quote_id)
+    by_id = {one.id: one for one in repository.of_quote(tx, quote_id, quote.current_version)}
+    round_ = repository.round_of(tx, quote, list(by_id.values()))
+    open_ones = [deciders.request_facts(tx, by_id[step.id], quote) for step in round_.pending]
+    facts = deciders.load(tx, open_ones, repository.votes(tx, [one.id for one in open_ones]))
     result: list[Opening] = []
-    for step in round_.pending:
-        row, why_not, acts_as, rejects_as = by_id[step.id], None, None, None
-        try:
-            rejects_as = decisions.capacity(tx, row, found, voted[step.id], "reject").acted_as
-            acts_as = decisions.capacity(tx, row, found, voted[step.id], "approve").acted_as
-        except CpqError as error:
-            why_not = error.message
+    for one in open_ones:
+        answers = eligibility(facts, one, "reject"), eligibility(facts, one, "approve")
+        rejects, approves = (answer if isinstance(answer, Allowed) else None for answer in answers)
+        refused = next((answer for answer in answers if isinstance(answer, Refused)), None)
+        request = by_id[one.id]
         result.append(
             {
-                "approval_id": row.id,
-                "approver_role": row.role,
-                "acts_as": acts_as,
-                "rejects_as": rejects_as,
-                "why_not": why_not,
-                "waits_for": round_.waits_for(row.role),
-                "requested_by": row.requested_by,
-                "justification": row.justification,
-                "requested_at": row.requested_at,
-                "expires_at": row.expires_at,
-                "fingerprint": row.fingerprint,
+                "approval_id": request.id,
+                "approver_role": request.role,
+                "acts_as": views.acted_as(approves) if approves else None,
+                "rejects_as": views.acted_as(rejects) if rejects else None,
+                "why_not": refusal(refused, caller=tx.caller, quote_id=quote_id).message if refused else None,
+                "waits_for": round_.waits_for(request.role),
+                "requested_by": request.requested_by,
+                "justification": request.justification,
+                "requested_at": request.requested_at,
+                "expires_at": request.expires_at,
+                "fingerprint": request.fingerprint,
             }
         )
     return result
 
 
-def _requests(tx: Tx, words: str | None, sort: Sort) -> sa.Select[*tuple[Any, ...]]:
-    """All that waits, in order: whether it has the words, and what `Request` holds."""
-    version = quote_version.c
+def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts], list[bool]]:
+    """Every request that waits, in order: what says who may decide it, and whether it has the words."""
+    approval, quote, version = tables.approval.c, tables.quote.c, tables.quote_version.c
     is_found = sa.case((sa.and_(sa.true(), *has_words(words, *_SEARCHED)), 1), else_=0)
-    escalated_to = sa.case((approval.c.escalates_at <= tx.now, approval.c.escalates_to))
-    facts = (approval.c.id, approval.c.quote_id, quote.c.account_id, approval.c.role, escalated_to)
+    escalated_to = sa.case((approval.escalates_at <= tx.now, approval.escalates_to))
+    facts = (approval.id, approval.quote_id, quote.account_id, approval.role, escalated_to, approval.requested_at)
     edited_by = sa.type_coerce(version.edited_by, sa.Text)
-    makers = (approval.c.requested_at, approval.c.requested_by, quote.c.created_by, version.created_by, edited_by)
+    makers = (approval.requested_by, quote.created_by, version.created_by, edited_by)
     order = {
-        "oldest": (approval.c.requested_at, _value(tx).desc(), approval.c.id),
-        "biggest": (_value(tx).desc(), approval.c.requested_at, approval.c.id),
+        "oldest": (approval.requested_at, _value(tx).desc(), approval.id),
+        "biggest": (_value(tx).desc(), approval.requested_at, approval.id),
     }[sort]
-    return _waiting(tx, sa.select(is_found, *facts, *makers)).order_by(*order)
+    rows = tx.connection.execute(_live(tx, is_found, *facts, *makers).order_by(*order))
+    requests, matches = [], []
+    # Most of the many have the same makers; their text is read once. No starred names: they cost a list for each row.
+    known: dict[tuple[str, str, str, str], frozenset[str]] = {}
+    for is_match, id_, quote_id, account_id, role, to, at, asked_by, made_by, version_by, editors in rows:
+        key = asked_by, made_by, version_by, editors
+        if key not in known:
+            known[key] = deciders.makers(asked_by, made_by, version_by, read_json(editors))
+        requests.append(RequestFacts(id_, quote_id, account_id, role, to, at, known[key]))
+        matches.append(bool(is_match))
+    return requests, matches
 
 
-def _waiting(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> sa.Select[*tuple[Any, ...]]:
-    """Only what can still be answered: in time, about the current version of a quote that waits for approval."""
+def _live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
+    """Of requests that can still be answered, with the version that they are about."""
+    approval, version = tables.approval.c, tables.quote_version.c
     of_version = (
-        (quote_version.c.tenant_id == approval.c.tenant_id)
-        & (quote_version.c.quote_id == approval.c.quote_id)
-        & (quote_version.c.version == approval.c.version)
+        (version.tenant_id == approval.tenant_id)
+        & (version.quote_id == approval.quote_id)
+        & (version.version == approval.version)
     )
-    joined = (
-        approval.join(quote, (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id))
-        .join(quote_version, of_version)
-        .join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
-    )
-    return query.select_from(joined).where(
-        is_pending(tx),
-        approval.c.expires_at > tx.now,
-        quote.c.version == approval.c.version,
-        quote.c.status == "pending_approval",
-    )
+    return repository.live(tx, *columns).join(tables.quote_version, of_version)
 
 
 def _value(tx: Tx) -> sa.ColumnElement[Any]:
@@ -200,47 +203,62 @@ def _value(tx: Tx) -> sa.ColumnElement[Any]:
     terms = tx.policies.terms
     rates = {**terms.rates, terms.currency: Decimal(1)}
     weights = {name: min(max(1, int(rate * 10**9)), 10**18) for name, rate in rates.items()}
-    rate = sa.case(weights, value=quote.c.currency, else_=0)
-    return sa.cast(approval.c.total, sa.Numeric) * rate
+    rate = sa.case(weights, value=tables.quote.c.currency, else_=0)
+    return sa.cast(tables.approval.c.total, sa.Numeric) * rate
 
 
-def _items(tx: Tx, shown: Mapping[str, str | None]) -> list[QueueItem]:
-    """The requests by their ids, in that order; as what the caller may decide each stands beside it."""
-    version = quote_version.c
-    columns = (approval, quote.c.currency, quote.c.account_id, account.c.name.label("account_name"))
-    chosen = _waiting(tx, sa.select(*columns, version.subtotal, version.discount_total, version.option_set))
-    by_id = {row.id: row for row in tx.connection.execute(chosen.where(approval.c.id.in_(shown)))}
-    rows = [by_id[id_] for id_ in shown]
-    rounds: dict[tuple[str, int], list[AnyRow]] = defaultdict(list)
-    for row in repository.of_quotes(tx, {row.quote_id for row in rows}):
-        rounds[row.quote_id, row.version].append(row)
-    margins = _margins(tx, rows)
-    return [
-        {
-            **views.pending_item(tx, row, rounds[row.quote_id, row.version]),
-            "account_id": row.account_id,
-            "discount_pct": amount(_share(row.discount_total, row.subtotal) or 0),
-            "margin_pct": margins.get(row.quote_id),
-            "is_escalated": row.escalates_at is not None and row.escalates_at <= tx.now,
-            "acts_as": shown[row.id],
-        }
-        for row in rows
-    ]
+@dataclass(frozen=True)
+class _Shown:
+    """A request of the page, with the amounts of its version."""
+
+    waiting: WaitingRequest
+    subtotal: int
+    discount_total: int
+    option_set: str | None
+
+    @property
+    def quote_id(self) -> str:
+        return self.waiting.request.quote_id
 
 
-def _margins(tx: Tx, rows: Sequence[AnyRow]) -> Mapping[str, Any]:
+def _items(tx: Tx, allowed: Mapping[str, Allowed | None]) -> list[QueueItem]:
+    """The requests by their ids, in that order, with how the caller may decide each."""
+    version = tables.quote_version.c
+    columns = (*repository.WAITING_COLUMNS, version.subtotal, version.discount_total, version.option_set)
+    chosen = _live(tx, *columns).where(tables.approval.c.id.in_(allowed))
+    by_id = {
+        row["id"]: _Shown(repository.waiting_of(row), row["subtotal"], row["discount_total"], row["option_set"])
+        for row in tx.connection.execute(chosen).mappings()
+    }
+    shown = [by_id[id_] for id_ in allowed]
+    margins = _margins(tx, shown)
+    items = views.pending_items(tx, [one.waiting for one in shown])
+    return [_item(one, item, allowed[item["approval_id"]], margins) for one, item in zip(shown, items, strict=True)]
+
+
+def _item(shown: _Shown, item: PendingApproval, allowed: Allowed | None, margins: Mapping[str, Amount]) -> QueueItem:
+    return {
+        **item,
+        "account_id": shown.waiting.account_id,
+        "discount_pct": amount(_share(shown.discount_total, shown.subtotal) or 0),
+        "margin_pct": margins.get(shown.quote_id),
+        "acts_as": views.acts_as(allowed) if allowed else None,
+        "is_delegated": allowed is not None and allowed.basis is Basis.DELEGATED,
+        "is_stand_in": allowed is not None and allowed.basis is Basis.STAND_IN,
+    }
+
+
+def _margins(tx: Tx, shown: Sequence[_Shown]) -> Mapping[str, Amount]:
     """Of the lines that count, where all their costs are known; nothing for those who may not see margins."""
-    if not tx.sees_margin or not rows:
+    if not tx.sees_margin or not shown:
         return {}
-    line = quote_line.c
-    selected = {row.quote_id: row.option_set for row in rows}
+    line, quote = tables.quote_line.c, tables.quote.c
+    selected = {one.quote_id: one.option_set for one in shown}
     costs = sa.func.count() - sa.func.count(line.cost)
     sums = sa.select(line.quote_id, line.option_set, sa.func.sum(line.net), sa.func.sum(line.cost), costs)
-    of_version = (
-        (quote.c.tenant_id == line.tenant_id) & (quote.c.id == line.quote_id) & (quote.c.version == line.version)
-    )
+    of_version = (quote.tenant_id == line.tenant_id) & (quote.id == line.quote_id) & (quote.version == line.version)
     found: dict[str, list[Any]] = defaultdict(list)
-    query = sums.join(quote, of_version).where(mine_among(tx, line.quote_id, list(selected)))
+    query = sums.join(tables.quote, of_version).where(mine_among(tx, line.quote_id, list(selected)))
     for quote_id, option_set, net, cost, unknown in tx.connection.execute(
         query.group_by(line.quote_id, line.option_set)
     ):

@@ -1,128 +1,295 @@
-"""The rows of approvals: requests, votes and delegations."""
+"""The rows of approvals: requests, votes and delegations, read as typed objects."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx, mine_among
 from cpq.base.errors import Code, CpqError, next_call
-from cpq.domain.approvals.rounds import Round, Step, StepStatus
+from cpq.domain.approvals.delegation import Delegation
+from cpq.domain.approvals.request import ApprovalRequest, RequestStatus, Vote
+from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.quote import Quote
-from cpq.storage.schema import account, approval, approval_vote, quote
-from cpq.storage.statements import AnyRow
+from cpq.storage.schema import tables
+from cpq.storage.statements import among, listed
+
+PERSON = "human:"
+"""How the name of a caller begins who is a person; delegations are stored by the bare name."""
+
+REQUEST_COLUMNS = tuple(tables.approval.c[field.name] for field in fields(ApprovalRequest))
 
 
-def find(tx: Tx, approval_id: str) -> AnyRow | None:
-    return tx.connection.execute(_all(tx).where(approval.c.id == approval_id)).one_or_none()
+@dataclass(frozen=True)
+class WaitingRequest:
+    """A request that can still be answered, with what a list shows of its quote."""
+
+    request: ApprovalRequest
+    account_id: str
+    account_name: str
+    currency: str
 
 
-def of_quote(tx: Tx, quote_id: str, version: int | None = None) -> Sequence[AnyRow]:
+def find(tx: Tx, approval_id: str) -> ApprovalRequest | None:
+    return next(iter(_read(tx, _all(tx).where(tables.approval.c.id == approval_id))), None)
+
+
+def of_quote(tx: Tx, quote_id: str, version: int | None = None) -> list[ApprovalRequest]:
     """The requests about a quote, or about one version of it, oldest first."""
-    query = _all(tx).where(approval.c.quote_id == quote_id)
+    approval = tables.approval.c
+    query = _all(tx).where(approval.quote_id == quote_id)
     if version is not None:
-        query = query.where(approval.c.version == version)
-    return tx.connection.execute(query.order_by(approval.c.version, approval.c.requested_at, approval.c.id)).all()
+        query = query.where(approval.version == version)
+    return _read(tx, query.order_by(approval.version, approval.requested_at, approval.id))
 
 
-def of_quotes(tx: Tx, quote_ids: Collection[str]) -> Sequence[AnyRow]:
-    """The requests about many quotes."""
-    query = sa.select(approval).where(mine_among(tx, approval.c.quote_id, quote_ids))
-    return tx.connection.execute(query.order_by(approval.c.requested_at, approval.c.id)).all()
+def rounds(tx: Tx, quote_ids: Collection[str]) -> dict[tuple[str, int], list[ApprovalRequest]]:
+    """The requests about many quotes, by quote and version, oldest first."""
+    approval = tables.approval.c
+    query = sa.select(*REQUEST_COLUMNS).where(mine_among(tx, approval.quote_id, quote_ids))
+    found: dict[tuple[str, int], list[ApprovalRequest]] = defaultdict(list)
+    for request in _read(tx, query.order_by(approval.requested_at, approval.id)):
+        found[request.quote_id, request.version].append(request)
+    return found
 
 
-def live(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
-    """Requests that can still be answered: in time, about the current version of a quote that waits for approval."""
-    query = sa.select(approval, quote.c.currency, account.c.name.label("account_name"))
-    query = query.join(quote, (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id))
-    query = query.join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
-    return query.where(
-        approval.c.tenant_id == tx.tenant_id,
-        approval.c.status == "pending",
-        approval.c.expires_at > tx.now,
-        quote.c.version == approval.c.version,
-        quote.c.status == "pending_approval",
+def waiting(tx: Tx, *, role: str | None, limit: int) -> tuple[list[WaitingRequest], int]:
+    """Requests that can still be answered, oldest first, and how many there are.
+
+    Of a role: what it is asked, and what was escalated to it.
+    """
+    approval = tables.approval.c
+    query = live(tx, *WAITING_COLUMNS)
+    if role is not None:
+        escalated = (approval.escalates_to == role) & (approval.escalates_at <= tx.now)
+        query = query.where((approval.role == role) | escalated)
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0
+    chosen = query.order_by(approval.requested_at, approval.id).limit(limit)
+    return [waiting_of(row) for row in tx.connection.execute(chosen).mappings()], total
+
+
+def live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
+    """Of requests that can still be answered: in time, about the current version of a quote that waits for approval."""
+    approval, quote, account = tables.approval, tables.quote, tables.account
+    joined = approval.join(
+        quote, (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
+    ).join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
+    return (
+        sa.select(*columns)
+        .select_from(joined)
+        .where(
+            is_pending(tx),
+            approval.c.expires_at > tx.now,
+            quote.c.version == approval.c.version,
+            quote.c.status == "pending_approval",
+        )
     )
+
+
+WAITING_COLUMNS = (
+    *REQUEST_COLUMNS,
+    tables.quote.c.account_id,
+    tables.account.c.name.label("account_name"),
+    tables.quote.c.currency,
+)
+
+
+def waiting_of(row: sa.RowMapping) -> WaitingRequest:
+    return WaitingRequest(_request(row), row["account_id"], row["account_name"], row["currency"])
+
+
+def is_pending(tx: Tx) -> sa.ColumnElement[bool]:
+    """The condition of a request that is stored as pending."""
+    approval = tables.approval.c
+    return (approval.tenant_id == tx.tenant_id) & (approval.status == RequestStatus.PENDING.value)
 
 
 def overdue(tx: Tx, limit: int) -> list[str]:
     """Quotes with a request that is stored as pending and is not any more, or that has to be passed on."""
-    query = _overdue(tx, approval.c.quote_id).where(approval.c.tenant_id == tx.tenant_id)
-    return list(tx.connection.scalars(query.order_by(approval.c.quote_id).limit(limit)))
+    approval = tables.approval.c
+    query = _overdue(tx, approval.quote_id).where(approval.tenant_id == tx.tenant_id)
+    return list(tx.connection.scalars(query.order_by(approval.quote_id).limit(limit)))
 
 
 def tenants_overdue(tx: Tx) -> list[str]:
     """The tenants that have such quotes."""
-    return sorted(tx.connection.scalars(_overdue(tx, approval.c.tenant_id)))
+    return sorted(tx.connection.scalars(_overdue(tx, tables.approval.c.tenant_id)))
 
 
-def add(tx: Tx, row: Mapping[str, Any]) -> None:
-    tx.connection.execute(sa.insert(approval).values(tenant_id=tx.tenant_id, **row))
+def add(tx: Tx, request: ApprovalRequest) -> None:
+    values = {**vars(request), "status": request.status.value}
+    tx.connection.execute(sa.insert(tables.approval).values(tenant_id=tx.tenant_id, **values))
 
 
-def close(tx: Tx, row: AnyRow, status: StepStatus, **changes: Any) -> None:
+def close(tx: Tx, request: ApprovalRequest, status: RequestStatus, **changes: Any) -> None:
     """End a request that is open, or that ended without an answer; CONFLICT when somebody has ended it meanwhile."""
-    assert row.status in ("pending", "expired"), "what was answered stays as it is"
-    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id) & (approval.c.status == row.status)
-    done = tx.connection.execute(sa.update(approval).where(mine).values(status=status.value, **changes))
+    assert not request.status.is_answered, "what was answered stays as it is"
+    unchanged = _own(tx, request) & (tables.approval.c.status == request.status.value)
+    done = tx.connection.execute(sa.update(tables.approval).where(unchanged).values(status=status.value, **changes))
     if done.rowcount != 1:
         raise CpqError(
             Code.CONFLICT,
             "Somebody else has just ended this request.",
             field="/approval_id",
-            next_call=next_call("approval_status", quote_id=row.quote_id),
+            next_call=next_call("approval_status", quote_id=request.quote_id),
         )
 
 
-def mark_escalated(tx: Tx, row: AnyRow) -> None:
-    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id)
-    tx.connection.execute(sa.update(approval).where(mine).values(escalated_at=tx.now))
+def mark_escalated(tx: Tx, request: ApprovalRequest) -> None:
+    tx.connection.execute(sa.update(tables.approval).where(_own(tx, request)).values(escalated_at=tx.now))
 
 
-def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[AnyRow]]:
-    """Who said what, by request, in the order it was said."""
-    query = sa.select(approval_vote).where(mine_among(tx, approval_vote.c.approval_id, approval_ids))
-    found: dict[str, list[AnyRow]] = {id_: [] for id_ in approval_ids}
-    for row in tx.connection.execute(query.order_by(approval_vote.c.at, approval_vote.c.caller)):
-        found[row.approval_id].append(row)
-    return found
+def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[Vote]]:
+    """The votes on some requests, by request, in the order they were given."""
+    vote = tables.approval_vote.c
+    query = sa.select(*_VOTE_COLUMNS).where(mine_among(tx, vote.approval_id, approval_ids))
+    return {id_: [] for id_ in approval_ids} | _by_request(tx, query)
 
 
-def add_vote(tx: Tx, row: AnyRow, *, acted_as: str, holder: str, decision: str, comment: str | None) -> None:
-    values = {
-        "approval_id": row.id,
-        "caller": tx.caller,
-        "acted_as": acted_as,
-        "holder": holder,
-        "decision": decision,
-    }
-    tx.connection.execute(sa.insert(approval_vote).values(tenant_id=tx.tenant_id, **values, comment=comment, at=tx.now))
+def votes_on_pending(tx: Tx) -> dict[str, list[Vote]]:
+    """The votes on all requests that are stored as pending, by request, in the order they were given."""
+    return _by_request(tx, sa.select(*_VOTE_COLUMNS).select_from(VOTES_OF_REQUESTS).where(is_pending(tx)))
 
 
-def round_of(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> Round:
+def add_vote(tx: Tx, vote: Vote) -> None:
+    tx.connection.execute(sa.insert(tables.approval_vote).values(tenant_id=tx.tenant_id, **vars(vote)))
+
+
+def delegations(tx: Tx, callers: Iterable[str], *, since: datetime) -> list[Delegation]:
+    """Delegations to or from any of these callers that have begun and did not end before."""
+    delegation = tables.delegation.c
+    names = [name_of(caller) for caller in callers if is_person(caller)]
+    if not names:
+        return []
+    bound: sa.BindParameter[Any] = sa.bindparam("names", listed(tx.connection, names))
+    dialect = tx.connection.dialect.name
+    query = sa.select(*_DELEGATION_COLUMNS).where(
+        delegation.tenant_id == tx.tenant_id,
+        delegation.starts_at <= tx.now,
+        delegation.ends_at > since,
+        among(dialect, delegation.from_name, bound) | among(dialect, delegation.to_name, bound),
+    )
+    return [_delegation(row) for row in tx.connection.execute(query).mappings()]
+
+
+def given_delegations(tx: Tx, role: str | None = None, to: str | None = None, **scope: str | None) -> list[Delegation]:
+    """What the caller has delegated and what has not ended, what ends first first; all, or as much as is named."""
+    query = sa.select(*_DELEGATION_COLUMNS).where(_given(tx, role, to, scope))
+    return [_delegation(row) for row in tx.connection.execute(query.order_by(tables.delegation.c.ends_at)).mappings()]
+
+
+def end_delegations(tx: Tx, role: str, to: str, **scope: str | None) -> None:
+    """End what `given_delegations` finds; what has not begun is removed."""
+    delegation, given = tables.delegation, _given(tx, role, to, scope)
+    tx.connection.execute(sa.delete(delegation).where(given, delegation.c.starts_at >= tx.now))
+    tx.connection.execute(sa.update(delegation).where(given).values(ends_at=tx.now))
+
+
+def add_delegation(tx: Tx, delegation: Delegation) -> None:
+    values = {**vars(delegation), "created_at": tx.now}
+    values["from_name"], values["to_name"] = name_of(values.pop("delegator")), name_of(values.pop("delegate"))
+    tx.connection.execute(sa.insert(tables.delegation).values(tenant_id=tx.tenant_id, **values))
+
+
+def round_of(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Round:
     """The round of one version as it is now, made of all its requests; that of an old version is over."""
-    is_open = found.status == "pending_approval"
-    steps = [step_of(row).at(tx.now, is_live=is_open and row.version == found.current_version) for row in rows]
-    chains = tuple(tuple(chain) for chain in rows[0].chains) if rows else ()
-    return Round(tx.policies.roles, chains, tuple(steps))
+    steps = [Step.of(one).at(tx.now, is_live=is_awaited(quote, one)) for one in requests]
+    return Round(tx.policies.roles, requests[0].chains if requests else (), tuple(steps))
 
 
-def step_of(row: AnyRow) -> Step:
-    return Step(row.id, row.role, StepStatus(row.status), row.expires_at)
+def is_awaited(quote: Quote, request: ApprovalRequest) -> bool:
+    """Whether the quote waits for approval of the version that the request is about."""
+    return quote.status == "pending_approval" and quote.current_version == request.version
+
+
+def is_person(caller: str) -> bool:
+    return caller.startswith(PERSON)
+
+
+def name_of(caller: str) -> str:
+    return caller.removeprefix(PERSON)
+
+
+def caller_of(name: str) -> str:
+    return f"{PERSON}{name}"
+
+
+VOTES_OF_REQUESTS = tables.approval_vote.join(
+    tables.approval,
+    (tables.approval_vote.c.tenant_id == tables.approval.c.tenant_id)
+    & (tables.approval_vote.c.approval_id == tables.approval.c.id),
+)
+
+_VOTE_COLUMNS = tuple(tables.approval_vote.c[field.name] for field in fields(Vote))
+_DELEGATION_COLUMNS = tuple(
+    tables.delegation.c[name]
+    for name in ("id", "role", "from_name", "to_name", "starts_at", "ends_at", "account_id", "quote_id")
+)
+
+
+def _given(tx: Tx, role: str | None, to: str | None, scope: Mapping[str, str | None]) -> sa.ColumnElement[bool]:
+    delegation = tables.delegation.c
+    wanted = {"role": role, "to_name": to, **scope}
+    own = (delegation.tenant_id == tx.tenant_id) & (delegation.from_name == name_of(tx.caller))
+    named = (delegation[name] == value for name, value in wanted.items() if value is not None)
+    return sa.and_(own, delegation.ends_at > tx.now, *named)
 
 
 def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
-    joined = (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
+    approval, quote = tables.approval.c, tables.quote.c
+    joined = (quote.tenant_id == approval.tenant_id) & (quote.id == approval.quote_id)
     is_due = (
-        (approval.c.expires_at <= tx.now)
-        | (quote.c.version != approval.c.version)
-        | (quote.c.status != "pending_approval")
-        | (approval.c.escalated_at.is_(None) & (approval.c.escalates_at <= tx.now))
+        (approval.expires_at <= tx.now)
+        | (quote.version != approval.version)
+        | (quote.status != "pending_approval")
+        | (approval.escalated_at.is_(None) & (approval.escalates_at <= tx.now))
     )
-    return sa.select(column).join_from(approval, quote, joined).where(approval.c.status == "pending", is_due).distinct()
+    is_stored_pending = approval.status == RequestStatus.PENDING.value
+    return (
+        sa.select(column).join_from(tables.approval, tables.quote, joined).where(is_stored_pending, is_due).distinct()
+    )
 
 
 def _all(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
-    return sa.select(approval).where(approval.c.tenant_id == tx.tenant_id)
+    return sa.select(*REQUEST_COLUMNS).where(tables.approval.c.tenant_id == tx.tenant_id)
+
+
+def _own(tx: Tx, request: ApprovalRequest) -> sa.ColumnElement[bool]:
+    return (tables.approval.c.tenant_id == tx.tenant_id) & (tables.approval.c.id == request.id)
+
+
+def _read(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> list[ApprovalRequest]:
+    return [_request(row) for row in tx.connection.execute(query).mappings()]
+
+
+def _request(row: sa.RowMapping) -> ApprovalRequest:
+    values = {column.name: row[column.name] for column in REQUEST_COLUMNS}
+    values["status"] = RequestStatus(values["status"])
+    values["chains"] = tuple(tuple(chain) for chain in values["chains"])
+    return ApprovalRequest(**values)
+
+
+def _by_request(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> dict[str, list[Vote]]:
+    vote = tables.approval_vote.c
+    found: dict[str, list[Vote]] = defaultdict(list)
+    for row in tx.connection.execute(query.order_by(vote.at, vote.caller)).mappings():
+        found[row["approval_id"]].append(Vote(**row))
+    return found
+
+
+def _delegation(row: sa.RowMapping) -> Delegation:
+    return Delegation(
+        id=row["id"],
+        role=row["role"],
+        delegator=caller_of(row["from_name"]),
+        delegate=caller_of(row["to_name"]),
+        starts_at=row["starts_at"],
+        ends_at=row["ends_at"],
+        account_id=row["account_id"],
+        quote_id=row["quote_id"],
+    )

@@ -1,27 +1,27 @@
-"""How approvals look from outside: the state of a quote, what is open, one request in full, and the whole history."""
+"""Read shapes of approvals: the state of a quote, what is open, one request in full, the history; and their wording."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-import sqlalchemy as sa
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.money import Amount, amount
+from cpq.domain.approvals import request as stored
+from cpq.domain.approvals.eligibility import Allowed, Basis
+from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
-from cpq.services.approvals import people, repository
+from cpq.services.approvals import repository, requests
+from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.quotes import repository as quote_rows
-from cpq.storage.schema import approval
-from cpq.storage.statements import AnyRow
 
 HELD = ("pending_approval", "expired", "cancelled", "declined")
-"""Quotes that cannot go anywhere, whoever has approved them: one that could is no longer pending."""
+"""Quotes that cannot proceed, even when all have approved: one that could is no longer pending."""
 
 
 class PendingRequest(TypedDict):
@@ -69,6 +69,7 @@ class PendingApprovals(TypedDict):
     total: int
 
 
+# Its name, and a docstring if it had one, are in the schema of approval_history.
 class Vote(TypedDict):
     by: str
     acted_as: str
@@ -112,19 +113,40 @@ class ApprovalHistory(TypedDict):
     items: list[ApprovalRecord]
 
 
+def acted_as(allowed: Allowed) -> str:
+    """How a vote says by what it was given."""
+    asked = allowed.asked_role
+    return {
+        Basis.OWN_ROLE: allowed.role,
+        Basis.ESCALATED: f"{allowed.role}, to whom {asked} was escalated",
+        Basis.STAND_IN: f"{allowed.role}, in place of {asked}",
+        Basis.DELEGATED: f"{asked}, lent by {allowed.holder}",
+    }[allowed.basis]
+
+
+def acts_as(allowed: Allowed) -> str:
+    """How the queue says by what the caller may decide."""
+    return {
+        Basis.OWN_ROLE: allowed.role,
+        Basis.ESCALATED: f"{allowed.role}, escalated",
+        Basis.STAND_IN: "stand-in",
+        Basis.DELEGATED: f"lent by {repository.name_of(allowed.holder)}",
+    }[allowed.basis]
+
+
 def status(tx: Tx, quote_id: str) -> ApprovalStatus:
     """Where the current version stands: derived from its requests and the time, not from what was swept."""
-    found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id, found.current_version)
-    round_, is_blocked = _round(tx, found, rows)
-    by_id = {row.id: row for row in rows}
-    rejected = next((row for row in rows if row.status == "rejected"), None)
+    quote = quote_rows.load(tx, quote_id)
+    found = repository.of_quote(tx, quote_id, quote.current_version)
+    round_, is_blocked = _round(tx, quote, found)
+    by_id = {one.id: one for one in found}
+    rejected = next((one for one in found if one.status is RequestStatus.REJECTED), None)
     return {
         "quote_id": quote_id,
-        "version": found.current_version,
-        "current_status": round_.status,
+        "version": quote.current_version,
+        "current_status": round_.status.value,
         "pending_requests": [_pending_request(round_, step, by_id[step.id]) for step in round_.pending],
-        "can_proceed": round_.is_settled and not is_blocked and found.status not in HELD,
+        "can_proceed": round_.is_settled and not is_blocked and quote.status not in HELD,
         "required_roles": list(round_.required),
         "missing_roles": list(round_.missing),
         "reason": rejected.comment if rejected else None,
@@ -136,122 +158,116 @@ def pending(tx: Tx, *, role: str | None, limit: int) -> PendingApprovals:
 
     Of a role: what it is asked, and what was escalated to it.
     """
-    query = repository.live(tx)
     if role is not None:
-        people.require_role(tx, role, "/approver_role")
-        escalated = (approval.c.escalates_to == role) & (approval.c.escalates_at <= tx.now)
-        query = query.where((approval.c.role == role) | escalated)
-    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0
-    chosen = query.order_by(approval.c.requested_at, approval.c.id).limit(limit)
-    rows = tx.connection.execute(chosen).all()
-    rounds: dict[tuple[str, int], list[AnyRow]] = defaultdict(list)
-    for row in repository.of_quotes(tx, {row.quote_id for row in rows}):
-        rounds[row.quote_id, row.version].append(row)
-    return {"items": [pending_item(tx, row, rounds[row.quote_id, row.version]) for row in rows], "total": total}
+        requests.require_role(tx, role, "/approver_role")
+    waiting, total = repository.waiting(tx, role=role, limit=limit)
+    return {"items": pending_items(tx, waiting), "total": total}
 
 
 def history(tx: Tx, quote_id: str) -> ApprovalHistory:
-    """Everything that was ever asked and said about a quote, version by version, oldest first."""
-    found = quote_rows.load(tx, quote_id)
-    rows = repository.of_quote(tx, quote_id)
+    """Everything that was ever asked and decided about a quote, version by version, oldest first."""
+    quote = quote_rows.load(tx, quote_id)
     return {
         "quote_id": quote_id,
-        "version": found.current_version,
-        "quote_status": found.status,
-        "currency": found.currency,
-        "items": _records(tx, found, rows),
+        "version": quote.current_version,
+        "quote_status": quote.status,
+        "currency": quote.currency,
+        "items": _records(tx, quote, repository.of_quote(tx, quote_id)),
     }
 
 
 def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
     """One request with its quote; NOT_FOUND when there is none."""
-    row = repository.find(tx, approval_id)
-    if row is None:
+    request = repository.find(tx, approval_id)
+    if request is None:
         raise CpqError(
             Code.NOT_FOUND,
             f"There is no approval {approval_id!r}.",
             field="/approval_id",
             next_call=next_call("approval_pending"),
         )
-    found = quote_rows.load(tx, row.quote_id)
-    return _records(tx, found, [row])[0], found
+    quote = quote_rows.load(tx, request.quote_id)
+    return _records(tx, quote, [request])[0], quote
 
 
-def _round(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> tuple[Round, bool]:
+def pending_items(tx: Tx, waiting: Sequence[WaitingRequest]) -> list[PendingApproval]:
+    """Requests as a list of those that wait shows them."""
+    rounds = repository.rounds(tx, {one.request.quote_id for one in waiting})
+    return [_pending_item(tx, one, rounds[one.request.quote_id, one.request.version]) for one in waiting]
+
+
+def _round(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> tuple[Round, bool]:
     """The round, and whether a policy blocks the quote. A draft is judged now, what was submitted was judged then."""
-    if found.status == "draft" and found.version.status != "rejected":
-        decision = quotes.judge(tx, found)
+    if quote.status == "draft" and quote.version.status != "rejected":
+        decision = quotes.judge(tx, quote)
         return Round(tx.policies.roles, decision.chains, ()), decision.is_blocked
-    return repository.round_of(tx, found, rows), False
+    return repository.round_of(tx, quote, found), False
 
 
-def _pending_request(round_: Round, step: Step, row: AnyRow) -> PendingRequest:
+def _pending_request(round_: Round, step: Step, request: ApprovalRequest) -> PendingRequest:
     return {
-        "approval_id": row.id,
-        "status": "pending",
-        "approver_role": row.role,
+        "approval_id": request.id,
+        "status": step.status.value,
+        "approver_role": request.role,
         "waits_for": round_.waits_for(step.role),
-        "requested_at": row.requested_at,
-        "expires_at": row.expires_at,
+        "requested_at": request.requested_at,
+        "expires_at": request.expires_at,
     }
 
 
-def pending_item(tx: Tx, row: AnyRow, rows: Sequence[AnyRow]) -> PendingApproval:
-    """A request in a list of those that wait; `rows` are all that were made about its version."""
-    steps = tuple(repository.step_of(one).at(tx.now, is_live=True) for one in rows)
-    round_ = Round(tx.policies.roles, tuple(tuple(chain) for chain in row.chains), steps)
+def _pending_item(tx: Tx, waiting: WaitingRequest, of_version: Sequence[ApprovalRequest]) -> PendingApproval:
+    """`of_version` are all requests that were made about its version."""
+    request = waiting.request
+    steps = tuple(Step.of(one).at(tx.now, is_live=True) for one in of_version)
+    round_ = Round(tx.policies.roles, request.chains, steps)
     return {
-        "approval_id": row.id,
-        "quote_id": row.quote_id,
-        "version": row.version,
-        "account_name": row.account_name,
-        "quote_total": amount(row.total),
-        "currency": row.currency,
-        "approver_role": row.role,
-        "waits_for": round_.waits_for(row.role),
-        "escalates_to": row.escalates_to,
-        "is_escalated": _is_escalated(tx, row),
-        "requested_by": row.requested_by,
-        "justification": row.justification,
-        "requested_at": row.requested_at,
-        "expires_at": row.expires_at,
-        "fingerprint": row.fingerprint,
+        "approval_id": request.id,
+        "quote_id": request.quote_id,
+        "version": request.version,
+        "account_name": waiting.account_name,
+        "quote_total": amount(request.total),
+        "currency": waiting.currency,
+        "approver_role": request.role,
+        "waits_for": round_.waits_for(request.role),
+        "escalates_to": request.escalates_to,
+        "is_escalated": request.is_escalated(tx.now),
+        "requested_by": request.requested_by,
+        "justification": request.justification,
+        "requested_at": request.requested_at,
+        "expires_at": request.expires_at,
+        "fingerprint": request.fingerprint,
     }
 
 
-def _records(tx: Tx, found: Quote, rows: Sequence[AnyRow]) -> list[ApprovalRecord]:
-    votes = repository.votes(tx, [row.id for row in rows])
-    return [_record(tx, found, row, votes[row.id]) for row in rows]
+def _records(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> list[ApprovalRecord]:
+    votes = repository.votes(tx, [one.id for one in found])
+    return [_record(tx, quote, one, votes[one.id]) for one in found]
 
 
-def _is_escalated(tx: Tx, row: AnyRow) -> bool:
-    return row.escalates_at is not None and row.escalates_at <= tx.now
-
-
-def _record(tx: Tx, found: Quote, row: AnyRow, votes: Sequence[AnyRow]) -> ApprovalRecord:
-    is_live = found.status == "pending_approval" and found.current_version == row.version
+def _record(tx: Tx, quote: Quote, request: ApprovalRequest, votes: Sequence[stored.Vote]) -> ApprovalRecord:
+    step = Step.of(request).at(tx.now, is_live=repository.is_awaited(quote, request))
     return {
-        "approval_id": row.id,
-        "quote_id": row.quote_id,
-        "version": row.version,
-        "approver_role": row.role,
-        "status": repository.step_of(row).at(tx.now, is_live=is_live).status.value,
-        "reason": row.reason,
-        "quorum": row.quorum,
-        "quote_total": amount(row.total),
-        "fingerprint": row.fingerprint,
-        "policy_hash": row.policy_hash,
-        "justification": row.justification,
-        "requested_by": row.requested_by,
-        "requested_at": row.requested_at,
-        "expires_at": row.expires_at,
-        "escalates_to": row.escalates_to,
-        "escalates_at": row.escalates_at,
-        "is_escalated": _is_escalated(tx, row),
-        "kept_from": row.kept_from,
-        "decided_by": row.decided_by,
-        "decided_at": row.decided_at,
-        "comment": row.comment,
+        "approval_id": request.id,
+        "quote_id": request.quote_id,
+        "version": request.version,
+        "approver_role": request.role,
+        "status": step.status.value,
+        "reason": request.reason,
+        "quorum": request.quorum,
+        "quote_total": amount(request.total),
+        "fingerprint": request.fingerprint,
+        "policy_hash": request.policy_hash,
+        "justification": request.justification,
+        "requested_by": request.requested_by,
+        "requested_at": request.requested_at,
+        "expires_at": request.expires_at,
+        "escalates_to": request.escalates_to,
+        "escalates_at": request.escalates_at,
+        "is_escalated": request.is_escalated(tx.now),
+        "kept_from": request.kept_from,
+        "decided_by": request.decided_by,
+        "decided_at": request.decided_at,
+        "comment": request.comment,
         "votes": [
             {
                 "by": vote.caller,

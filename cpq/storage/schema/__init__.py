@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpq.storage.schema.approvals import APPROVAL_STATUSES, approval, approval_vote, delegation
+from cpq.storage.schema.approvals import approval, approval_vote, delegation
 from cpq.storage.schema.calls import (
     DELIVERY_STATUSES,
     audit_entry,
@@ -44,7 +44,6 @@ SCHEMA_VERSION = "0010"
 """The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
 
 __all__ = [
-    "APPROVAL_STATUSES",
     "DELIVERY_STATUSES",
     "PAST_OUTCOMES",
     "SCHEMA_VERSION",

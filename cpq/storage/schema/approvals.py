@@ -1,14 +1,13 @@
-"""Who was asked to approve what, who decided, and who lent whom a role."""
+"""Who was asked to approve what, who decided, and who delegated a role."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
+from cpq.domain.approvals.request import RequestStatus
 from cpq.storage.columns import Json, Timestamp
 from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
-
-APPROVAL_STATUSES = ("pending", "approved", "kept", "rejected", "withdrawn", "expired")
 
 approval = table(
     "approval",
@@ -41,7 +40,7 @@ approval = table(
         ["tenant_id", "quote_id", "version"],
         ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
     ),
-    one_of("status", *APPROVAL_STATUSES),
+    one_of("status", *RequestStatus),
     sa.CheckConstraint("(kept_from IS NULL) = (status <> 'kept')", name="kept_from_an_approval"),
     sa.CheckConstraint("status NOT IN ('approved', 'rejected') OR decided_by IS NOT NULL", name="decided_by_somebody"),
     Index(None, "tenant_id", "quote_id", "version"),
@@ -101,4 +100,4 @@ delegation = table(
     sa.CheckConstraint("from_name <> to_name", name="not_to_oneself"),
     Index(None, "tenant_id", "to_name", "ends_at"),
 )
-"""A role lent to somebody from one moment to another, for all quotes or those of one account, or for one quote."""
+"""A role delegated to somebody from one moment to another, for all quotes or those of one account, or for one quote."""

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from cpq.base.text import canonical_json, read_json
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.reapproval import Earlier, still_stands
+from cpq.domain.approvals.request import RequestStatus
 from cpq.domain.approvals.rounds import (
-    GRANTED,
     Round,
     Step,
-    StepStatus,
     covers,
     read_quorum,
     roles_to_ask,
@@ -30,7 +29,7 @@ LATER = NOW + timedelta(hours=4)
 ROLES = Roles(("manager", "desk", "vp"), ("finance", "legal"), asks_each=True, keep={"legal": False})
 
 steps = st.lists(
-    st.builds(Step, st.uuids().map(str), st.sampled_from(ROLES.known), st.sampled_from(StepStatus), st.just(LATER)),
+    st.builds(Step, st.uuids().map(str), st.sampled_from(ROLES.known), st.sampled_from(RequestStatus), st.just(LATER)),
     max_size=6,
 )
 chains = st.sets(st.sampled_from(ROLES.known)).map(lambda wanted: ROLES.chains(frozenset(wanted)))
@@ -43,9 +42,9 @@ def round_of(required: str, *said: str) -> Round:
     return Round(ROLES, ROLES.chains(frozenset(required.split())), tuple(found))
 
 
-def _split(said: str) -> tuple[str, StepStatus]:
+def _split(said: str) -> tuple[str, RequestStatus]:
     role, status = said.split()
-    return role, StepStatus(status)
+    return role, RequestStatus(status)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +98,13 @@ def test_the_commercial_chain_goes_upwards(required: str, said: str, role: str, 
 
 @given(rounds)
 def test_a_version_is_approved_only_when_everybody_needed_has_approved_it(found: Round):
-    granted = {step.role for step in found.steps if step.status in GRANTED}
+    granted = {step.role for step in found.steps if step.status.is_granted}
     last = {step.role: step for step in found.steps}
     assert found.is_approved is (
         set(found.required) <= granted
         and bool(granted)
-        and not any(step.status in (StepStatus.PENDING, StepStatus.REJECTED) for step in found.steps)
-        and not any(step.status is StepStatus.EXPIRED for step in last.values() if step.role not in granted)
+        and not any(step.status in (RequestStatus.PENDING, RequestStatus.REJECTED) for step in found.steps)
+        and not any(step.status is RequestStatus.EXPIRED for step in last.values() if step.role not in granted)
     )
     assert (found.status == "approved") is found.is_approved
 
@@ -115,7 +114,7 @@ def test_asking_never_asks_for_less_than_the_policies(found: Round, asked: str):
     wanted = roles_to_ask(found, asked)
     assert wanted[0] == asked
     assert len(set(wanted)) == len(wanted)
-    covered = set(wanted) | {step.role for step in found.steps if step.status in (*GRANTED, StepStatus.PENDING)}
+    covered = set(wanted) | {step.role for step in found.steps if step.status.is_granted or step.status.is_open}
     assert set(found.required) <= covered
 
 
@@ -132,15 +131,15 @@ def test_somebody_can_always_decide_next_or_has_to_be_asked(found: Round):
 def test_silence_approves_nothing(found: Round):
     silent = Round(found.roles, found.chains, tuple(step.at(LATER, is_live=True) for step in found.steps))
     assert not silent.pending
-    assert {step.role for step in silent.steps if step.status in GRANTED} == {
-        step.role for step in found.steps if step.status in GRANTED
+    assert {step.role for step in silent.steps if step.status.is_granted} == {
+        step.role for step in found.steps if step.status.is_granted
     }
     last = {step.role: step for step in found.steps}
-    if all(last[step.role] is step and found.standing(step.role) is step for step in found.pending):
+    if all(last[step.role] is step and found.active_step(step.role) is step for step in found.pending):
         # As it is in life: of a role that is pending nothing comes after, and who has approved is not asked again.
         assert silent.is_approved <= found.is_approved
     moved = [step.at(NOW, is_live=False).status for step in found.steps]
-    assert StepStatus.PENDING not in moved
+    assert RequestStatus.PENDING not in moved
 
 
 @pytest.mark.parametrize(

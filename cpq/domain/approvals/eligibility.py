@@ -1,0 +1,230 @@
+"""PURE. Who may decide a request: the one rule, for one request or for many, with a typed answer.
+
+A person decides by a role of their own, by escalation, as the stand-in of a role without anybody who may decide, or by
+delegation. Nobody decides what they made, nor what was made by somebody they share a role with; nobody votes twice.
+All people are named as callers are, `human:dana`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from functools import cached_property
+from typing import NamedTuple
+
+from cpq.domain.approvals.delegation import Delegation
+from cpq.domain.approvals.request import Decision, Vote
+
+
+class Basis(Enum):
+    """What lets a person decide a request."""
+
+    OWN_ROLE = auto()
+    ESCALATED = auto()
+    STAND_IN = auto()
+    DELEGATED = auto()
+
+
+class Refusal(Enum):
+    """Why a caller may not decide a request."""
+
+    NOT_A_PERSON = auto()
+    NOT_THIS_ROLE = auto()
+    MAKER = auto()
+    DELEGATED_TO_MAKER = auto()
+    DELEGATED_BY_MAKER = auto()
+    HAS_VOTED = auto()
+
+    @property
+    def is_own_doing(self) -> bool:
+        """Whether the person chose what bars them. A quorum and a stand-in do without those who did; they wait for the
+        delegate of a maker, or a maker could choose by delegating whose vote is needed."""
+        return self in (Refusal.MAKER, Refusal.DELEGATED_TO_MAKER)
+
+    @property
+    def may_reject(self) -> bool:
+        """The delegate of a maker may still reject, or a maker could silence by delegating anybody who would."""
+        return self is Refusal.DELEGATED_BY_MAKER
+
+
+class Allowed(NamedTuple):
+    """How a person may decide a request."""
+
+    basis: Basis
+    role: str
+    """The role by which they decide: the one that is asked, the one it was escalated to, or the one that stands in."""
+    asked_role: str
+    holder: str
+    """The holder of the role that the vote counts for: the person, or the one who delegated the role to them."""
+
+
+class Refused(NamedTuple):
+    """Why the caller may not decide a request."""
+
+    reason: Refusal
+    otherwise: Allowed | None = None
+    """How they could decide it if not for the reason; None without any role in it."""
+    vote: Vote | None = None
+    """The vote that is on record, when it is the reason."""
+
+
+class RequestFacts(NamedTuple):
+    """The facts about a request that say who may decide it."""
+
+    id: str
+    quote_id: str
+    account_id: str
+    role: str
+    escalated_to: str | None
+    requested_at: datetime
+    makers: frozenset[str]
+    """Callers who asked for it, made the quote or this version of it, or changed it."""
+
+
+class Conflicts(NamedTuple):
+    """Who has an interest in what some callers made: they, and everybody who shares a role with them by delegation."""
+
+    makers: frozenset[str]
+    delegators: Mapping[str, datetime]
+    """Who delegated a role to a maker, and when the last of those delegations ends."""
+    delegates: Mapping[str, datetime]
+    """Who got a role from a maker, and when the last of those delegations ends."""
+
+    def of(self, person: str, since: datetime) -> Refusal | None:
+        """The conflict of a person in what was asked then; a delegation that ended before does not count."""
+        if person in self.makers:
+            return Refusal.MAKER
+        if person in self.delegators and self.delegators[person] > since:
+            return Refusal.DELEGATED_TO_MAKER
+        if person in self.delegates and self.delegates[person] > since:
+            return Refusal.DELEGATED_BY_MAKER
+        return None
+
+
+def conflicts(makers: frozenset[str], delegations: Iterable[Delegation], now: datetime) -> Conflicts:
+    """Who has an interest in what the makers made, by delegations that have begun."""
+    delegators: dict[str, datetime] = {}
+    delegates: dict[str, datetime] = {}
+    for one in delegations:
+        if one.starts_at > now:
+            continue
+        if one.delegate in makers:
+            delegators[one.delegator] = max(one.ends_at, delegators.get(one.delegator, one.ends_at))
+        if one.delegator in makers:
+            delegates[one.delegate] = max(one.ends_at, delegates.get(one.delegate, one.ends_at))
+    return Conflicts(makers, delegators, delegates)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A caller and what says which requests they may decide now; loaded once for any number of requests."""
+
+    caller: str
+    is_person: bool
+    roles: frozenset[str]
+    now: datetime
+    holders: Mapping[str, Sequence[str]]
+    """The people of each role, in order."""
+    backups: Mapping[str, str]
+    """The role that stands in for a role."""
+    delegations: Sequence[Delegation]
+    """All that the caller or a maker has a part in and that ended, if at all, after the request."""
+    votes: Mapping[str, Sequence[Vote]]
+    """By request, in the order they were given."""
+
+    def counted_holders(self, request: RequestFacts) -> Iterator[str]:
+        """The people of the role that a quorum counts and a stand-in waits for."""
+        for name in self.holders[request.role]:
+            conflict = self.conflict(request, name)
+            if conflict is None or not conflict.is_own_doing:
+                yield name
+
+    def free_holders(self, request: RequestFacts) -> Iterator[str]:
+        """The people of the role who have nothing to do with the request."""
+        return (name for name in self.holders[request.role] if self.conflict(request, name) is None)
+
+    def conflict(self, request: RequestFacts, person: str) -> Refusal | None:
+        return self.conflicts[request.makers].of(person, request.requested_at)
+
+    @cached_property
+    def own(self) -> dict[str, Allowed]:
+        """By each role of the caller."""
+        return {role: Allowed(Basis.OWN_ROLE, role, role, self.caller) for role in map(str, self.roles)}
+
+    @cached_property
+    def received(self) -> dict[str, list[Delegation]]:
+        """By role, what is delegated to the caller now by people who still hold it, in the order of their names."""
+        found: dict[str, list[Delegation]] = defaultdict(list)
+        for one in sorted(self.delegations, key=lambda one: one.delegator):
+            is_held = one.delegator in self.holders.get(one.role, ())
+            if one.delegate == self.caller and one.is_active(self.now) and is_held:
+                found[one.role].append(one)
+        return found
+
+    @cached_property
+    def conflicts(self) -> Mapping[frozenset[str], Conflicts]:
+        """By makers; of many requests most have the same."""
+        return _ConflictsByMakers(self.delegations, self.now)
+
+
+class _ConflictsByMakers(dict[frozenset[str], Conflicts]):
+    """Conflicts, worked out when they are first asked for."""
+
+    def __init__(self, delegations: Iterable[Delegation], now: datetime) -> None:
+        self._now = now
+        self._by_person: dict[str, list[Delegation]] = defaultdict(list)
+        for one in delegations:
+            self._by_person[one.delegator].append(one)
+            self._by_person[one.delegate].append(one)
+
+    def __missing__(self, makers: frozenset[str]) -> Conflicts:
+        touched = [one for maker in makers for one in self._by_person.get(maker, ())]
+        found = self[makers] = conflicts(makers, touched, self._now)
+        return found
+
+
+def eligibility(facts: Facts, request: RequestFacts, decision: Decision) -> Allowed | Refused:
+    """Whether and how the caller may decide the request. Says nothing about time, turn or price of it."""
+    if not facts.is_person:
+        return _NOT_A_PERSON
+    votes = facts.votes.get(request.id, ())
+    allowed = facts.own.get(request.role) or _allowed_otherwise(facts, request, votes)
+    if allowed is None:
+        return _NOT_THIS_ROLE
+    conflict = facts.conflicts[request.makers].of(facts.caller, request.requested_at)
+    if conflict is not None and not (conflict.may_reject and decision == "reject"):
+        return Refused(conflict, allowed)
+    for vote in votes:
+        if facts.caller == vote.caller or allowed.holder == vote.holder:
+            return Refused(Refusal.HAS_VOTED, allowed, vote)
+    return allowed
+
+
+_NOT_A_PERSON = Refused(Refusal.NOT_A_PERSON)
+_NOT_THIS_ROLE = Refused(Refusal.NOT_THIS_ROLE)
+
+
+def _allowed_otherwise(facts: Facts, request: RequestFacts, votes: Sequence[Vote]) -> Allowed | None:
+    """How the caller could decide without the role that is asked."""
+    role = request.role
+    if request.escalated_to is not None and request.escalated_to in facts.own:
+        return Allowed(Basis.ESCALATED, request.escalated_to, role, facts.caller)
+    backup = facts.backups.get(role)
+    if backup is not None and backup in facts.own and not any(facts.counted_holders(request)):
+        return Allowed(Basis.STAND_IN, backup, role, facts.caller)
+    return _delegated(facts, request, votes)
+
+
+def _delegated(facts: Facts, request: RequestFacts, votes: Sequence[Vote]) -> Allowed | None:
+    """By delegation of a holder without a conflict; of several, the first without a vote."""
+    role, repeated = request.role, None
+    for one in facts.received.get(role, ()):
+        if one.covers(request.quote_id, request.account_id) and facts.conflict(request, one.delegator) is None:
+            allowed = Allowed(Basis.DELEGATED, role, role, one.delegator)
+            if not any(one.delegator == vote.holder for vote in votes):
+                return allowed
+            repeated = repeated or allowed
+    return repeated

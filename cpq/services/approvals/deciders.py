@@ -1,0 +1,77 @@
+"""Loads the facts for the rule of who may decide, the same way for one request and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from cpq.app import access
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.domain.approvals import eligibility
+from cpq.domain.approvals.eligibility import Conflicts, Facts, RequestFacts
+from cpq.domain.approvals.request import ApprovalRequest, Vote
+from cpq.domain.quotes.quote import Quote
+from cpq.services.approvals import repository
+from cpq.services.quotes import repository as quote_rows
+
+
+def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequence[Vote]]) -> Facts:
+    """What says which of these requests the caller may decide."""
+    callers = frozenset({tx.caller}).union(*{one.makers for one in requests})
+    since = min((one.requested_at for one in requests), default=tx.now)
+    return Facts(
+        caller=tx.caller,
+        is_person=repository.is_person(tx.caller),
+        roles=tx.roles,
+        now=tx.now,
+        holders={role: _holders(tx, role) for role in {one.role for one in requests}},
+        backups=tx.policies.roles.backup,
+        delegations=repository.delegations(tx, callers, since=since),
+        votes=votes,
+    )
+
+
+def request_facts(tx: Tx, request: ApprovalRequest, quote: Quote) -> RequestFacts:
+    """The facts about one request, whose quote may be loaded with another version than the one it is about."""
+    of_version = quote
+    if quote.version.number != request.version:
+        of_version = quote_rows.load(tx, request.quote_id, version=request.version, with_lines=False)
+    return RequestFacts(
+        id=request.id,
+        quote_id=request.quote_id,
+        account_id=quote.account_id,
+        role=request.role,
+        escalated_to=request.escalated_to(tx.now),
+        requested_at=request.requested_at,
+        makers=makers_of(of_version, request.requested_by),
+    )
+
+
+def imagined_facts(tx: Tx, quote: Quote, role: str) -> RequestFacts:
+    """The facts about a request that the caller would make now."""
+    return RequestFacts("", quote.id, quote.account_id, role, None, tx.now, makers_of(quote, tx.caller))
+
+
+def makers_of(quote: Quote, requested_by: str) -> frozenset[str]:
+    return makers(requested_by, quote.created_by, quote.version.created_by, quote.version.edited_by)
+
+
+def makers(requested_by: str, quote_by: str, version_by: str, editors: Iterable[str]) -> frozenset[str]:
+    """Callers who asked, made the quote and this version of it, or changed it."""
+    return frozenset({requested_by, quote_by, version_by, *editors})
+
+
+def conflicts(tx: Tx, made_by: frozenset[str], *, since: datetime) -> Conflicts:
+    """Who has an interest in what these callers made, and had it then or later."""
+    return eligibility.conflicts(made_by, repository.delegations(tx, made_by, since=since), tx.now)
+
+
+def without_permission(tx: Tx, callers: Collection[str]) -> frozenset[str]:
+    """The callers who may no longer decide anything."""
+    able = (repository.caller_of(name) for name in access.people(tx, Permission.DECIDE))
+    return frozenset(callers).difference(able)
+
+
+def _holders(tx: Tx, role: str) -> list[str]:
+    return [repository.caller_of(name) for name in access.holders(tx, role)]

@@ -1,0 +1,120 @@
+"""Commands and views of delegations: a person lets another use a role of theirs for a while."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from typing_extensions import TypedDict
+
+from cpq.app import access
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.domain.approvals.delegation import Delegation
+from cpq.services.approvals import repository
+from cpq.storage.schema import tables
+
+WINDOW_DAYS_MAX = 366
+SHOWN_MAX = 100
+
+
+class DelegationView(TypedDict):
+    delegation_id: str
+    role: str
+    from_principal: str
+    to_principal: str
+    starts_at: datetime
+    ends_at: datetime
+    account_id: str | None
+    quote_id: str | None
+    outcome: str
+    message: str
+
+
+def delegate(
+    tx: Tx,
+    role: str,
+    *,
+    to: str,
+    starts_at: datetime,
+    ends_at: datetime,
+    account_id: str | None,
+    quote_id: str | None,
+) -> DelegationView:
+    """Delegate a role that the caller holds to another person. Nobody passes on what is delegated to them."""
+    if not repository.is_person(tx.caller) or role not in tx.roles:
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"Only a person who holds the role {role} can lend it.",
+            roles=sorted(tx.roles),
+            hint="A role that was lent to you is not yours to lend.",
+        )
+    _require_window(tx, starts_at, ends_at)
+    _require_scope(tx, account_id, quote_id)
+    _require_delegate(tx, to)
+    id_, delegate = tx.new_id("dlg-"), repository.caller_of(to)
+    made = Delegation(id_, role, tx.caller, delegate, starts_at, ends_at, account_id, quote_id)
+    repository.add_delegation(tx, made)
+    message = f"{to} may decide as {role} until then, but nothing that either of you has made."
+    return _view(made, "created", message)
+
+
+def end_delegation(tx: Tx, role: str, *, to: str, account_id: str | None, quote_id: str | None) -> DelegationView:
+    """End a delegation before its time. What was decided by it stays, and so do the conflicts it made."""
+    given = repository.given_delegations(tx, role, to, account_id=account_id, quote_id=quote_id)
+    if not given:
+        raise CpqError(
+            Code.NOT_FOUND,
+            f"You have not lent {role} to {to}, or it has ended.",
+            field="/to",
+            hint="To lend it, say `until` when.",
+        )
+    repository.end_delegations(tx, role, to, account_id=account_id, quote_id=quote_id)
+    return _view(replace(given[-1], ends_at=tx.now), "ended", f"{to} can no longer decide as {role} for you.")
+
+
+def given_delegations(tx: Tx) -> list[DelegationView]:
+    """What the caller has delegated and what has not ended, what ends first first."""
+    return [_view(one, "created", "") for one in repository.given_delegations(tx)[:SHOWN_MAX]]
+
+
+def _view(delegation: Delegation, outcome: str, message: str) -> DelegationView:
+    return {
+        "delegation_id": delegation.id,
+        "role": delegation.role,
+        "from_principal": delegation.delegator,
+        "to_principal": delegation.delegate,
+        "starts_at": delegation.starts_at,
+        "ends_at": delegation.ends_at,
+        "account_id": delegation.account_id,
+        "quote_id": delegation.quote_id,
+        "outcome": outcome,
+        "message": message,
+    }
+
+
+def _require_window(tx: Tx, starts_at: datetime, ends_at: datetime) -> None:
+    earliest = max(starts_at, tx.now)
+    latest = earliest + timedelta(days=WINDOW_DAYS_MAX)
+    if not earliest < ends_at <= latest:
+        raise bad_field("/until", "until lies after from, at most a year.", minimum=earliest, maximum=latest)
+
+
+def _require_scope(tx: Tx, account_id: str | None, quote_id: str | None) -> None:
+    for table, field, wanted in ((tables.account, "account_id", account_id), (tables.quote, "quote_id", quote_id)):
+        mine = (table.c.tenant_id == tx.tenant_id) & (table.c.id == wanted)
+        if wanted is not None and tx.connection.scalar(sa.select(table.c.id).where(mine)) is None:
+            raise CpqError(Code.NOT_FOUND, f"There is no {table.name} {wanted!r}.", field=f"/{field}")
+
+
+def _require_delegate(tx: Tx, to: str) -> None:
+    try:
+        principal = access.find_principal(tx, to)
+    except CpqError:
+        raise bad_field("/to", f"There is no person {to!r} who may decide anything.") from None
+    if principal.kind != "human" or not principal.may(Permission.DECIDE):
+        raise bad_field("/to", f"There is no person {to!r} who may decide anything.")
+    if repository.caller_of(to) == tx.caller:
+        raise bad_field("/to", "Lend the role to somebody else.")
