@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from cpq.base.errors import Code, CpqError, nearest
-from cpq.base.money import Rounding
+from cpq.base.rounding import Rounding
 from cpq.domain.policy.facts import SECRET, FactsEnvironment, LineInputs, QuoteInputs
 from cpq.domain.policy.files.shapes import PartPeriods, Severity, TaxRounding
 from cpq.domain.policy.language.compiler import Column, Run, compiled

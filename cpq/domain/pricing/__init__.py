@@ -1,7 +1,8 @@
 """The price of a quote: a request goes through the stages of the waterfall and comes out as a result with its trace."""
 
+from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Request
-from cpq.domain.pricing.result import PricedLine, PricedQuote, Step
-from cpq.domain.pricing.waterfall import AMOUNT_MAX, WATERFALL, price, refusals
+from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, Step
+from cpq.domain.pricing.waterfall import AMOUNT_MAX, price, refusals
 
-__all__ = ["AMOUNT_MAX", "WATERFALL", "PricedLine", "PricedQuote", "Request", "Step", "price", "refusals"]
+__all__ = ["AMOUNT_MAX", "PriceSelection", "PricedLine", "PricedQuote", "Request", "Stage", "Step", "price", "refusals"]

@@ -1,51 +1,51 @@
-"""PURE. What the pricing rules of the policy files do to a line: markups first, then percentages, then amounts."""
+"""PURE. Stage 6, adjustment: what the pricing rules of the policy files do to a line's price."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Adjustment
-from cpq.domain.pricing.result import Step
-from cpq.domain.pricing.stages import nearest
+from cpq.base.rounding import Exact
+from cpq.domain.pricing.parts import LinePrice
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Adjustment, mean_quantity
+from cpq.domain.pricing.result import Stage
+
+ADJUSTMENT = Stage.ADJUSTMENT
 
 
-def adjust(
-    adjustments: Sequence[Adjustment], units: Fraction, price: Fraction, listed: Fraction
-) -> tuple[Fraction, list[Step]]:
-    """The price after the rules, in the order of their ids, and a step for each, also for one that did not act.
+def adjust(price: LinePrice) -> None:
+    """Stage 6: markups, then percentages, then amounts, each kind in the order of ids. It gives the regular price.
 
-    Of the rules of one kind that stack as `best_of`, only that acts which is best for the buyer when the kind begins.
-    An amount off a unit is off its whole term, so the units of a ramp are their mean over its months.
+    Of the rules of one kind that stack as `best_of`, only the one that is best for the buyer when the kind begins
+    acts; the others leave a step that says so.
     """
-    steps: list[Step] = []
     for kind in ("markup", "percentage", "amount"):
-        rules = sorted((rule for rule in adjustments if rule.kind == kind), key=lambda rule: rule.rule_id)
-        best = _best([rule for rule in rules if rule.stacking == "best_of"], units, price, listed)
+        rules = sorted((rule for rule in price.line.adjustments if rule.kind == kind), key=lambda rule: rule.rule_id)
+        best = _best([rule for rule in rules if rule.stacking == "best_of"], price)
         for rule in rules:
             if rule.stacking == "best_of" and rule is not best:
-                steps.append(Step("adjustment", _shown(price), f"{rule.rule_id} (not the best)", 0))
+                price.note(ADJUSTMENT, price.amount, f"{rule.rule_id} (not the best)", 0)
                 continue
-            moved = _effect(rule, units, price, listed)
-            price = price + moved if kind == "markup" else max(Fraction(0), price - moved)
-            steps.append(Step("adjustment", _shown(price), rule.rule_id, rule.value))
-    return price, steps
+            moved = _effect(rule, price)
+            price.amount = price.amount + moved if kind == "markup" else max(0, price.amount - moved)
+            price.note(ADJUSTMENT, price.amount, rule.rule_id, rule.value)
+    price.divisor = 1
 
 
-def _best(rivals: Sequence[Adjustment], units: Fraction, price: Fraction, listed: Fraction) -> Adjustment | None:
+def _best(rivals: Sequence[Adjustment], price: LinePrice) -> Adjustment | None:
     """The smallest markup, or the largest discount; of equals the one with the first id."""
     if not rivals:
         return None
-    effects = [_effect(rule, units, price, listed) for rule in rivals]
+    effects = [_effect(rule, price) for rule in rivals]
     return rivals[effects.index(min(effects) if rivals[0].kind == "markup" else max(effects))]
 
 
-def _effect(rule: Adjustment, units: Fraction, price: Fraction, listed: Fraction) -> Fraction:
-    """By how much a rule would move the price: a share of its base, or an amount for the line or for each unit."""
+def _effect(rule: Adjustment, price: LinePrice) -> Exact:
+    """By how much a rule would move the price: a share of its base, or an amount for the line or for each unit.
+
+    An amount off a unit is off its whole term, so the units of a ramp are their mean over its months.
+    """
     if rule.kind == "amount":
-        return units * rule.value if rule.base == "unit" else Fraction(rule.value)
-    return (listed if rule.base == "list" else price) * Fraction(rule.value, ONE_HUNDRED_PERCENT)
-
-
-def _shown(price: Fraction) -> int:
-    return nearest(price.numerator, price.denominator)
+        units = Fraction(*mean_quantity(price.line.quantity, price.line.ramp)) if rule.base == "unit" else 1
+        return units * rule.value
+    return (price.listed if rule.base == "list" else price.amount) * Fraction(rule.value, ONE_HUNDRED_PERCENT)

@@ -3,42 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import lcm
 
 from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.rounding import Exact, divide
+from cpq.domain.pricing.parts import WHOLE_TERM, LinePrice, Part, Plan
+from cpq.domain.pricing.plans import Plans, agreed
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, largest_quantity
-from cpq.domain.pricing.result import Step
-from cpq.domain.pricing.stages import WHOLE_TERM, Part, Plan, Prices, nearest
+from cpq.domain.pricing.result import Stage
 
 
-def compose(prices: Prices, line: Line) -> Part:
-    """The whole line as one part: the sum of its parts, their steps, and a last step with that sum.
+@dataclass
+class Contents:
+    """The parts of a line: its own price, and its components, once for each segment of its ramp."""
 
-    A price that is agreed for the bundle, by contract or for a segment, replaces the sum of the components; what the
-    components list at and what they cost us is the same as ever.
-    """
-    plan = prices.plan(line.product_id)
+    own: list[Part] = field(default_factory=list)
+    inside: list[Part] = field(default_factory=list)
+    charged: list[Part] = field(default_factory=list)
+    """Those that the line's price is the sum of: a price agreed for the bundle replaces that of its components."""
+
+
+def take_apart(line: Line, plans: Plans) -> Contents:
+    """The parts of a bundle or a ramp, each to be priced by itself."""
+    plan = plans.of(line.product_id)
     _check_ramp(plan, line)
-    contents = [(_content(prices, plan, component), component.quantity) for component in plan.components]
-    own: list[Part] = []
-    inside: list[Part] = []
-    counting: list[Part] = []
+    components = [(_component(plans, plan, component), component.quantity) for component in plan.components]
+    contents = Contents()
     offset = 0
     for position, segment in enumerate(line.ramp or (WHOLE_TERM,), 1):
-        when = f"segment {position}" if line.ramp else ""
-        mine = _run(prices, line, plan, 1, segment, offset, when)
-        theirs = [
-            _less(part, plan.bundle_discount)
-            for content, each in contents
-            for part in _run(prices, line, content, each, segment, offset, when)
-        ]
-        own, inside = own + mine, inside + theirs
+        name = f"segment {position}" if line.ramp else ""
+        own = _parts(line, plan, 1, segment, offset, name)
+        inside = [part for found, each in components for part in _parts(line, found, each, segment, offset, name)]
+        contents.own += own
+        contents.inside += inside
         is_agreed = plan.is_contracted or segment.unit_price is not None
-        counting += mine if is_agreed else mine + theirs
+        contents.charged += own if is_agreed else own + inside
         offset += segment.months
-    return _add_up(line, plan, own, inside, counting)
+    return contents
+
+
+def put_together(line: Line, plan: Plan, contents: Contents) -> LinePrice:
+    """The whole line, after its parts were priced: their sum, their steps, and a last step with that sum.
+
+    What the components list at and what they cost us is the same, whatever price is agreed for the bundle.
+    """
+    own, inside, charged = contents.own, contents.inside, contents.charged
+    if plan.bundle_discount:
+        for part in inside:
+            part.amount = divide(part.amount * (ONE_HUNDRED_PERCENT - plan.bundle_discount), ONE_HUNDRED_PERCENT)
+    cost = _cost_of_bundle(own, inside) if plan.components else _sum_of_costs(own)
+    amount, listed = sum([part.amount for part in charged]), _sum_of_lists(own + inside)
+    whole = LinePrice(
+        line,
+        plan,
+        largest_quantity(line.quantity, line.ramp),
+        line.choices,
+        amount=max(0, amount),
+        listed=max(0, listed),
+        cost=None if cost is None else max(0, cost),
+        divisor=amount.denominator,
+        listed_divisor=listed.denominator,
+        steps=tuple([step for part in (*own, *inside) for step in part.steps]),
+    )
+    _settle_tax(whole, charged)
+    _note_sum(whole)
+    return whole
 
 
 def _check_ramp(plan: Plan, line: Line) -> None:
@@ -48,103 +79,82 @@ def _check_ramp(plan: Plan, line: Line) -> None:
         raise bad_field("/ramp", message, hint="Leave the ramp out, or split the quantity into lines.")
 
 
-def _content(prices: Prices, plan: Plan, component: Component) -> Plan:
-    content = prices.plan(component.product_id)
-    if content.components:
+def _component(plans: Plans, plan: Plan, component: Component) -> Plan:
+    found = plans.of(component.product_id)
+    if found.components:
         raise CpqError(
             Code.CONFLICT,
-            f"{plan.product_id} contains {content.product_id}, which is itself priced by its components.",
+            f"{plan.product_id} contains {found.product_id}, which is itself priced by its components.",
             field="/product_id",
-            hint=f"Give {content.product_id} a price of its own, or put its components into {plan.product_id}.",
+            hint=f"Give {found.product_id} a price of its own, or put its components into {plan.product_id}.",
         )
-    return content
+    return found
 
 
-def _run(prices: Prices, line: Line, plan: Plan, each: int, segment: Segment, offset: int, when: str) -> list[Part]:
+def _parts(line: Line, plan: Plan, each: int, segment: Segment, offset: int, name: str) -> list[Part]:
     """A product in one segment. What is paid once is paid with the first, for the largest quantity of the line."""
     is_own = plan.product_id == line.product_id
     quantity = segment.quantity or line.quantity
     if line.ramp and plan.row.billing_period == "one_time":
         if offset:
             return []
-        segment, when, quantity = WHOLE_TERM, "", largest_quantity(line.quantity, line.ramp)
+        segment, name, quantity = WHOLE_TERM, "", largest_quantity(line.quantity, line.ramp)
     if not is_own:
-        when = f"{when} {plan.product_id}".strip()
+        name = f"{name} {plan.product_id}".strip()
     elif segment.unit_price is not None:
-        plan = prices.agreed(plan, segment.unit_price)
-    part = Part(plan, quantity * each, line.choices if is_own else {}, segment, when)
-    part.offset = offset
-    return [prices.run(part)]
+        plan = agreed(plan, segment.unit_price)
+    return [Part(line, plan, quantity * each, line.choices if is_own else {}, segment, offset, name)]
 
 
-def _less(part: Part, discount: int) -> Part:
-    if discount:
-        part.numerator *= ONE_HUNDRED_PERCENT - discount
-        part.denominator *= ONE_HUNDRED_PERCENT
-    return part
+def _sum_of_lists(parts: Iterable[Part]) -> Exact:
+    return sum([part.listed for part in parts])
 
 
-def _add_up(line: Line, plan: Plan, own: list[Part], inside: list[Part], counting: list[Part]) -> Part:
-    whole = Part(plan, largest_quantity(line.quantity, line.ramp), line.choices)
-    amounts = [Fraction(part.numerator, part.denominator) for part in counting]
-    whole.numerator, whole.denominator = _ratio(sum(amounts, Fraction(0)))
-    whole.listed, whole.listed_below = _ratio(_listed(own + inside))
-    cost = _cost(own, inside) if plan.components else _sum_of_costs(own)
-    whole.cost, whole.cost_below = (None, 1) if cost is None else _ratio(cost)
-    _settle_tax(whole, counting, amounts)
-    last = _last_step(plan, nearest(whole.numerator, whole.denominator))
-    whole.steps = (*(step for part in (*own, *inside) for step in part.steps), last)
-    return whole
+def _sum_of_costs(parts: Iterable[Part]) -> Exact | None:
+    total: Exact = 0
+    for part in parts:
+        if part.cost is None:
+            return None
+        total += part.cost
+    return total
 
 
-def _ratio(amount: Fraction) -> tuple[int, int]:
-    return max(0, amount.numerator), amount.denominator
-
-
-def _listed(parts: Iterable[Part]) -> Fraction:
-    return sum((Fraction(part.listed, part.listed_below) for part in parts), Fraction(0))
-
-
-def _sum_of_costs(parts: Iterable[Part]) -> Fraction | None:
-    costs = [None if part.cost is None else Fraction(part.cost, part.cost_below) for part in parts]
-    return None if None in costs else sum(filter(None, costs), Fraction(0))
-
-
-def _cost(own: Iterable[Part], inside: Iterable[Part]) -> Fraction | None:
+def _cost_of_bundle(own: Iterable[Part], inside: Iterable[Part]) -> Exact | None:
     """What the components cost us, and for the bundle's own options the same share of their price."""
-    cost, options, before = _sum_of_costs(inside), _listed(own), _listed(inside)
+    cost, options, before = _sum_of_costs(inside), _sum_of_lists(own), _sum_of_lists(inside)
     if cost is None or not options:
         return cost
-    return cost * (before + options) / before if before else None
+    return Fraction(cost * (before + options)) / before if before else None
 
 
-def _settle_tax(whole: Part, counting: Sequence[Part], amounts: Sequence[Fraction]) -> None:
+def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
     """Parts that come to nothing say nothing about tax or period; the others treat tax alike."""
-    counted = [(part, amount) for part, amount in zip(counting, amounts, strict=True) if amount]
-    counted = counted or [(counting[0], amounts[0])]
-    weights: dict[str, Fraction] = {}
-    for part, amount in counted:
-        weights[part.plan.tax_category] = weights.get(part.plan.tax_category, Fraction(0)) + amount
+    taxed = [part for part in charged if part.amount] or charged[:1]
+    weights: dict[str, Exact] = {}
+    for part in taxed:
+        weights[part.plan.tax_category] = weights.get(part.plan.tax_category, 0) + part.amount
     weights = {name: weight for name, weight in sorted(weights.items()) if weight > 0} or weights
-    is_included = {part.plan.is_tax_included for part, _ in counted}
+    is_included = {part.plan.is_tax_included for part in taxed}
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
         raise bad_field("/product_id", f"The prices of the components of {named} do not all treat tax alike.")
-    period = {part.plan.billing_period for part, _ in counted}
+    periods = {part.plan.billing_period for part in taxed}
     whole.plan = replace(
         whole.plan,
-        billing_period=period.pop() if len(period) == 1 else "mixed",
+        billing_period=periods.pop() if len(periods) == 1 else "mixed",
         tax_category=next(iter(weights)) if len(weights) == 1 else "mixed",
         is_tax_included=is_included.pop(),
     )
     if len(weights) > 1:
         below = lcm(*(weight.denominator for weight in weights.values()))
-        whole.taxed = tuple((name, int(weight * below)) for name, weight in weights.items())
+        whole.tax_weights = tuple((name, int(weight * below)) for name, weight in weights.items())
 
 
-def _last_step(plan: Plan, amount: int) -> Step:
+def _note_sum(whole: LinePrice) -> None:
+    plan = whole.plan
     if not plan.components:
-        return Step("term", amount, "ramp")
-    if plan.is_contracted:
-        return Step("contracted", amount, plan.row.id, plan.row.unit_price)
-    return Step("options", amount, "bundle", plan.bundle_discount)
+        whole.note(Stage.TERM, whole.amount, "ramp", None)
+    elif plan.is_contracted:
+        whole.note(Stage.CONTRACTED, whole.amount, plan.row.id, plan.row.unit_price)
+    else:
+        whole.note(Stage.OPTIONS, whole.amount, "bundle", plan.bundle_discount)

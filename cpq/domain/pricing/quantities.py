@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -24,15 +26,25 @@ class Counts:
     """The units of each product over the whole quote, inside bundles too."""
 
     def __init__(self, request: Request) -> None:
-        ramps = [sum([segment.months for segment in line.ramp]) for line in request.lines if line.ramp]
-        self.term: Span = (0, request.term_months or max(ramps, default=0))
-        self._uses: dict[str, list[tuple[Line, int]]] = {}
+        self._request = request
         self._once: dict[str, int] = {}
         self._during: dict[str, dict[Span, int]] = {}
-        for line in request.lines:
-            self._uses.setdefault(line.product_id, []).append((line, 1))
-            for component in request.products[line.product_id].components:
-                self._uses.setdefault(component.product_id, []).append((line, component.quantity))
+
+    @cached_property
+    def term(self) -> Span:
+        """All months; without a number of months, as many as the longest ramp has."""
+        ramps = [sum([segment.months for segment in line.ramp]) for line in self._request.lines]
+        return 0, self._request.term_months or max(ramps)
+
+    @cached_property
+    def _uses(self) -> Mapping[str, Sequence[tuple[Line, int]]]:
+        """Which lines have a product, and how many of it are in each of their units."""
+        uses = defaultdict(list)
+        for line in self._request.lines:
+            uses[line.product_id].append((line, 1))
+            for component in self._request.products[line.product_id].components:
+                uses[component.product_id].append((line, component.quantity))
+        return uses
 
     def once(self, product_id: str) -> int:
         """Of what is paid once: every line pays for its largest quantity."""
@@ -49,10 +61,10 @@ class Counts:
         """
         found = self._during.get(product_id)
         if found is None:
-            found = self._during[product_id] = self._reckon(self._uses[product_id])
+            found = self._during[product_id] = self._count(self._uses[product_id])
         return found[span]
 
-    def _reckon(self, uses: Sequence[tuple[Line, int]]) -> dict[Span, int]:
+    def _count(self, uses: Sequence[tuple[Line, int]]) -> dict[Span, int]:
         ramps = [_stretches(line, each) for line, each in uses if line.ramp]
         always = sum([line.quantity * each for line, each in uses if not line.ramp])
         spans = {self.term, *((stretch.first, stretch.last) for ramp in ramps for stretch in ramp)}

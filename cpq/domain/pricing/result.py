@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, NamedTuple
+
+from cpq.base.rounding import nearest
+
+
+class Stage(StrEnum):
+    """The stages of the waterfall in their order, by the names under which their steps are stored.
+
+    Modules of stages look their member up once: before Python 3.12 that takes as long as making a step.
+    """
+
+    LIST = "list"
+    CONTRACTED = "contracted"
+    TIER = "tier"
+    OPTIONS = "options"
+    TERM = "term"
+    ADJUSTMENT = "adjustment"
+    LINE_DISCOUNT = "line discount"
+    QUOTE_DISCOUNT = "quote discount"
+    TAX = "tax"
+    COST_AND_MARGIN = "cost and margin"
+
+
+new_tuple = tuple.__new__
+"""Makes a step or a line in half the time that calling its class takes: a quote has thousands of them."""
 
 
 class Step(NamedTuple):
     """What one stage of the waterfall did to a line: the amount after it, what decided, and by how much."""
 
-    stage: str
+    stage: Stage
     amount: int
     source: str = ""
     value: int | None = None
@@ -34,7 +59,7 @@ class PricedLine(NamedTuple):
     tax_category: str
     steps: tuple[Step, ...]
     mean_quantity: tuple[int, int] | None = None
-    """On a ramp, its units times their months, and its months: the quantity that a unit price is reckoned by."""
+    """On a ramp, its units times their months, and its months: the quantity that a unit price is for."""
 
     @property
     def discount_amount(self) -> int:
@@ -79,11 +104,11 @@ class PricedQuote(NamedTuple):
 
 def unit_price(amount: int, quantity: int, of: int = 1) -> int:
     """The amount of one of `quantity / of` units, to six decimals, or fewer when it would have more than 15 digits."""
-    micro = (2 * amount * of + quantity) // (2 * quantity)
+    micro = nearest(amount * of, quantity)
     if micro < 10**15:
         return micro
     surplus: int = 10 ** max(0, len(str(micro)) - 15)
-    return (2 * micro + surplus) // (2 * surplus) * surplus
+    return nearest(micro, surplus) * surplus
 
 
 def dump(priced: PricedQuote) -> dict[str, Any]:
@@ -92,7 +117,7 @@ def dump(priced: PricedQuote) -> dict[str, Any]:
 
 
 def shown(priced: PricedQuote) -> list[Any]:
-    """All of it but costs and margins, as JSON values. Its hash may be told: nothing can be guessed from it."""
+    """All of it but costs and margins, as JSON values. Its hash may be shown: nothing can be guessed from it."""
     *public, _, _ = priced
     lines = [(*line[:_COST], *line[_COST + 2 :]) for line in priced.lines]
     return [lines, *(value for value in public if value is not priced.lines)]
@@ -102,12 +127,15 @@ _COST = PricedLine._fields.index("cost")
 
 
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:
-    """What `dump` wrote; who asks only for amounts can leave out the steps, which are most of it."""
+    """What `dump` wrote; a caller who needs only amounts can leave out the steps, which are most of it."""
     lines = tuple(
-        PricedLine._make(
-            (*known, tuple(Step(*step) for step in steps) if with_steps else (), tuple(mean) if mean else None)
-        )
+        PricedLine._make((*known, tuple(map(_load_step, steps)) if with_steps else (), tuple(mean) if mean else None))
         for *known, steps, mean in plain["lines"]
     )
     groups = tuple(TaxGroup(*group) for group in plain["tax_groups"])
     return PricedQuote(**{**plain, "lines": lines, "tax_groups": groups})
+
+
+def _load_step(plain: list[Any]) -> Step:
+    stage, *rest = plain
+    return Step(Stage(stage), *rest)

@@ -1,35 +1,83 @@
-"""PURE. Tax by category: rounded per group, per line, or once for the document; or already inside the price."""
+"""PURE. Stage 9, tax by category: rounded per group, per line, or once for the document; or already in the price."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from cpq.base.money import MINOR_DIGITS, UNIT_PRICE_DIGITS, split_units
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
-from cpq.domain.pricing.result import TaxGroup
+from cpq.base.rounding import MinorUnit, divide
+from cpq.domain.pricing.parts import LinePrice, Part
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Request
+from cpq.domain.pricing.result import Stage, TaxGroup
+
+TAX = Stage.TAX
 
 
-class MinorUnit:
-    """Rounds to a currency's minor unit, in a named way. Called where the rules say so, nowhere else."""
+def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> tuple[TaxGroup, ...]:
+    """Stage 9: the tax of the quote by category. It is added to net prices, and taken out of prices that include it."""
+    table = TaxTable(_rates(request), request.tax_rounding, minor_unit)
+    is_document = request.tax_rounding == "document"
+    for price in prices:
+        if price.plan.is_tax_included:
+            _take_tax_out(price, table, request, minor_unit)
+            continue
+        if price.tax_weights:
+            _add_mixed(price, table, minor_unit)
+        else:
+            table.add(price.plan.tax_category, price.net)
+        if is_document:
+            _add_unrounded(price, table, request.requested_discount)
+    return table.groups()
 
-    def __init__(self, currency: str, rounding: str) -> None:
-        self.size: int = 10 ** (UNIT_PRICE_DIGITS - MINOR_DIGITS[currency])
-        self._is_half_up = rounding == "half_up"
 
-    def round(self, numerator: int, denominator: int) -> int:
-        """The nearest whole number of minor units to a fraction, in millionths."""
-        size = self.size
-        whole = denominator * size
-        if self._is_half_up:
-            return (numerator + whole // 2) // whole * size  # A minor unit is an even number of millionths.
-        quotient, rest = divmod(numerator, whole)
-        return (quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))) * size
+def level_list_tax(part: Part, rates: Mapping[str, int]) -> None:
+    """Put into the list amount the tax that the charged price includes, or take out what that one does not."""
+    plan = part.plan
+    if plan.row.tax_included == plan.listed.tax_included:
+        return
+    taxed = plan.row if plan.is_tax_included else plan.listed
+    with_tax, without = ONE_HUNDRED_PERCENT + rates.get(taxed.tax_category, 0), ONE_HUNDRED_PERCENT
+    factor, divisor = (with_tax, without) if plan.is_tax_included else (without, with_tax)
+    part.listed = divide(part.listed * factor, divisor)
+    part.listed_divisor *= divisor
+
+
+def _rates(request: Request) -> Mapping[str, int]:
+    """What the account pays: nothing when it is exempt or when the tax is its own to declare."""
+    return request.tax_rates if request.tax_status == "taxable" else defaultdict(int)
+
+
+def _take_tax_out(price: LinePrice, table: TaxTable, request: Request, minor_unit: MinorUnit) -> None:
+    """The amounts of a line without the tax that is in them."""
+    category, gross = price.plan.tax_category, price.net
+    rate = request.tax_rates[category]
+    price.net, price.regular, price.list_amount = (
+        minor_unit.round(amount, ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
+        for amount in (gross, price.regular, price.list_amount)
+    )
+    table.add_inside(category, price.net, gross - price.net if request.tax_status == "taxable" else 0)
+    price.note(TAX, price.net, f"{category}, included", rate)
+
+
+def _add_mixed(price: LinePrice, table: TaxTable, minor_unit: MinorUnit) -> None:
+    """A bundle's amount belongs to several tax categories, to each by the weight of its parts."""
+    shares = minor_unit.allocate(price.net, [weight for _, weight in price.tax_weights])
+    for (category, _), share in zip(price.tax_weights, shares, strict=True):
+        table.add(category, share)
+
+
+def _add_unrounded(price: LinePrice, table: TaxTable, requested: int) -> None:
+    """The exact net price, by tax category."""
+    kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
+    weights = price.tax_weights or ((price.plan.tax_category, 1),)
+    below = price.amount.denominator * ONE_HUNDRED_PERCENT**2 * sum([weight for _, weight in weights])
+    for category, weight in weights:
+        table.add_unrounded(category, price.amount.numerator * kept * weight, below)
 
 
 class TaxTable:
-    """Collects what is taxed, and says the tax once all of it is there."""
+    """Collects what is taxed, and gives the tax once all of it is there."""
 
     def __init__(self, rates: Mapping[str, int], mode: str, minor_unit: MinorUnit) -> None:
         self._rates = rates
@@ -44,10 +92,10 @@ class TaxTable:
         """An amount to which tax is added."""
         self._outside[category] += base
         if self._mode == "line":
-            self._taxes[category] += self._minor_unit.round(base * self._rates[category], ONE_HUNDRED_PERCENT)
+            self._taxes[category] += self._minor_unit.round(base, self._rates[category], ONE_HUNDRED_PERCENT)
 
     def add_unrounded(self, category: str, numerator: int, denominator: int) -> None:
-        """The exact fraction that an added amount was rounded from: what the mode `document` reckons with."""
+        """The exact fraction that an added amount was rounded from: the base of tax in the mode `document`."""
         self._unrounded[category][denominator] += numerator
 
     def add_inside(self, category: str, base: int, tax: int) -> None:
@@ -59,7 +107,7 @@ class TaxTable:
         rates, taxes = self._rates, self._taxes
         if self._mode == "group":
             for category, base in self._outside.items():
-                taxes[category] += self._minor_unit.round(base * rates[category], ONE_HUNDRED_PERCENT)
+                taxes[category] += self._minor_unit.round(base, rates[category], ONE_HUNDRED_PERCENT)
         if self._unrounded:
             self._round_once()
         categories = sorted(self._outside.keys() | self._inside.keys())
@@ -73,11 +121,10 @@ class TaxTable:
             category: _sum([Fraction(n, d) for d, n in amounts.items()]) * self._rates[category]
             for category, amounts in sorted(self._unrounded.items())
         }
-        whole = _sum(list(owed.values())) / ONE_HUNDRED_PERCENT
-        tax = self._minor_unit.round(whole.numerator, whole.denominator)
-        size = self._minor_unit.size
-        for category, share in zip(owed, split_units(tax // size, [int(a) for a in owed.values()]), strict=True):
-            self._taxes[category] += share * size
+        tax = self._minor_unit.round(_sum(list(owed.values())), 1, ONE_HUNDRED_PERCENT)
+        shares = self._minor_unit.allocate(tax, [int(amount) for amount in owed.values()])
+        for category, share in zip(owed, shares, strict=True):
+            self._taxes[category] += share
 
 
 def _sum(amounts: list[Fraction]) -> Fraction:

@@ -1,4 +1,4 @@
-"""PURE. How many billing periods a term is: whole months exactly, parts of a period by a named mode."""
+"""PURE. Stage 5, term: how many billing periods a term is, whole months exactly, parts of a period by a named mode."""
 
 from __future__ import annotations
 
@@ -7,10 +7,72 @@ from datetime import date, timedelta
 from fractions import Fraction
 
 from cpq.base.errors import bad_field
+from cpq.base.rounding import divide, nearest
+from cpq.domain.pricing.parts import ONCE, Part, Term
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
+from cpq.domain.pricing.result import Stage
+
+TERM = Stage.TERM
+
+
+def apply_term(part: Part, terms: Terms) -> None:
+    """Stage 5: a recurring price times its billing periods, and for a segment of a ramp its uplift.
+
+    The uplift is in the price alone: neither the list price nor our cost rises with it.
+    """
+    plan, segment = part.plan, part.segment
+    term = terms.of(plan.billing_period, part.offset, segment.months) if segment.months else plan.term
+    listed_term = term
+    if plan.listed.billing_period != plan.billing_period:
+        listed_term = terms.of(plan.listed.billing_period, part.offset, segment.months)
+    part.term, part.listed_term = term, listed_term
+    part.amount, part.listed = term.times(part.amount), listed_term.times(part.listed)
+    part.divisor, part.listed_divisor = part.divisor * term.of, listed_term.of
+    if segment.uplift:
+        part.amount = divide(part.amount * (ONE_HUNDRED_PERCENT + segment.uplift), ONE_HUNDRED_PERCENT)
+    if segment.uplift or term is not ONCE:
+        part.note(TERM, part.amount, plan.billing_period, term.shown)
+
+
+class Terms:
+    """How many billing periods the term of a request is, or a segment of it, each worked out once."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._terms: dict[tuple[str, int, int], Term] = {}
+
+    def of(self, billing_period: str, offset: int = 0, months: int = 0) -> Term:
+        """Of the whole term, or of a segment of `months` that starts `offset` months after the term."""
+        key = (billing_period, offset, months)
+        term = self._terms.get(key)
+        if term is None:
+            periods = self._periods(PERIOD_MONTHS.get(billing_period), offset, months)
+            shown = nearest(periods.numerator * 1_000_000, periods.denominator)
+            term = ONCE if periods == 1 else Term(periods.numerator, periods.denominator, shown)
+            self._terms[key] = term
+        return term
+
+    def _periods(self, period_months: int | None, offset: int, segment_months: int) -> Fraction:
+        """One period when the price does not recur or the quote has no term."""
+        request = self._request
+        months = segment_months or request.term_months
+        if period_months is None or not (months or request.ends_on):
+            return Fraction(1)
+        if months and (request.part_periods != "actual_days" or (offset + months) % period_months == 0 == offset):
+            return Fraction(months, period_months)
+        start = date.fromisoformat(request.starts_on or request.as_of)
+        try:
+            end = add_months(start, offset + months) if months else _day_after(request.ends_on or "")
+            periods = factor(request.part_periods, start, end, period_months)
+        except (ValueError, OverflowError):
+            raise bad_field("/term_months", "The term ends after the last day of the calendar.") from None
+        if offset:
+            periods -= factor(request.part_periods, start, add_months(start, offset), period_months)
+        return periods
 
 
 def add_months(day: date, months: int) -> date:
-    """The same day so many months on, or the last one of a shorter month."""
+    """The same day some months later, or the last one of a shorter month."""
     index = day.year * 12 + day.month - 1 + months
     year, month = index // 12, index % 12 + 1
     return date(year, month, min(day.day, monthrange(year, month)[1]))
@@ -30,7 +92,7 @@ def whole_months(start: date, end: date) -> int:
 def periods(anchor: date, start: date, end: date, period_months: int) -> list[tuple[date, date]]:
     """The whole periods that tile `start` to `end` (exclusive), counted from `anchor`, which does not come later.
 
-    They touch without gap or overlap, because each is reckoned from the anchor and not from the one before it.
+    They touch without gap or overlap, because each is counted from the anchor and not from the one before it.
     """
     first = whole_months(anchor, start) // period_months
     tiles = []
@@ -49,7 +111,7 @@ def factor(mode: str, start: date, end: date, period_months: int) -> Fraction:
     """How many periods lie between `start` and `end` (exclusive).
 
     Whole periods count 1 in every mode; by days a part of one is its share of that period's days, and in the other
-    modes whole months are exact and only what is left after them is reckoned.
+    modes whole months are exact and only what is left after them is divided.
     """
     if end <= start:
         raise bad_field("/end_date", "The term ends before it starts.", minimum=start.isoformat())
@@ -89,3 +151,7 @@ def _days_360(start: date, end: date) -> int:
 def _day_360(day: date) -> int:
     is_last = day.day == monthrange(day.year, day.month)[1]
     return 30 if is_last else day.day
+
+
+def _day_after(day: str) -> date:
+    return date.fromisoformat(day) + timedelta(days=1)

@@ -15,6 +15,7 @@ from cpq.base.text import digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.policy.facts import LineInputs
+from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.request import Adjustment, Line, Request
@@ -27,7 +28,6 @@ from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
     check_lines,
     draft_problems,
-    price_row,
     refuse,
     unpriceable,
 )
@@ -90,13 +90,14 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         refuse(problems)
         raise AssertionError
     request = _request(tx, draft, buyer, products, choices)
+    selection = PriceSelection(request)
     if problems:
-        refuse([*problems, *unpriceable(tx, draft, request)], problems_max)
-    request = _with_adjustments(tx, draft, request, buyer, products)
+        refuse([*problems, *unpriceable(tx, draft, request, selection)], problems_max)
+    request = _with_adjustments(tx, draft, request, selection, buyer, products)
     try:
-        sets = tuple(_price(name, request, draft) for name in _in_order(draft))
+        sets = tuple(_price(name, request, selection, draft) for name in _in_order(draft))
     except CpqError:
-        refuse(unpriceable(tx, draft, request), problems_max)
+        refuse(unpriceable(tx, draft, request, selection), problems_max)
         raise
     today = local_day(tx.now, buyer.time_zone)
     valid_until = today + timedelta(days=tx.policies.terms.validity_days)
@@ -165,7 +166,7 @@ def _in_order(draft: Draft) -> list[str]:
     return [first, *(name for name in names if name != first)]
 
 
-def _price(name: str, request: Request, draft: Draft) -> PricedSet:
+def _price(name: str, request: Request, selection: PriceSelection, draft: Draft) -> PricedSet:
     if name:
         inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
         lines = tuple(line for line in request.lines if line.id in inside)
@@ -173,7 +174,7 @@ def _price(name: str, request: Request, draft: Draft) -> PricedSet:
         named |= {part.product_id for id_ in named for part in request.products[id_].components}
         products = {id_: product for id_, product in request.products.items() if id_ in named}
         request = request._replace(lines=lines, products=products)
-    priced = pricing.price(request)
+    priced = pricing.price(request, selection)
     return PricedSet(
         name,
         request,
@@ -224,6 +225,7 @@ def _with_adjustments(
     tx: Tx,
     draft: Draft,
     request: Request,
+    selection: PriceSelection,
     buyer: AccountFacts,
     products: Mapping[str, ProductFacts],
 ) -> Request:
@@ -232,10 +234,9 @@ def _with_adjustments(
     rules = tx.policies.pricing_within(environment)
     if not rules:
         return request
-    rows = {id_: price_row(request, id_) for id_ in request.products}
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
-        row = rows[asked.product_id]
+        row = selection.of(asked.product_id).charged
         # The pricer refuses a line without a price.
         inputs = row and LineInputs(**line_inputs(asked, products, row.billing_period))
         found = inputs and tx.policies.adjustments_within(environment, inputs, rules)

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.domain import configuration, pricing
+from cpq.domain.pricing import PriceSelection, terms
 from cpq.domain.pricing import request as pricing_request
-from cpq.domain.pricing import terms
-from cpq.domain.pricing.request import PriceRow, Request
-from cpq.domain.pricing.stages import choose
+from cpq.domain.pricing.request import Request
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.accounts import missing_account
@@ -51,12 +50,6 @@ def check_lines(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[int,
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
     """What is wrong with the draft apart from its lines."""
     return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
-
-
-def price_row(request: Request, product_id: str) -> PriceRow | None:
-    """The price that wins, if there is one."""
-    listed, contracted = choose(request, product_id)
-    return contracted or listed
 
 
 def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
@@ -214,19 +207,18 @@ def _option_problems(at: str, product: ProductFacts, checked: configuration.Chec
     ]
 
 
-def unpriceable(tx: Tx, draft: Draft, request: Request) -> list[CpqError]:
+def unpriceable(tx: Tx, draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
     """Everything that keeps lines from being priced, of all option sets at once."""
-    lacking = _lacking(request)
-    return [*_unpriced(tx, draft, lacking), *_refused_lines(draft, _without(request, lacking))]
+    lacking = _lacking(request, selection)
+    return [*_unpriced(tx, draft, lacking), *_refused_lines(draft, _without(request, lacking), selection)]
 
 
-def _lacking(request: Request) -> dict[str, str]:
+def _lacking(request: Request, selection: PriceSelection) -> dict[str, str]:
     """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
-    rows = {id_: price_row(request, id_) for id_ in request.products}
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
-            if rows.get(part) is None:
+            if part not in request.products or selection.of(part).charged is None:
                 lacking.setdefault(id_, part)
     return lacking
 
@@ -237,11 +229,11 @@ def _without(request: Request, lacking: Mapping[str, str]) -> Request:
     return request._replace(lines=tuple(lines))
 
 
-def _refused_lines(draft: Draft, request: Request) -> list[CpqError]:
+def _refused_lines(draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
     """What the pricer says of single lines that it does not take, each at its place in the draft."""
     places = {str(line.number): index for index, line in enumerate(draft.lines)}
     problems = []
-    for error in pricing.refusals(request):
+    for error in pricing.refusals(request, selection):
         at = f"/line_items/{places[str(error.details['line'])]}{error.details['field']}"
         details = {name: value for name, value in error.details.items() if name != "line"}
         problems.append(CpqError(error.code, error.message, **{**details, "field": at}))

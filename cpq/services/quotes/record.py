@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.domain.pricing.request import Line
-from cpq.domain.pricing.result import PricedLine, Step
+from cpq.domain.pricing.result import PricedLine, Stage, Step
 from cpq.domain.quotes.quote import Pricing, Quote
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups, totals_view
@@ -125,21 +125,21 @@ def _unit(step: Step, asked: Line) -> str | None:
     """What the value of a step counts; None where it has none to tell."""
     if step.value is None:
         return None
-    if step.stage == "options" and step.source == "bundle":
+    if step.stage == Stage.OPTIONS and step.source == "bundle":
         return "percent" if step.value else None
-    if step.stage == "adjustment":
+    if step.stage == Stage.ADJUSTMENT:
         kind = next((rule.kind for rule in asked.adjustments if rule.rule_id == step.source), None)
         return None if kind is None else "amount" if kind == "amount" else "percent"
     return _UNITS[step.stage]
 
 
 _UNITS = {
-    "list": "amount",
-    "contracted": "amount",
-    "tier": "units",
-    "options": "amount",
-    "term": "periods",
-    "line discount": "percent",
-    "quote discount": "percent",
-    "tax": "percent",
+    Stage.LIST: "amount",
+    Stage.CONTRACTED: "amount",
+    Stage.TIER: "units",
+    Stage.OPTIONS: "amount",
+    Stage.TERM: "periods",
+    Stage.LINE_DISCOUNT: "percent",
+    Stage.QUOTE_DISCOUNT: "percent",
+    Stage.TAX: "percent",
 }

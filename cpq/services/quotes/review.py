@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
+from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
-from cpq.domain.pricing.result import PricedLine, PricedQuote
-from cpq.domain.pricing.tax import MinorUnit
+from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
 from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups
 
-STAGES = ("list", "contracted", "tier", "options", "term", "adjustment", "tax included")
+TAX_INCLUDED = "tax included"
+"""What taking the tax out of prices does to the regular price."""
+
+STAGES = (*takewhile(lambda stage: stage is not Stage.LINE_DISCOUNT, Stage), TAX_INCLUDED)
 """What leads from the list price to the regular one, in the order of the waterfall."""
 
 LINE_CHANGES_MAX = 200
@@ -127,22 +130,22 @@ def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionCompari
 def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     """From the list price of all lines down to the total; every step that changed nothing is left out."""
     moved: Counter[str] = Counter()
-    minor_unit = MinorUnit(priced.currency, "half_up")
+    minor_unit = MinorUnit(priced.currency)
     for line in priced.lines:
-        is_included = line.steps[-1].stage == "tax"
+        is_included = line.steps[-1].stage == Stage.TAX
         for stage, change in chain(_moves(line), _moves_of_tax(line, minor_unit) if is_included else ()):
             moved[stage] += change
-    yield _level("list", moved["list"])
+    yield _level(Stage.LIST, moved[Stage.LIST])
     for stage in STAGES[1:]:
         yield from _step(stage, moved[stage])
     # What rounding each line once came to.
     yield from _step("rounding", priced.subtotal - sum(moved[stage] for stage in STAGES))
     yield _level("regular", priced.subtotal)
-    quote_discount = moved["quote discount"]
-    yield from _step("line discount", -priced.discount_total - quote_discount)
-    yield from _step("quote discount", quote_discount)
+    quote_discount = moved[Stage.QUOTE_DISCOUNT]
+    yield from _step(Stage.LINE_DISCOUNT, -priced.discount_total - quote_discount)
+    yield from _step(Stage.QUOTE_DISCOUNT, quote_discount)
     yield _level("net", priced.net)
-    yield from _step("tax", priced.tax_total)
+    yield from _step(Stage.TAX, priced.tax_total)
     yield _level("total", priced.total)
 
 
@@ -162,15 +165,17 @@ def _moves(line: PricedLine) -> Iterator[tuple[str, int]]:
 def _moves_of_tax(line: PricedLine, minor_unit: MinorUnit) -> Iterator[tuple[str, int]]:
     """What taking the tax out of the price moved: the regular price by the tax in it, the quote discount likewise."""
 
-    def before(*stages: str) -> int:
+    def before(*stages: Stage) -> int:
         return next(step.amount for step in reversed(line.steps) if step.stage not in stages)
 
-    rate, customer, paid = line.steps[-1].value or 0, before("tax", "quote discount"), before("tax")
+    regular = before(Stage.TAX, Stage.QUOTE_DISCOUNT, Stage.LINE_DISCOUNT)
+    customer, paid = before(Stage.TAX, Stage.QUOTE_DISCOUNT), before(Stage.TAX)
+    rate = line.steps[-1].value or 0
     if rate:
-        yield "tax included", line.regular - minor_unit.round(before("tax", "quote discount", "line discount"), 1)
+        yield TAX_INCLUDED, line.regular - minor_unit.round(regular)
     if paid != customer:
-        without_tax = minor_unit.round(customer * ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
-        yield "quote discount", (customer - paid) - (min(without_tax, line.regular) - line.net)
+        without_tax = minor_unit.round(customer, ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
+        yield Stage.QUOTE_DISCOUNT, (customer - paid) - (min(without_tax, line.regular) - line.net)
 
 
 def _level(stage: str, micro: int) -> WaterfallStage:

@@ -12,7 +12,7 @@ import yaml
 
 from cpq.app.policy_files import load, run_tests
 from cpq.base.errors import Code, CpqError
-from cpq.base.money import Rounding
+from cpq.base.rounding import Rounding
 from cpq.base.row_files import read_rows
 from cpq.domain.policy.evaluation import FactRead, LinesPast, Safe, Violation, evaluate
 from cpq.domain.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, combined_discount, share

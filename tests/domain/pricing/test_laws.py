@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.base.money import MINOR_DIGITS
-from cpq.domain.pricing import WATERFALL, PricedQuote, price, result
+from cpq.domain.pricing import PricedQuote, Stage, price, result
 from cpq.domain.pricing import request as requests_
-from cpq.domain.pricing import stages as pricing_stages
+from cpq.domain.pricing.price_selection import choose
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment
+from cpq.domain.pricing.tiers import charge
 from cpq.services.quotes.review import waterfall as waterfall_of
 from tests.support import reference_pricer
 from tests.support.random_quotes import DISCOUNTS, MILLION, RATES, Bytes, requests, row_of, sources
@@ -112,7 +113,8 @@ def test_everything_adds_up(request: Request):
 @given(requests)
 def test_the_steps_of_the_waterfall_lead_from_level_to_level(request: Request):
     """Also where prices include tax; and a discount that nobody gave is not among them."""
-    standing, discounts_off = Decimal(0), dict.fromkeys(("line discount", "quote discount"), Decimal(0))
+    standing = Decimal(0)
+    discounts_off: dict[str, Decimal] = {Stage.LINE_DISCOUNT: Decimal(0), Stage.QUOTE_DISCOUNT: Decimal(0)}
     stages = list(waterfall_of(price(request)))
     for stage in stages:
         assert not stage["is_level"] or stage["stage"] == "list" or standing == stage["amount"], stages
@@ -121,9 +123,9 @@ def test_the_steps_of_the_waterfall_lead_from_level_to_level(request: Request):
             discounts_off[stage["stage"]] += stage["amount"]
     assert all(off <= 0 for off in discounts_off.values()), stages
     if not any(line.discount for line in request.lines):
-        assert discounts_off["line discount"] == 0, stages
+        assert discounts_off[Stage.LINE_DISCOUNT] == 0, stages
     if not request.requested_discount:
-        assert discounts_off["quote discount"] == 0, stages
+        assert discounts_off[Stage.QUOTE_DISCOUNT] == 0, stages
 
 
 @law
@@ -175,7 +177,7 @@ def _with_discount(request: Request, number: int, discount: int) -> Request:
 
 def _asked(priced: PricedQuote) -> int:
     """What the quote asks for before tax is put on or taken out: the last amount of each line that is not tax."""
-    return sum(next(step.amount for step in reversed(line.steps) if step.stage != "tax") for line in priced.lines)
+    return sum(next(step.amount for step in reversed(line.steps) if step.stage != Stage.TAX) for line in priced.lines)
 
 
 def _slack(request: Request) -> int:
@@ -205,7 +207,7 @@ def test_with_a_request_no_line_costs_more_than_without(request: Request):
 @given(sources, st.integers(1, 60))
 def test_tiers_equal_a_count_unit_by_unit(source: bytes, quantity: int):
     row = row_of(Bytes(source))
-    assert pricing_stages.charge(row, quantity) == reference_pricer.tier_charge(row, quantity)
+    assert charge(row, quantity) == reference_pricer.tier_charge(row, quantity)
 
 
 @law
@@ -213,8 +215,8 @@ def test_tiers_equal_a_count_unit_by_unit(source: bytes, quantity: int):
 def test_the_last_step_is_the_price_and_every_step_is_a_stage(request: Request):
     for line in price(request).lines:
         assert line.steps[-1].amount == line.net
-        assert {step.stage for step in line.steps} <= set(WATERFALL)
-        stages = [WATERFALL.index(step.stage) for step in line.steps if not step.part]
+        assert {step.stage for step in line.steps} <= set(Stage)
+        stages = [list(Stage).index(step.stage) for step in line.steps if not step.part]
         if not any(step.part for step in line.steps):
             assert stages == sorted(stages)
 
@@ -280,7 +282,9 @@ def _monthly(row: PriceRow, *lines: Line, term: int | None = None) -> PricedQuot
 
 def _unrounded(priced: PricedQuote) -> int:
     """What the first line comes to before it is rounded."""
-    return next(step.amount for step in reversed(priced.lines[0].steps) if step.stage not in ("line discount", "tax"))
+    return next(
+        step.amount for step in reversed(priced.lines[0].steps) if step.stage not in (Stage.LINE_DISCOUNT, Stage.TAX)
+    )
 
 
 @law
@@ -323,7 +327,7 @@ def _what_matters(request: Request) -> Iterator[Request]:
     else:
         yield request._replace(tax_note="Another article")
     if not request.products[first.product_id].components and not first.ramp:
-        for row in filter(None, pricing_stages.choose(request, first.product_id)):
+        for row in filter(None, choose(request, first.product_id)):
             yield _with_row(request, first.product_id, row, row._replace(unit_price=row.unit_price + MILLION))
             yield _with_row(request, first.product_id, row, row._replace(id=row.id + "-new"))
 
@@ -346,7 +350,7 @@ def _what_does_not_matter(request: Request) -> Iterator[Request]:
     yield request._replace(price_books=(*request.price_books, "empty"))
     if request.tax_status == "taxable":
         yield request._replace(tax_note="Another article")
-    chosen = {row and row.id for row in pricing_stages.choose(request, id_)}
+    chosen = {row and row.id for row in choose(request, id_)}
     for row in request.products[id_].rows:
         if row.id not in chosen:
             yield _with_row(request, id_, row, row._replace(unit_price=row.unit_price + 1, cost=7))

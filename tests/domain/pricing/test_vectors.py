@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from cpq.base.money import allocate, from_micro, to_micro
+from cpq.base.money import from_micro, to_micro
+from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing import PricedQuote, price, terms
 from cpq.domain.pricing.request import PART_PERIODS, Adjustment, Line, PriceRow, Product, Request, Tier
-from cpq.domain.pricing.tax import MinorUnit, TaxTable
+from cpq.domain.pricing.result import Stage
+from cpq.domain.pricing.tax import TaxTable
 
 CASES = json.loads((Path(__file__).parent / "pricing_cases.json").read_text(encoding="utf-8"))
 
@@ -51,7 +53,7 @@ def written(*amounts: int) -> list[Decimal]:
 
 def apportion(case: dict) -> list[Decimal]:
     weights, amount = case["input"]["weights"], case["input"]["amount"]
-    shares = allocate(Decimal(amount), [Decimal(weight) for weight in weights], "JPY")
+    shares = written(*MinorUnit("JPY").allocate(micro(amount), weights))
     if 0 <= amount <= sum(weights):
         off = round(Fraction(amount * 10**8, sum(weights)))
         priced = quote(rows=[row(weight) for weight in weights], currency="JPY", requested_discount=off)
@@ -92,7 +94,7 @@ def odoo_modes(case: dict) -> list[Decimal]:
 
 def odoo_negative(case: dict) -> Decimal:
     """A quote has no negative lines; the table of taxes does not mind them."""
-    taxes = TaxTable({"standard": percent(10)}, "group", MinorUnit("USD", "half_up"))
+    taxes = TaxTable({"standard": percent(10)}, "group", MinorUnit("USD"))
     for amount in case["input"]["lines"]:
         taxes.add("standard", micro(amount))
     return from_micro(taxes.groups()[0].tax)
@@ -137,7 +139,7 @@ def two_promotions(case: dict) -> list[Decimal]:
 def item_then_order(case: dict) -> list[Decimal]:
     line = Line("l", "p000", 1, percent(10))
     priced = quote(line, rows=[row(155880)], rate=20, currency="JPY", requested_discount=percent(10))
-    customer = next(step.amount for step in priced.lines[0].steps if step.stage == "line discount")
+    customer = next(step.amount for step in priced.lines[0].steps if step.stage == Stage.LINE_DISCOUNT)
     return written(customer, priced.net, priced.total)
 
 
@@ -148,7 +150,7 @@ def nebula(case: dict) -> list[Decimal]:
 
 
 def chargebee(case: dict) -> list[Decimal]:
-    return written(*(MinorUnit(code, "half_up").round(micro("4.4556") * 10625, 1000) for code in ("USD", "JPY")))
+    return written(*(MinorUnit(code).round(micro("4.4556"), 10625, 1000) for code in ("USD", "JPY")))
 
 
 def all_given_away(case: dict) -> list[Decimal]:
@@ -164,7 +166,7 @@ def polar(case: dict) -> list[Decimal]:
 
 
 def prorated(amount: int, share: Fraction) -> Decimal:
-    return from_micro(MinorUnit("JPY", "half_up").round(micro(amount) * share.numerator, share.denominator))
+    return from_micro(MinorUnit("JPY").round(micro(amount) * share))
 
 
 def polar_year(start: date, change: date) -> Decimal:
@@ -176,7 +178,7 @@ def erpnext_from_the_eighth(case: dict) -> Decimal:
     start, end = date(2026, 4, 8), date(2026, 7, 1)
     tiles = terms.periods(date(2026, 4, 1), start, end, 1)
     share = sum(terms.part(tile, max(start, tile[0]), min(end, tile[1])) for tile in tiles)
-    return from_micro(MinorUnit("USD", "half_up").round(micro(3950) * share.numerator, share.denominator))
+    return from_micro(MinorUnit("USD").round(micro(3950) * share))
 
 
 def erpnext_year(case: dict) -> Decimal:

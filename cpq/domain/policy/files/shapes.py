@@ -8,7 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from cpq.base.money import MINOR_DIGITS, Rounding
+from cpq.base.money import MINOR_DIGITS
+from cpq.base.rounding import Rounding
 from cpq.base.text import clean_line
 
 RULES_MAX = 5000

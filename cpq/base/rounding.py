@@ -1,0 +1,78 @@
+"""PURE. Where amounts are rounded and split: exact fractions become whole minor units, and no cent is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from cpq.base.money import MINOR_DIGITS, UNIT_PRICE_DIGITS
+
+Exact = int | Fraction
+"""An amount before it is rounded. It is an int where it is whole: most are, and ints are quick."""
+
+
+class Rounding(StrEnum):
+    """How an amount becomes a whole number of minor units."""
+
+    HALF_UP = "half_up"
+    HALF_EVEN = "half_even"
+
+
+class MinorUnit:
+    """Rounds and splits amounts of one currency, in whole millionths. Call it where the rules say so, nowhere else."""
+
+    def __init__(self, currency: str, rounding: str = Rounding.HALF_UP) -> None:
+        self.size: int = 10 ** (UNIT_PRICE_DIGITS - MINOR_DIGITS[currency])
+        self._is_half_up = rounding == Rounding.HALF_UP
+
+    def round(self, amount: Exact, share: int = 1, of: int = 1) -> int:
+        """The whole number of minor units that is nearest to `amount * share / of`; negative amounts mirror."""
+        numerator, whole = amount.numerator * share, amount.denominator * of * self.size
+        if numerator < 0:
+            return -self.round(-amount, share, of)
+        if self._is_half_up:
+            return (numerator + whole // 2) // whole * self.size  # A minor unit is an even number of millionths.
+        quotient, rest = divmod(numerator, whole)
+        return (quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))) * self.size
+
+    def allocate(self, amount: int, weights: Sequence[int], order: Callable[[int], Any] | None = None) -> list[int]:
+        """Split whole minor units by weights that are not negative; the shares always add up.
+
+        Largest remainder. Of equal remainders the first wins, or where `order` is given, the one for whose index it
+        is smallest. All-zero weights split equally; a negative amount mirrors the positive one.
+        """
+        size = self.size
+        if amount < 0:
+            return [-share for share in self.allocate(-amount, weights, order)]
+        return [share * size for share in _split(amount // size, weights, order)]
+
+
+def divide(numerator: Exact, denominator: int) -> Exact:
+    """The exact quotient, as an int where it is whole."""
+    quotient, rest = divmod(numerator, denominator)
+    return Fraction(numerator, denominator) if rest else quotient
+
+
+def nearest(numerator: int, denominator: int) -> int:
+    """The whole number that is nearest to a fraction; a half goes up."""
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+def _split(units: int, weights: Sequence[int], order: Callable[[int], Any] | None) -> list[int]:
+    total = sum(weights)
+    if total == 0:
+        weights, total = [1] * len(weights), len(weights)
+    shares = [units * weight // total for weight in weights]
+    if left := units - sum(shares):
+        remainders = [units * weight - share * total for weight, share in zip(weights, shares, strict=True)]
+        # Sorted in reverse, equals keep their order.
+        lucky = sorted(range(len(weights)), key=remainders.__getitem__, reverse=True)
+        if order and left < len(lucky) and remainders[lucky[left - 1]] == remainders[lucky[left]]:
+            last = remainders[lucky[left]]
+            first = [index for index in lucky if remainders[index] > last]
+            lucky = first + sorted((index for index in lucky if remainders[index] == last), key=order)
+        for index in lucky[:left]:
+            shares[index] += 1
+    return shares

@@ -1,0 +1,89 @@
+"""PURE. Stages 7 and 8, line discount and quote discount, and how large all discounts of a line or a quote are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpq.base.rounding import Exact, MinorUnit, nearest
+from cpq.domain.pricing.parts import LinePrice
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line
+from cpq.domain.pricing.result import Stage
+
+LINE_DISCOUNT, QUOTE_DISCOUNT = Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT
+
+FINE = 10**12
+"""Parts of a millionth to which amounts are cut before their discount is worked out: it is right to the last digit."""
+
+
+def discount_line(price: LinePrice, minor_unit: MinorUnit) -> None:
+    """Stage 7: the discount of the line gives the customer price. A line is rounded here, and nowhere before."""
+    discount = price.line.discount
+    price.list_amount = price.regular = customer = minor_unit.round(price.amount)
+    if price.listed != price.amount:
+        price.list_amount = minor_unit.round(price.listed)
+    if discount:
+        customer = minor_unit.round(price.amount, ONE_HUNDRED_PERCENT - discount, ONE_HUNDRED_PERCENT)
+    price.net = customer
+    if discount or customer != price.steps[-1].amount:
+        price.note(LINE_DISCOUNT, customer, "discount_pct", discount)
+
+
+def discount_quote(prices: Sequence[LinePrice], requested: int, minor_unit: MinorUnit) -> None:
+    """Stage 8: the requested discount off the sum of customer prices, rounded once, then allocated to the lines."""
+    if not requested:
+        return
+    customers = [price.net for price in prices]
+    whole = minor_unit.round(sum(customers), requested, ONE_HUNDRED_PERCENT)
+    # Of equal claims to a last cent the first wins, so the order is by what the lines are, not by where they stand.
+    shares = minor_unit.allocate(whole, customers, order=lambda index: _identity(prices[index].line))
+    for price, share in zip(prices, shares, strict=True):
+        if share:
+            price.net -= share
+            price.note(QUOTE_DISCOUNT, price.net, "requested_discount_pct", requested)
+
+
+def _identity(line: Line) -> tuple[object, ...]:
+    """What a line is; its id comes last, so that it decides only between lines that are otherwise the same."""
+    return (
+        line.product_id,
+        line.quantity,
+        line.discount,
+        sorted(line.choices.items()),
+        str(line.ramp),
+        str(line.adjustments),
+        line.id,
+    )
+
+
+def line_discount_percents(price: LinePrice, requested: int) -> tuple[int, int]:
+    """Line and quote discount together, off the regular price, and off list; negative when the price is above list."""
+    kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
+    discount = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
+    amount, listed = price.amount, price.listed
+    # Where both are nothing, stored prices depend on whether the two fractions were the same before they were reduced.
+    if amount == listed and (listed or price.divisor == price.listed_divisor):
+        return discount, discount
+    if not listed:
+        return discount, 0
+    before = listed.numerator * amount.denominator * ONE_HUNDRED_PERCENT
+    return discount, ONE_HUNDRED_PERCENT - amount.numerator * listed.denominator * kept // before
+
+
+def quote_discount_percents(prices: Sequence[LinePrice], requested: int) -> tuple[int, int]:
+    """All discounts of the quote, off the regular prices and off list; rounding of amounts has no part in them."""
+    regular = customer = listed = 0
+    for price in prices:
+        amount = _fine(price.amount)
+        regular += amount
+        customer += amount * (ONE_HUNDRED_PERCENT - price.line.discount)
+        listed += amount if price.listed == price.amount else _fine(price.listed)
+    kept = customer * (ONE_HUNDRED_PERCENT - requested)
+    return _percent_off(regular, kept), _percent_off(listed, kept)
+
+
+def _fine(amount: Exact) -> int:
+    return amount.numerator * FINE // amount.denominator
+
+
+def _percent_off(before: int, kept: int) -> int:
+    return ONE_HUNDRED_PERCENT - nearest(kept, before * ONE_HUNDRED_PERCENT) if before else 0

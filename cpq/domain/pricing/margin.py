@@ -1,0 +1,39 @@
+"""PURE. Stage 10, cost and margin: what a line costs us, and what is left of its net price."""
+
+from __future__ import annotations
+
+from cpq.base.rounding import Exact, divide
+from cpq.domain.pricing.parts import ONCE, Part
+from cpq.domain.pricing.quantities import Counts
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
+from cpq.domain.pricing.tiers import counted_quantity, times_charged
+
+
+def take_cost(part: Part, counts: Counts) -> None:
+    """What the quantity costs us over the term; unknown when the price says no cost.
+
+    An option costs as large a share of its price as the product does. The uplift of a segment is no cost of ours.
+    """
+    plan, row, quantity = part.plan, part.plan.costs, part.quantity
+    if row.cost is None:
+        return
+    cost = row.cost * quantity if row.package_size is None else _cost_of_packages(part, counts)
+    if part.surcharge:
+        base = (plan.listed if plan.is_like_list else row).unit_price
+        if not base:
+            return
+        cost = divide(max(0, cost * base + row.cost * part.surcharge * quantity), base)
+    term = part.term if row.billing_period == plan.billing_period else part.listed_term
+    part.cost = cost if term is ONCE else term.times(cost)
+
+
+def _cost_of_packages(part: Part, counts: Counts) -> Exact:
+    row = part.plan.costs
+    assert row.cost is not None
+    counted = counted_quantity(part, row, counts)
+    return divide(row.cost * times_charged(row, counted) * part.quantity, counted)
+
+
+def margin(net: int, cost: int | None) -> int | None:
+    """Of the net price, in millionths of a percent, rounded down; unknown without a cost, and for what is free."""
+    return None if cost is None or net == 0 else (net - cost) * ONE_HUNDRED_PERCENT // net

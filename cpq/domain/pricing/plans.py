@@ -1,0 +1,77 @@
+"""PURE. What is decided once for the whole quote, before its lines are priced: a plan for each product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpq.base.errors import Code, CpqError
+from cpq.domain.pricing.parts import Plan
+from cpq.domain.pricing.price_selection import PriceSelection
+from cpq.domain.pricing.quantities import Counts
+from cpq.domain.pricing.request import PriceRow, Request
+from cpq.domain.pricing.terms import Terms
+
+
+class Plans:
+    """The facts of one request that its lines share: winning prices, terms, and quantities over the quote."""
+
+    def __init__(self, request: Request, selection: PriceSelection) -> None:
+        self.request = request
+        self.terms = Terms(request)
+        self.counts = Counts(request)
+        self._selection = selection
+        self._plans: dict[str, Plan] = {}
+
+    def of(self, product_id: str) -> Plan:
+        plan = self._plans.get(product_id)
+        if plan is None:
+            plan = self._plans[product_id] = self._decide(product_id)
+        return plan
+
+    def _decide(self, product_id: str) -> Plan:
+        product = self.request.products[product_id]
+        chosen = self._selection.of(product_id)
+        row = chosen.charged
+        if row is None:
+            raise _no_price(self.request, product_id)
+        listed = chosen.listed or row
+        if product.components:
+            listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0)
+            row = chosen.contracted or listed
+        _check_tax(self.request, product_id, row)
+        return Plan(
+            product_id,
+            listed,
+            row,
+            listed if row.cost is None else row,
+            chosen.listed is not None,
+            chosen.contracted is not None,
+            row.billing_period,
+            row.tax_category,
+            row.tax_included,
+            self.terms.of(row.billing_period),
+            row.billing_period == listed.billing_period and row.tax_included == listed.tax_included,
+            product.components,
+            product.bundle_discount,
+        )
+
+
+def agreed(plan: Plan, unit_price: int) -> Plan:
+    """The plan with a price that is agreed for one segment of a ramp, in place of list price and contract."""
+    row = plan.row._replace(unit_price=unit_price, tier_mode="none", tiers=(), package_size=None)
+    return replace(plan, row=row, is_contracted=True)
+
+
+def _no_price(request: Request, product_id: str) -> CpqError:
+    return CpqError(Code.CURRENCY_MISMATCH, f"{product_id} has no price in {request.currency}.", field="/product_id")
+
+
+def _check_tax(request: Request, product_id: str, row: PriceRow) -> None:
+    if row.tax_category not in request.tax_rates and (request.tax_status == "taxable" or row.tax_included):
+        raise CpqError(
+            Code.CONFLICT,
+            f"{product_id} is of the tax category {row.tax_category}, which has no rate in the account's tax zone.",
+            field="/product_id",
+            allowed=sorted(request.tax_rates),
+            hint="Add the rate to the tax policy, or correct the category of the price.",
+        )

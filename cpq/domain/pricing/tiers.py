@@ -1,0 +1,68 @@
+"""PURE. Stage 3, tier: what a quantity costs by volume, graduated or package prices."""
+
+from __future__ import annotations
+
+from cpq.base.rounding import divide
+from cpq.domain.pricing.parts import Part
+from cpq.domain.pricing.quantities import Counts
+from cpq.domain.pricing.request import PriceRow
+from cpq.domain.pricing.result import Stage
+
+TIER = Stage.TIER
+
+
+def apply_tiers(part: Part, counts: Counts) -> None:
+    """Stage 3. Counted over the quote, a line bears the share of the charge that its quantity is of the whole."""
+    row, quantity = part.plan.row, part.quantity
+    counted = counted_quantity(part, row, counts)
+    part.amount = charge(row, counted)
+    if counted != quantity:
+        part.amount = divide(part.amount * quantity, counted)
+        part.divisor = 1 if isinstance(part.amount, int) else counted
+    part.note(TIER, part.amount, row.tier_mode, counted)
+
+
+def charge(row: PriceRow, quantity: int) -> int:
+    """What a quantity costs by the row's own tiers."""
+    if row.tier_mode == "volume":
+        return _volume_charge(row, quantity)
+    if row.tier_mode == "graduated":
+        return _graduated_charge(row, quantity)
+    return row.unit_price * times_charged(row, quantity)
+
+
+def _volume_charge(row: PriceRow, quantity: int) -> int:
+    """The whole quantity at the tier that it reaches."""
+    for up_to, unit_price, flat_fee in row.tiers:
+        if up_to is None or quantity <= up_to:
+            return unit_price * quantity + flat_fee
+    raise AssertionError("the last tier is open")
+
+
+def _graduated_charge(row: PriceRow, quantity: int) -> int:
+    """Each unit in its tier, and a flat fee once for each tier that is entered."""
+    amount = low = 0
+    for up_to, unit_price, flat_fee in row.tiers:
+        if up_to is None or quantity <= up_to:
+            return amount + (quantity - low) * unit_price + flat_fee
+        amount += (up_to - low) * unit_price + flat_fee
+        low = up_to
+    raise AssertionError("the last tier is open")
+
+
+def times_charged(row: PriceRow, quantity: int) -> int:
+    """How many times the unit price is charged: for each unit, or for each package that is begun."""
+    if row.package_size is None:
+        return quantity
+    return -(-max(0, quantity - row.free_quantity) // row.package_size)
+
+
+def counted_quantity(part: Part, row: PriceRow, counts: Counts) -> int:
+    """The quantity that decides a tier: the line's, or that of all lines that have the product in the same months."""
+    if row.quantity_scope == "line":
+        return part.quantity
+    plan = part.plan
+    if plan.row.billing_period == "one_time":
+        return counts.once(plan.product_id)
+    months = part.segment.months
+    return counts.during(plan.product_id, (part.offset, part.offset + months) if months else counts.term)
