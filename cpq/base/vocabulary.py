@@ -1,4 +1,4 @@
-"""The words of the trade, from `vocabulary.yaml`: synonyms, opposites, phrases and units that search understands."""
+"""Words of the trade from `vocabulary.yaml`: synonyms, opposites, phrases and units for search."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The search core and the toolsets that stand on it: equipment, past quotes, docs, context and web."""
+"""The search core and the toolsets built on it: equipment, past quotes, docs, context and web."""

@@ -1,4 +1,4 @@
-"""PURE. Chunks of context: what one holds, which tags it has, and how many are packed into little memory."""
+"""PURE. Context chunks: their fields and tags, the reader of chunk files, and packs that save memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LANGUAGES = {
     ".toml": "toml",
 }
 
-# A word after #, but no heading, no anchor of a link, no reference to a line, and no colour.
+# A word after #, but not a heading, an anchor of a link, a reference to a line, or a colour.
 _HASHTAG = re.compile(r"(?<![\w#&/(\[])#(?![0-9a-fA-F]{6}\b|[0-9a-fA-F]{3}\b)([^\W\d_][\w-]{1,63})")
 _BLANK = re.compile(r"[ \t\n\r]*")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -48,7 +48,7 @@ _CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
 class MalformedError(Exception):
-    """Says what is wrong with a chunk file; the words follow its name."""
+    """Says what is wrong with a chunk file; the message follows the file's name."""
 
 
 class DimensionError(MalformedError):
@@ -75,10 +75,10 @@ class ContextChunk:
 
 
 def read_file(content: bytes) -> Iterator[ContextChunk]:
-    """The chunks of a file, each as it is read: a list of them, or an object with such a list under `chunks`.
+    """The chunks of a file, one by one: the file is a list, or an object with a list under `chunks`.
 
-    Vectors in it are measured and dropped: they say nothing to another model, and are large. Of chunks with the same id
-    the first counts. MalformedError when the file turns out to be something else.
+    Vectors in the file are checked for their size and dropped: another model cannot use them. Of several chunks with
+    the same id the first counts. MalformedError when the file is something else.
     """
     seen: set[str] = set()
     try:
@@ -92,9 +92,9 @@ def read_file(content: bytes) -> Iterator[ContextChunk]:
 
 
 def tags_of(chunk_type: str, given: Iterable[object], metadata: Mapping[str, Any], text: str) -> tuple[str, ...]:
-    """Every tag of a chunk, in order: those given, its type, language, folders, whether code or documentation.
+    """Every tag of a chunk, sorted: the given ones, its type, language and folders, and whether it is code.
 
-    Of documentation also what its front matter lists under `tags` and its #hashtags.
+    A documentation chunk also has the `tags` of its front matter and its #hashtags.
     """
     path = str(metadata.get("file_path") or "")
     found = [str(tag) for tag in given] + [chunk_type, *path.split("/")[:-1]]
@@ -124,13 +124,13 @@ class Packed:
         return found
 
     def chunk(self, found_id: str) -> dict[str, Any]:
-        """The one that was found under this id; see `searchable`."""
+        """The chunk with this id in the index; see `searchable`."""
         wanted = found_id.removesuffix(f"\0{self.document_id}")
         return next(chunk for chunk in self.chunks() if chunk["id"] == wanted)
 
 
 def packed(file: str, chunks: Iterable[ContextChunk]) -> Iterator[Packed]:
-    """The chunks of a chunk file, a few at a time: unpacking one means unpacking all of them."""
+    """The chunks of a chunk file in packs; small packs, because reading one chunk unpacks the whole pack."""
     counts: Counter[str] = Counter()
     for source, run in groupby(chunks, attrgetter("source")):
         while group := [chunk.as_json() for chunk in islice(run, PACK_CHUNKS_MAX)]:
@@ -140,7 +140,7 @@ def packed(file: str, chunks: Iterable[ContextChunk]) -> Iterator[Packed]:
 
 
 def searchable(pack: Packed) -> Iterator[Chunk]:
-    """What is searched of it. Equal scores come in the order of the chunks' ids."""
+    """The passages of a pack. Equal scores are ordered by chunk id."""
     for chunk in pack.chunks():
         yield Chunk(
             id=f"{chunk['id']}\0{pack.document_id}",
@@ -185,7 +185,7 @@ def _chunk(value: object, place: int) -> ContextChunk:
 
 
 def _values(text: str) -> Iterator[object]:
-    """What stands in the list, one after the other: a large file as objects would take many times its size."""
+    """The values of the list, one by one: a large file takes many times its size as objects."""
     reader = _Reader(text)
     has_list = False
     if reader.next() == "[":
@@ -212,14 +212,14 @@ def _values(text: str) -> Iterator[object]:
 
 
 class _Reader:
-    """Where we are in a JSON text."""
+    """A position in a JSON text."""
 
     def __init__(self, text: str) -> None:
         self.place = 0
         self._text = text
 
     def next(self) -> str:
-        """The next mark; nothing at the end."""
+        """The next character that is not blank; empty at the end."""
         self.place = _BLANK.match(self._text, self.place).end()  # type: ignore[union-attr] # It always matches.
         return self._text[self.place : self.place + 1]
 
@@ -229,7 +229,7 @@ class _Reader:
         self.place += 1
 
     def places(self, opening: str, closing: str) -> Iterator[None]:
-        """Stops at every place between the brackets where something stands."""
+        """Stops before every value between the brackets."""
         self.take(opening)
         if self.next() != closing:
             yield
@@ -244,7 +244,7 @@ class _Reader:
     def value(self) -> object:
         self.next()
         value, end = _DECODER.raw_decode(self._text, self.place)
-        if _HALF.search(self._text, self.place, end):  # Half a character, as JSON can write it, is sent to nobody.
+        if _HALF.search(self._text, self.place, end):  # Half a surrogate pair cannot be sent as UTF-8.
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         self.place = end
         return value

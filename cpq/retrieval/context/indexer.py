@@ -1,4 +1,4 @@
-"""Makes chunk files of a folder: Markdown by heading, Python by symbol, YAML, JSON and TOML as data."""
+"""Writes the chunk files of a source folder: Markdown by heading, Python by symbol, YAML, JSON and TOML as data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class Made:
-    """What was written, by chunk file, and which sources were left out and why."""
+    """Counts of the chunks in each file, and the sources that were skipped, with the reason."""
 
     chunks: dict[str, int] = field(default_factory=dict)
     sources: int = 0
@@ -51,7 +51,8 @@ class Made:
 
 
 def make(source: Path, target: Path, now: datetime, progress: Progress = lambda _done, _total: None) -> Made:
-    """Write the chunk files of a folder. Each takes the place of the old one at once, so that no reader sees half."""
+    """Write the chunk files of a folder. Each file replaces the old one in one step, so that no reader sees half of
+    it."""
     try:
         found = folder_files.scan(source, (*MARKDOWN, *DATA, ".py"), skipped=SKIPPED)
         target.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ def make(source: Path, target: Path, now: datetime, progress: Progress = lambda 
     for done, path in enumerate(sorted(found.files), 1):
         progress(done, len(found.files))
         if (Path(os.path.realpath(source)) / path).is_relative_to(ours):
-            continue  # What an earlier run made.
+            continue  # Written by an earlier run.
         try:
             text, _ = folder_files.read_text(source, path, SOURCE_BYTES_MAX)
             for chunk in chunks_of(path, text):
@@ -125,7 +126,7 @@ def _data(path: str, text: str, suffix: str) -> Iterator[ContextChunk]:
 
 
 def _keys(text: str, suffix: str) -> Iterator[tuple[str, str]]:
-    """A data file by its first level, so that a chunk is about one thing; comments stay where they are."""
+    """A data file by its top-level keys, so that a chunk has one subject; comments stay in place."""
     if len(text) <= PART_CHARACTERS:
         if text.strip():
             yield "", text.strip("\r\n")
@@ -164,7 +165,7 @@ def _chunk(
 
 
 def _dated(chunks: list[ContextChunk], before: dict[str, ContextChunk], now: str) -> Iterator[ContextChunk]:
-    """With the time a chunk was first made, and last changed; two of the same id are told apart."""
+    """The chunks with the times of creation and last change; duplicates of an id get a number."""
     numbers: dict[str, int] = {}
     taken = {chunk.id for chunk in chunks}
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""PURE. What a Python file defines: an overview of its symbols, each definition with its comment, and its constants."""
+"""PURE. The outline of a Python file: its symbols, each definition with its docstring, and its constants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _LINE_END = re.compile(r"\r\n?|\n")
-"""As Python counts lines: a form feed ends none."""
+"""Line ends as Python counts them: a form feed is not one."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Outline:
 
 
 def outline(text: str, module: str) -> Outline | None:
-    """None when the text is not Python, or nested so deeply that nobody could read it."""
+    """None when the text is not Python, or nested too deeply."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -43,10 +43,14 @@ def _outline(tree: ast.Module, lines: list[str], module: str) -> Outline:
     imports = sum(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
     constants = list(_constants(tree.body, lines))
     counts = {"imports_count": imports, "types_count": len(classes), "functions_count": len(functions)}
-    said = [f"Package: {module}", ast.get_docstring(tree) or "", f"Imports: {imports}"]
-    said.append(_listed("Types", [f"{node.name} (class) (lines {node.lineno}-{node.end_lineno})" for node in classes]))
-    said.append(_listed("Functions", [f"{_head(node)} (lines {node.lineno}-{node.end_lineno})" for node in functions]))
-    said.append(_listed("Constants", [name for name, _ in constants]))
+    paragraphs = [f"Package: {module}", ast.get_docstring(tree) or "", f"Imports: {imports}"]
+    paragraphs.append(
+        _listed("Types", [f"{node.name} (class) (lines {node.lineno}-{node.end_lineno})" for node in classes])
+    )
+    paragraphs.append(
+        _listed("Functions", [f"{_head(node)} (lines {node.lineno}-{node.end_lineno})" for node in functions])
+    )
+    paragraphs.append(_listed("Constants", [name for name, _ in constants]))
     definitions = [
         (node.name, _definition(node, lines), node.lineno, node.end_lineno or node.lineno)
         for node in tree.body
@@ -54,7 +58,7 @@ def _outline(tree: ast.Module, lines: list[str], module: str) -> Outline:
     ]
     return Outline(
         module,
-        "\n\n".join(filter(None, said)),
+        "\n\n".join(filter(None, paragraphs)),
         definitions,
         "\n".join(text for _, text in constants),
         counts,
@@ -62,7 +66,7 @@ def _outline(tree: ast.Module, lines: list[str], module: str) -> Outline:
 
 
 def _definition(node: ast.ClassDef | Function, lines: list[str]) -> str:
-    """The signature as it is written, with what its comment promises; of a class also its fields and methods."""
+    """The signature as written, with the docstring; for a class also its fields and methods."""
     text = _signature(node, lines)
     if comment := ast.get_docstring(node):
         text += f'\n    """{comment}"""'
@@ -92,7 +96,7 @@ def _head(node: Function) -> str:
 
 
 def _constants(body: list[ast.stmt], lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Names in capitals and what they are, with the comment below them."""
+    """Names in capitals with their values, and the docstring below them."""
     for node, following in zip(body, [*body[1:], None], strict=True):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

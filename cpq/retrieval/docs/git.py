@@ -1,4 +1,4 @@
-"""What git says of a folder, where there is a git and the folder is in a repository. It never fails."""
+"""Facts from git about a folder: commit, origin and uncommitted changes. Never fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 TIMEOUT_SECONDS = 3.0
 
 _OWN = ("local", "worktree")
-"""Where a repository's own settings stand, as git calls it."""
+"""Git's names for the scopes of a repository's own settings."""
 
 
 class GitFacts(TypedDict):
@@ -22,7 +22,7 @@ class GitFacts(TypedDict):
 
 
 def facts(folder: Path) -> GitFacts | None:
-    """None when the folder is in no repository."""
+    """None when the folder is not in a repository."""
     if _ask(folder, "rev-parse", "--is-inside-work-tree") != "true":
         return None
     status = ("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")
@@ -35,20 +35,20 @@ def facts(folder: Path) -> GitFacts | None:
 
 
 def _names_filters(folder: Path) -> bool:
-    """Whether the repository itself names programs that a look at changed files would run."""
+    """Whether the repository configures programs that `git status` would run."""
     listed = _ask(folder, "config", "--list", "--show-scope", "--includes", "--name-only")
     names = [line.split("\t", 1) for line in (listed or "").split("\n") if "\t" in line]
     return listed is None or any(scope in _OWN and name.startswith("filter.") for scope, name in names)
 
 
 def _ask(folder: Path, *arguments: str) -> str | None:
-    """What git answers; None when it does not. It takes no locks and runs nothing that the repository names."""
+    """Git's output; None when git fails. Takes no locks and runs no program that the repository configures."""
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-    # A repository that another program works in must not pass for the folder's own.
+    # GIT_* variables of the caller may point to another repository.
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        ran = subprocess.run(  # noqa: S603 - no shell, and only our own words
+        ran = subprocess.run(  # noqa: S603 - no shell, and only our own arguments
             command, cwd=folder, env=ours | quiet, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError):

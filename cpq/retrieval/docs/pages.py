@@ -1,4 +1,4 @@
-"""PURE. A page as it is kept: its sections in parts that can be found, and both packed small."""
+"""PURE. A page in memory: its sections in searchable parts, with outline and text packed."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Part(NamedTuple):
 class Page:
     path: str
     title: str
-    """The first heading of level 1, else the file's name."""
+    """The first heading of level 1, else the file name."""
     last_modified: datetime
     total_chars: int
     front_matter: dict[str, Scalar | list[Scalar]]
     problem: str | None
     outline: str
-    """The parts as JSON: as objects they take three times the memory."""
+    """The parts as JSON; as objects they take three times the memory."""
     packed: bytes
-    """The text of the parts one after the other. Packed, it takes a third of the memory, and unpacking is quick."""
+    """The texts of all parts, joined and compressed to a third of the size."""
 
     def parts(self) -> list[Part]:
         return [Part(*values) for values in json.loads(self.outline)]
@@ -53,7 +53,7 @@ class Page:
         return zlib.decompress(self.packed).decode()
 
     def section(self, heading_path: str) -> list[Part]:
-        """The parts of the section under exactly this breadcrumb; a part's own breadcrumb stands for its section."""
+        """The parts of the section with exactly this breadcrumb; the breadcrumb of a part also finds its section."""
         parts = self.parts()
         found = [part for part in parts if part.section_path == heading_path]
         if not found:
@@ -62,12 +62,12 @@ class Page:
         return found
 
     def found(self, chunk_id: str) -> Part:
-        """The part that was found under this id; see `chunks_of`."""
+        """The part with this id in the index; see `chunks_of`."""
         return self.parts()[int(chunk_id.removeprefix(f"{self.path}\0"))]
 
 
 def page_of(path: str, text: str, last_modified: datetime, problem: str | None = None) -> Page:
-    """A page made of the text of a file."""
+    """Builds a page from the text of a file."""
     name = basename(path)
     document = markdown.read(text, name)
     parts: list[Part] = []
@@ -80,7 +80,7 @@ def page_of(path: str, text: str, last_modified: datetime, problem: str | None =
             parts.append(Part(section.heading_path, section.heading, section.level, number, len(pieces), place, end))
             texts.append(piece)
             place = end
-    # Half a character, as broken UTF-16 has it, cannot be sent to anybody.
+    # Half a surrogate pair, as in broken UTF-16, cannot be sent as UTF-8.
     packed = zlib.compress("".join(texts).encode("utf-8", "replace"), 1)
     return Page(
         path=path,
@@ -95,7 +95,7 @@ def page_of(path: str, text: str, last_modified: datetime, problem: str | None =
 
 
 def chunks_of(page: Page) -> Iterator[Chunk]:
-    """What is searched of a page. Equal scores come in the order of paths, then as the page has them."""
+    """The passages of a page. Equal scores are ordered by path, then by position in the page."""
     text = page.text()
     title, tags = page.front_matter.get("title"), page.front_matter.get("tags")
     words = " ".join([page.path, str(title or ""), *listed(tags or [])])

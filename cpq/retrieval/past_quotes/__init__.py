@@ -1,4 +1,4 @@
-"""Past quotes: what was offered before and in which words, from imported history and from quotes that went out."""
+"""Past quotes: earlier offers and their wording, from imported history and from quotes that were sent."""
 
 from __future__ import annotations
 

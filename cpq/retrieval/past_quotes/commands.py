@@ -1,4 +1,4 @@
-"""Finding proven words: past quotes by project, past lines by what they describe, each with where it comes from."""
+"""Searches past quotes by project and past lines by description, each with its source."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
 
 
 def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> LinesFound:
-    """The lines that describe what is asked for, whole and as they were written."""
+    """The lines that match a description, whole and as they were written."""
     where = Where(all_tags=[_category_tag(category)]) if category else ANYWHERE
     found = _corpus_search(tx, LINES, query, top_k, where)
     quotes = _shown(tx, {hit.document_id for hit in found.hits})
@@ -68,7 +68,7 @@ def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> Lin
         past = quotes.get(hit.document_id)
         line = next((line for line in past.lines if line.number == hit.payload), None) if past else None
         if past is None or line is None:
-            continue  # Changed since the index was read; the next search sees it.
+            continue  # The quote changed after the index was read; the next search sees it.
         results.append(
             {
                 "line_item": line_view(past, line),
@@ -118,7 +118,7 @@ def _lines_of(tx: Tx, ids: Collection[str] | None, names: Names | None = None) -
                 document_id=past.id,
                 title=line.category,
                 text=line.description,
-                # Not the project: its words would lend the quote's other lines what they do not describe.
+                # Without the project: its words would make every line of the quote a match.
                 words=" ".join(filter(None, [line.model, past.customer if names is None else None])),
                 tags=[_category_tag(line.category)],
                 payload=line.number,
@@ -144,7 +144,7 @@ QUOTES = Source("past_quotes", ITEMS, _quotes_of, PAST_QUOTES)
 
 
 def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where) -> Found:
-    """Callers who may not see names search texts that have none, so that they cannot guess at them either."""
+    """Callers who may not see customer names search texts without names, so that they cannot guess names."""
     return _corpus(tx, source).search(query, limit=top_k, where=where)
 
 
@@ -153,7 +153,7 @@ def _corpus(tx: Tx, source: Source) -> Corpus:
 
 
 def variants(tx: Tx, source: Source) -> tuple[Source, ...]:
-    """What is stored of a source: with names, and without them for those who may not see them."""
+    """The variants of a source: with customer names, and without them for callers who may not see names."""
     return (source, _nameless(tx, source)) if source in (LINES, QUOTES) else (source,)
 
 
@@ -164,7 +164,7 @@ def _nameless(tx: Tx, source: Source) -> Source:
 
 
 def _names(tx: Tx) -> Names:
-    """The names of all customers; they are read again when there are other past quotes."""
+    """The names of all customers; read again when past quotes have changed."""
     newest = generation(tx, PAST_QUOTES)
     known: tuple[int, frozenset[str], Names] | None = tx.kept.get((tx.tenant_id, "customers"))
     if known is None or known[0] < newest:
@@ -175,7 +175,7 @@ def _names(tx: Tx) -> Names:
 
 
 def _shown(tx: Tx, ids: Collection[str]) -> dict[str, PastQuote]:
-    """The past quotes as the caller may read them."""
+    """These past quotes, without customer names for callers who may not see them."""
     found = {past.id: past for past in repository.load(tx, ids)}
     if may(tx, Permission.SEE_CUSTOMERS):
         return found
@@ -184,7 +184,7 @@ def _shown(tx: Tx, ids: Collection[str]) -> dict[str, PastQuote]:
 
 
 def _without(past: PastQuote, names: Names) -> PastQuote:
-    """A past quote that names no customer in any of its texts; before anything is cut from them."""
+    """A past quote without customer names in its texts; call it before texts are cut."""
     hidden = partial(names.hidden, customer=past.customer)
     lines = tuple(
         replace(
@@ -200,7 +200,7 @@ def _without(past: PastQuote, names: Names) -> PastQuote:
 
 
 def _gist(past: PastQuote) -> str:
-    """What the model reads of a quote; the rest counts by its words."""
+    """The text of a quote that the model embeds; the rest is found by its words."""
     lines = [f"{line.category}: {line.description[:_GIST_SHOWN].strip()}" for line in past.lines[:_GIST_LINES]]
     return "\n".join(filter(None, [past.notes, *lines]))
 

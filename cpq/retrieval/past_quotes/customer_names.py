@@ -1,4 +1,4 @@
-"""PURE. Customers' names in texts: known however they are written, and hidden from those who may not see them."""
+"""PURE. Finds customer names in texts in every spelling, and hides them from callers who may not see them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ county dr eastern first food foods general global grand great industrial land me
 northern oil old pacific power premier pure quality royal saint san service services south southern st state sun
 superior total tri united universal valley water west western world"""
 _USUAL = frozenset((*_LEGAL_FORMS.split(), *_ORDINARY.split())) | STOP_WORDS | UNITS.keys()
-"""Words that many names have: alone they tell nobody, and descriptions are full of them."""
+"""Words that occur in many names and in many descriptions: alone they identify nobody."""
 
 _WORD = re.compile(r"[^\W_]+")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 
 
 class Names:
-    """The names of all customers, so that no quote tells of another's customer either."""
+    """The names of all customers, because a quote may mention another customer."""
 
     def __init__(self, customers: Iterable[str]) -> None:
         self._phrases: dict[str, set[tuple[str, ...]]] = {}
@@ -39,8 +39,11 @@ class Names:
             self._joined |= {"".join(phrase) for phrase in parsed.phrases}
 
     def hidden(self, text: str, customer: str) -> str:
-        """The text without its customer's name in any case, whole or by its telling word, and without other customers'
-        names: whole in any case, or by the telling word as it is written."""
+        """The text with customer names replaced by HIDDEN.
+
+        Its own customer is found in any case, by the whole name or by its distinctive word. Other customers are found
+        by the whole name in any case, or by the distinctive word in its usual case.
+        """
         own = _parsed(customer)
         if not self._phrases and text.isascii() and not any(word in text.lower() for word in own.clues):
             return text
@@ -64,7 +67,7 @@ class Names:
         return "".join([*kept, text[end:]])
 
     def _length(self, own: _Parsed, found: list[tuple[int, int, str]], place: int) -> int:
-        """How many words of the longest name that begins here; 0 when none does."""
+        """Number of words of the longest name that begins here; 0 for none."""
         word = found[place][2]
         phrases = [*self._phrases.get(word, ()), *(phrase for phrase in own.phrases if phrase[0] == word)]
         following = tuple(folded for _, _, folded in found[place : place + max(map(len, phrases), default=0)])
@@ -73,20 +76,20 @@ class Names:
 
 class _Parsed(NamedTuple):
     phrases: frozenset[tuple[str, ...]]
-    """The name and its beginnings, of two words and more."""
+    """The name and its beginnings of two or more words."""
     heads: frozenset[str]
-    """The words that tell who it is, alone and in any case."""
+    """The distinctive words, alone and in any case."""
     written: frozenset[str]
-    """Those, as they are written; and short ones, which in another case are other words."""
+    """The distinctive words in their usual case, with short ones, which are other words in another case."""
     clues: frozenset[str]
-    """A text that has none of these has nothing of the name."""
+    """A text without any of these words does not contain the name."""
 
 
 @lru_cache(maxsize=100_000)
 def _parsed(name: str) -> _Parsed:
     words = _WORD.findall(unicodedata.normalize("NFC", name))
     first = next((place for place, word in enumerate(words) if _folded(word) not in STOP_WORDS), 0)
-    told = [*_telling(name, words[first:])]
+    distinctive = [*_distinctive(name, words[first:])]
     spellings = {tuple(map(_folded, words)), tuple(map(_transcribed, words))}
     phrases = {
         spelling[start:end]
@@ -95,15 +98,15 @@ def _parsed(name: str) -> _Parsed:
         for end in range(start + 2, len(words) + 1)
         if _says_more(spelling[start:end])
     }
-    long = [word for word in told if len(word) > 2 or not word.isalpha()]
+    long = [word for word in distinctive if len(word) > 2 or not word.isalpha()]
     heads = {spelling for word in long for spelling in (_folded(word), _transcribed(word))}
-    heads |= {"".join(phrase) for phrase in phrases}  # As in the address of a web site.
-    clues = {*heads, *map(_folded, told), *(phrase[0] for phrase in phrases)}
-    return _Parsed(frozenset(phrases), frozenset(heads), frozenset(told), frozenset(clues))
+    heads |= {"".join(phrase) for phrase in phrases}  # As in a web address.
+    clues = {*heads, *map(_folded, distinctive), *(phrase[0] for phrase in phrases)}
+    return _Parsed(frozenset(phrases), frozenset(heads), frozenset(distinctive), frozenset(clues))
 
 
-def _telling(name: str, words: list[str]) -> Iterator[str]:
-    """The first word that is not ordinary, with what is joined to it: `Anheuser-Busch`, `Smith & Wesson`."""
+def _distinctive(name: str, words: list[str]) -> Iterator[str]:
+    """The first word that is not ordinary, and the words joined to it: `Anheuser-Busch`, `Smith & Wesson`."""
     is_initial = [len(word) == 1 for word in words]
     place = next((n for n, word in enumerate(words) if not is_initial[n] and _folded(word) not in _USUAL), None)
     if place is None:
@@ -118,7 +121,7 @@ def _telling(name: str, words: list[str]) -> Iterator[str]:
 
 
 def _says_more(phrase: tuple[str, ...]) -> bool:
-    """Whether it is more than little words and initials."""
+    """Whether the phrase has more than stop words and initials."""
     return any(len(word) > 1 and word not in STOP_WORDS for word in phrase)
 
 
@@ -131,9 +134,9 @@ def _folded(word: str) -> str:
 
 
 def _transcribed(word: str) -> str:
-    """As those write it who have no such letters: Mueller."""
+    """The spelling without umlauts: Mueller."""
     return _folded(word.lower().translate(_UMLAUTS))
 
 
 NOBODY_ELSE = Names(())
-"""Hides a quote's own customer alone."""
+"""Hides only the customer of the quote itself."""

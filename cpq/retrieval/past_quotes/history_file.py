@@ -1,4 +1,4 @@
-"""PURE. Past quotes as a file may hold them: whole with their lines inside, or a row for each line, as a CSV does."""
+"""PURE. Rows of a file of past quotes: a quote with its lines inside, or one row for each line, as in CSV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cpq.domain.field_types import Currency, Identifier, Number, Row
 from cpq.domain.quotes.file_rows import QUOTE_NOTES, Notes, Quantity, Reference, UsualDay
 
 DESCRIPTION_LENGTH_MAX = 100_000
-"""Some installation blocks are dense; they are kept and returned whole, typing errors and all."""
+"""Some installation texts are long; they are stored and returned whole, with their typing errors."""
 
 Line = Annotated[str, Field(max_length=200), AfterValidator(clean_line)]
 

@@ -1,4 +1,4 @@
-"""Writes a file of past quotes as history: all or nothing, every bad row named, and only what changed is touched."""
+"""Imports a file of past quotes as history: all rows or none, with a list of all bad rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cpq.storage.schema import tables
 from cpq.storage.statements import insert_many
 
 SECTION, KIND = "quotes", "past_quotes"
-"""What the file calls its rows, and what the report calls them."""
+"""The name of the rows in the file, and in the report."""
 
 BATCH = 1_000
 PROBLEMS_MAX = 10_000
 
 
 def import_history(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
-    """Create what is new and replace what differs; the id in the file is the quote's number.
+    """Create new quotes and replace changed ones; the id in the file is the quote's number.
 
-    Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
+    Raises VALIDATION_ERROR with every bad row in `details.problems`; the caller then rolls back the transaction.
     """
     report = ImportReport()
     report.unchanged[KIND] = 0
@@ -67,7 +67,7 @@ def _of_quotes(rows: Iterable[SourceRow], problems: list[Problem]) -> Iterable[S
 def _store(
     tx: Tx, batch: dict[str, tuple[int, PastQuoteRow]], report: ImportReport, problems: list[Problem]
 ) -> list[str]:
-    """Write what is new or differs, unless there are problems already; which quotes that were."""
+    """Write new and changed quotes unless there are problems; returns the ids that were written."""
     own = tx.connection.scalars(sa.select(tables.quote.c.id).where(mine_among(tx, tables.quote.c.id, batch)))
     problems += [Problem(batch[id_][0], "id", f"{id_!r} is a quote of this system, not of its history") for id_ in own]
     if problems or not batch:

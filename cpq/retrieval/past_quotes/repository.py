@@ -1,4 +1,4 @@
-"""Past quotes as one thing, wherever they are stored: imported history, and our own quotes that went to a customer."""
+"""Reads past quotes from both places: imported history, and our own quotes that were sent to a customer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PastLine:
     product_id: str | None
     quantity: int
     price: Amount | None
-    """What was asked for one unit then; of our own quotes what was asked for the whole line."""
+    """The price of one unit; for our own quotes the price of the whole line."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,10 @@ class PastQuote:
 
 
 def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    """The past quotes of these ids, or all of them. No id comes twice: both imports refuse what the other place has,
-    and history counts where an older store has it in both."""
+    """The past quotes with these ids; all of them for None.
+
+    No id occurs twice: each import refuses ids of the other place. In an older database with both, history counts.
+    """
     found = set()
     for past in _history(tx, ids):
         found.add(past.id)
@@ -59,7 +61,7 @@ def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
 
 
 def customers(tx: Tx) -> Iterator[str]:
-    """The names of all customers that past quotes went to."""
+    """The names of all customers with past quotes."""
     yield from tx.connection.scalars(
         sa.select(tables.past_quote.c.customer).where(tables.past_quote.c.tenant_id == tx.tenant_id).distinct()
     )
@@ -120,7 +122,7 @@ def _past_quote(row: AnyRow, lines: Sequence[PastLine]) -> PastQuote:
 
 
 def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    """The newest version of each quote that went out. Lines are told by product and options; nobody wrote more."""
+    """The newest sent version of each quote. A line is described by its product, options and notes."""
     sent = (
         sa.select(tables.quote_version.c.quote_id, sa.func.max(tables.quote_version.c.version).label("version"))
         .where(tables.quote_version.c.tenant_id == tx.tenant_id, tables.quote_version.c.status.in_(_WENT_OUT))
@@ -192,7 +194,7 @@ def _own_quote(rows: Sequence[AnyRow], now: datetime) -> PastQuote:
         origin=STORED,
         customer=first.customer,
         project=", ".join(dict.fromkeys(row.product_name for row in rows[:5])),
-        quoted_on=local_day(first.priced_at or first.created_at, first.time_zone),  # As its document says.
+        quoted_on=local_day(first.priced_at or first.created_at, first.time_zone),  # As on its document.
         currency=first.currency,
         outcome=_OUTCOMES[status_at(VersionStatus(first.status), first.expires_at, now)],
         salesperson=first.created_by,
@@ -203,11 +205,11 @@ def _own_quote(rows: Sequence[AnyRow], now: datetime) -> PastQuote:
 
 def _own_line(row: AnyRow) -> PastLine:
     options = "; ".join(f"{name}: {value}" for name, value in row.attributes.items())
-    told = [row.product_name, row.description, options, row.line_notes]
+    parts = [row.product_name, row.description, options, row.line_notes]
     return PastLine(
         number=row.number,
         category=row.category or "",
-        description="\n".join(filter(None, told)),
+        description="\n".join(filter(None, parts)),
         model=(row.product_attributes or {}).get("model"),
         product_id=row.product_id,
         quantity=row.quantity,

@@ -133,7 +133,7 @@ def line_view(past: PastQuote, line: PastLine) -> PastLineView:
 
 
 def summary_of(past: PastQuote) -> str:
-    """What a quote was about, in few words."""
+    """The notes or project of a quote, and its first lines."""
     lines = [f"{line.category}: {line.description[:_LINE_SHOWN].strip()}" for line in past.lines[:_LINES_SHOWN]]
     more = [f"and {len(past.lines) - _LINES_SHOWN} lines more"] if len(past.lines) > _LINES_SHOWN else []
     return "\n".join([past.notes or past.project, *lines, *more])

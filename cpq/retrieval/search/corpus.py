@@ -1,4 +1,4 @@
-"""One corpus in this process: its current index, swapped whole on a change, and its model."""
+"""One corpus in this process: its current index, which a change replaces whole, and its model."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from cpq.retrieval.search.vectors import Vector
 
 
 class Corpus:
-    """Safe for many threads: a search takes the index that is current and keeps it; changes take turns."""
+    """Safe for many threads: a search uses the index that was current when it began; changes take turns."""
 
     def __init__(self, name: str, scale: Scale, embedder: Embedder | None = None) -> None:
         self.name = name
         self.scale = scale
         self.embedder = embedder
         self.generation: int | None = None
-        """Of `cpq.app.corpus_changes`, for corpora that are made of tables; None before the first build."""
+        """The generation of `cpq.app.corpus_changes`, for corpora built from tables; None before the first build."""
         self.basis: object = None
-        """Of `storing.Source`, likewise."""
+        """The `basis` of `table_source.Source`, for corpora built from tables."""
         self.is_followed = False
-        """Whether a loop of this process brings it up to date, so that nobody need wait for a long refresh."""
+        """Whether a loop of this process updates it, so that no search waits for a long update."""
         self.lock = threading.RLock()
-        """Held while the corpus is changed, never while it is searched."""
+        """Held during a change, never during a search."""
         self._index = Index()
 
     def __len__(self) -> int:
@@ -35,20 +35,20 @@ class Corpus:
         return set(self._index.documents())
 
     def hashes(self) -> set[bytes]:
-        """Of every text in it; see `index.text_hash`."""
+        """The hashes of all texts; see `index.text_hash`."""
         return set(self._index.hashes())
 
     def change(self, chunks: Iterable[Chunk], removed: Collection[str] = ()) -> None:
-        """Put whole documents in place of what there was of them, and take others away.
+        """Replace whole documents, and remove others.
 
-        Words are found at once. A text that was here before keeps its vector; the others wait for `table_corpus`.
+        A search finds their words at once. A text that was indexed before keeps its vector; the others wait for one.
         """
         self.change_in_parts([chunks], removed)
 
     def change_in_parts(self, parts: Iterable[Iterable[Chunk]], removed: Collection[str] = ()) -> None:
-        """The same for more than should be in memory at once: one part at least, no document in two of them.
+        """Like `change`, for more than fits into memory at once: at least one part, and no document in two parts.
 
-        Searches see all of it or nothing.
+        A search sees all of the change or nothing.
         """
         with self.lock:
             index = self._index
@@ -58,27 +58,27 @@ class Corpus:
             self._index = index
 
     def replace_all(self, chunks: Iterable[Chunk]) -> None:
-        """Make the corpus hold exactly these; what is unchanged keeps its vector."""
+        """Make the corpus hold exactly these chunks; unchanged texts keep their vectors."""
         fresh = list(chunks)
         with self.lock:
             self.change(fresh, self.documents() - {chunk.document_id for chunk in fresh})
 
     def search(self, query: str, *, limit: int, where: Where = ANYWHERE) -> Found:
-        """The best hits of everything that passes `where`, and how they were found."""
+        """The best hits among the passages that pass `where`, and how they were found."""
         index = self._index
         vector = self.embedder.query(query) if self.embedder is not None and index.has_vectors() else None
         return index.search(query, vector, scale=self.scale, limit=limit, where=where)
 
     def tags(self) -> set[str]:
-        """Every tag that some passage has."""
+        """Every tag of any passage."""
         return self._index.tags()
 
     def matching(self, where: Where) -> list[str]:
-        """The ids of all passages that pass, in order, without ranking them."""
+        """The ids of all passages that pass, in order, without ranking."""
         return self._index.matching(where)
 
     def missing(self, limit: int | None = None, *, newest_first: bool = False) -> list[bytes]:
-        """The hashes of the texts that wait for a vector, or of some of them."""
+        """The hashes of the texts without a vector, at most `limit`."""
         found: dict[bytes, None] = {}
         with self.lock:
             for name in self._index.missing(newest_first=newest_first):
@@ -92,12 +92,12 @@ class Corpus:
         return self._index.has_missing()
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Hand in vectors; those of texts that are gone meanwhile are ignored."""
+        """Add vectors; vectors of texts that are gone are ignored."""
         with self.lock:
             self._index.fill(vectors)
 
     def embed(self, limit: int | None = None, *, newest_first: bool = False) -> dict[bytes, Vector]:
-        """Reckon the vectors of the texts that wait, or of some of them, and use them at once. 10 to 100 ms each."""
+        """Compute the vectors of the texts without one, at most `limit`, and use them at once. 10 to 100 ms each."""
         if self.embedder is None:
             return {}
         with self.lock:
@@ -108,5 +108,5 @@ class Corpus:
 
 
 def new_corpus(name: str, scale: Scale) -> Corpus:
-    """An empty corpus with the installed model, or on words alone."""
+    """An empty corpus with the installed model, or with words alone."""
     return Corpus(name, scale, installed_embedder())

@@ -1,4 +1,4 @@
-"""Files under a root: what is there and what changed, never leaving the root, and their text however it is encoded."""
+"""Lists and reads the files below a root folder, never outside of it, in any encoding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CAN_OPEN_BELOW = os.open in os.supports_dir_fd
 
 
 class Stamp(NamedTuple):
-    """A file that was changed has another one."""
+    """Identifies a version of a file: a changed file has another stamp."""
 
     modified_ns: int
     changed_ns: int
@@ -32,23 +32,23 @@ class Stamp(NamedTuple):
 
 @dataclass
 class Listing:
-    """What a walk found, by path below the root, with `/` between the parts on every system."""
+    """The result of a scan, by path below the root, with `/` as separator on every system."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    """Files and folders that are there and cannot be used, and why."""
+    """Files and folders that cannot be used, and why."""
 
     def may_still_hold(self, path: str) -> bool:
-        """Whether a file that was not found stands in a folder that could not be read."""
+        """Whether a missing file may be in a folder that could not be read."""
         return any(path.startswith(f"{folder}/") for folder in self.problems)
 
 
 class UnreadableError(Exception):
-    """Says why a file cannot be used; the words follow its name."""
+    """Says why a file cannot be used; the message follows the file's name."""
 
 
 def scan(root: Path, suffixes: Collection[str], *, skipped: Collection[str] = ()) -> Listing:
-    """All files with one of the suffixes; nothing hidden, no folder of a skipped name, nothing outside the root.
+    """All files with one of the suffixes, without hidden files, skipped folders, and anything outside the root.
 
     OSError when the root itself cannot be read.
     """
@@ -79,7 +79,7 @@ def scan(root: Path, suffixes: Collection[str], *, skipped: Collection[str] = ()
 
 
 def _note(listing: Listing, entry: os.DirEntry[str], path: str, root: str) -> None:
-    """Enter one file. A link counts as the file it leads to, when that is below the root, too."""
+    """Add one file. A link counts as the file it points to, if that is below the root."""
     try:
         if entry.is_symlink():
             target = os.path.realpath(entry.path)
@@ -101,7 +101,7 @@ def _note(listing: Listing, entry: os.DirEntry[str], path: str, root: str) -> No
 
 
 def read_text(root: Path, path: str, bytes_max: int = FILE_BYTES_MAX) -> tuple[str, str | None]:
-    """A file's text, and what was wrong with its encoding; UnreadableError when it has none."""
+    """The text of a file, and what is wrong with its encoding; UnreadableError when it is not text."""
     data = read_bytes(root, path, bytes_max)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
@@ -117,7 +117,7 @@ def read_text(root: Path, path: str, bytes_max: int = FILE_BYTES_MAX) -> tuple[s
 
 
 def read_bytes(root: Path, path: str, bytes_max: int) -> bytes:
-    """What is in a file below the root. Never waits for a pipe, never follows a link that was put there meanwhile."""
+    """The content of a file below the root. Never waits for a pipe, never follows a link created meanwhile."""
     real_root = os.path.realpath(root)
     target = os.path.realpath(os.path.join(real_root, path))
     if not target.startswith(f"{real_root}{os.sep}"):
@@ -136,7 +136,7 @@ def read_bytes(root: Path, path: str, bytes_max: int) -> bytes:
 
 
 def _opened(root: str, target: str, flags: int) -> int:
-    """Opens the folders one by one, where the system can: none may become a link between a look and the next."""
+    """Opens the folders one by one where the system can, so that none is replaced by a link in between."""
     if not _CAN_OPEN_BELOW:
         return os.open(target, flags)
     *parents, name = os.path.relpath(target, root).split(os.sep)

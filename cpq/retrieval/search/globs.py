@@ -1,4 +1,4 @@
-"""PURE. Path patterns as people know them: `*`, `?` and `[a-z]` within a name, `**` across folders, `{a,b}`."""
+"""PURE. Path patterns: `*`, `?` and `[a-z]` within a name, `**` across folders, `{a,b}`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ CHOICES_MAX = 100
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a path matches, as a function. Without a wildcard a pattern is one file, or a folder and all below it.
+    """A function that checks a path. A pattern without a wildcard is a file, or a folder and all below it.
 
-    What cannot be understood stands for itself. The time is proportional to pattern and path, whatever they are.
+    An invalid pattern matches itself. The time is proportional to pattern and path.
     """
     pattern = relative(pattern)
     if not re.search(r"[*?\[{]", pattern):
@@ -23,7 +23,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def relative(path: str) -> str:
-    """The path without `./` and `/` before it."""
+    """The path without leading `./` and `/`."""
     while path.startswith(("./", "/")):
         path = path.removeprefix(".").lstrip("/")
     return path
@@ -42,7 +42,7 @@ def _matches(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
 
 
 def _part(part: str) -> re.Pattern[str] | None:
-    """None stands for any folders."""
+    """The expression for one part of a path; None stands for any folders."""
     if part == "**":
         return None
     try:
@@ -52,7 +52,7 @@ def _part(part: str) -> re.Pattern[str] | None:
 
 
 def _choices(pattern: str) -> list[str]:
-    """The pattern with each of its braces filled in; braces that do not close, or are too many, stay as they are."""
+    """The pattern with every choice of its braces; unclosed braces, or too many, stay as they are."""
     found = [""]
     place = 0
     for group in re.finditer(r"\{([^{}]*,[^{}]*)\}", pattern):

@@ -1,7 +1,7 @@
-"""PURE. An index in memory that never changes: a change makes a new one, and readers keep the one they have.
+"""PURE. An immutable index in memory: a change makes a new index, and running searches keep the old one.
 
-It is a few immutable segments, as in Lucene: a change adds a small one and marks what it replaces as gone. Everything
-that passes the filters is scored, so nothing is lost for being outside the nearest N, and order is score, then id.
+It consists of a few immutable segments, as in Lucene: a change adds a small segment and marks the replaced passages as
+gone. Every passage that passes the filters is scored, so none is lost outside a nearest N; the order is score, then id.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from cpq.retrieval.search.spellings import Spellings
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 
 SCORE_STEPS = 10_000
-"""Scores are compared to four digits, so that no rounding of a last bit decides an order."""
+"""Scores are compared to four digits, so that rounding of the last bit does not decide the order."""
 
 _BLOCK = 1024
 _HASH = np.dtype("V16")
 _TAG, _TITLE = "\0", "\1"
-"""Stand before terms that are tags, or words of the title; no word begins with them."""
+"""Prefixes of terms that are tags, or words of the title; no word begins with them."""
 
 
 Number = float | Decimal
@@ -42,43 +42,43 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage that can be found. `title`, `text` and `words` are searched, and none is kept: `payload` is."""
+    """A searchable passage. `title`, `text` and `words` are searched but not kept; `payload` is kept."""
 
     id: str
-    """Unique in the corpus; equal scores are in the order of ids."""
+    """Unique in the corpus; equal scores are ordered by id."""
     document_id: str
-    """What it is a part of. Documents are replaced and removed as a whole."""
+    """The document of the passage. Documents are replaced and removed as a whole."""
     text: str
     title: str = ""
     words: str = ""
-    """Searched by its words alone: codes, numbers and specs, which say little to the model."""
+    """Found by its words alone: codes, numbers and specs, which mean little to the model."""
     tags: Collection[str] = ()
     numbers: Mapping[str, Number] = field(default_factory=dict)
     is_prose: bool = False
-    """Whether it is found by what it denies, too; see `wording.terms`."""
+    """Whether a denied word also counts as a term; see `lexicon.terms`."""
     payload: Any = None
-    """Comes back with the hit: provenance, or where the text is to be read."""
+    """Returned with the hit: provenance, or where to read the text."""
 
     @property
     def read(self) -> str:
-        """What is embedded; its words are searched too."""
+        """The text that is embedded; its words are searched too."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True)
 class Where:
-    """Hard conditions, checked before anything is ranked. A passage without the number or tag asked for is out."""
+    """Hard conditions, checked before ranking. A passage without a requested number or tag does not pass."""
 
     numbers: Mapping[str, tuple[Number | None, Number | None]] = field(default_factory=dict)
-    """Smallest and largest, both included; None is open."""
+    """Smallest and largest value, both included; None for no bound."""
     all_tags: Collection[str] = ()
     any_tags: Collection[Collection[str]] = ()
-    """Of each group at least one."""
+    """At least one tag of each group."""
     documents: Collection[str] | None = None
     is_asked: bool = True
-    """False when nobody asked for these conditions, and hits that have nothing of the query are of no use."""
+    """False for conditions that the caller did not ask for; then hits without any word of the query are dropped."""
     is_lenient: bool = False
-    """True when the best are wanted however little they have of the query."""
+    """True to return the best hits even when they match little of the query."""
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +96,7 @@ class Hit(NamedTuple):
     score: float
     confidence: str
     similarity: float | None
-    """Cosine of the vectors; None where there is no vector."""
+    """Cosine of the vectors; None without a vector."""
     coverage: float
     payload: Any
 
@@ -106,25 +106,26 @@ class Found(NamedTuple):
     eligible: int
     """How many passages passed the filters."""
     mode: str
-    """`hybrid`, or `lexical` when words alone decided."""
+    """`hybrid`, or `lexical` when only words counted."""
     corrections: dict[str, str]
-    """Words that nothing holds, and what they were taken for."""
+    """Unknown words, and the words used instead."""
     words: tuple[str, ...]
-    """The terms that were looked for, for excerpts."""
+    """The terms of the query, for excerpts."""
 
 
 def text_hash(text: str) -> bytes:
-    """By which a vector is kept: the same text is embedded once."""
+    """The key of a stored vector: the same text is embedded once."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 class Segment:
-    """Passages that were indexed together. All but the vectors is fixed; those are filled in as they are reckoned."""
+    """Passages that were indexed together. Everything but the vectors is fixed; vectors are added as they are
+    computed."""
 
     def __init__(self, chunks: Sequence[Chunk], *, with_vectors: bool) -> None:
         count = len(chunks)
-        # Arrays instead of small objects: those take twice the room, and scattered among what a load needs for a
-        # moment they keep the system from getting that back.
+        # Arrays instead of small objects: objects take twice the memory, and lying between the temporary data of a
+        # load they keep the system from reclaiming it.
         self.ids = _strings(chunk.id for chunk in chunks)
         self.hashes: NDArray[np.void] = np.array([text_hash(chunk.read) for chunk in chunks], _HASH)
         self.documents = [chunk.document_id for chunk in chunks]
@@ -133,14 +134,14 @@ class Segment:
         self.postings = Postings.of(map(_terms_of, chunks))
         self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
         self.scales = np.zeros(count, np.float32)
-        """0 until the vector is there, and written after it, so that a reader sees all of a vector or none."""
+        """0 until the vector is there, and written after it, so that a reader sees a whole vector or none."""
         self.missing = self._without_vector() if with_vectors else {}
         self.texts = _strings(chunk.read for chunk in chunks) if with_vectors else _strings(())
-        """What is to be embedded; empty as soon as nothing is."""
+        """The texts to embed; emptied when every text has its vector."""
 
     @classmethod
     def merged(cls, parts: Sequence[tuple[Segment, Mask]]) -> Segment:
-        """What is alive in several segments, as one."""
+        """The living passages of several segments as one segment."""
         whole = cls((), with_vectors=False)
         kept = [(part, np.flatnonzero(alive)) for part, alive in parts]
         whole.ids = np.concatenate([part.ids[rows] for part, rows in kept])
@@ -170,13 +171,13 @@ class Segment:
 
     @cached_property
     def starts(self) -> Rows:
-        """Where each document begins; its passages stand together."""
+        """The first row of each document; the passages of a document are adjacent."""
         changes = [row for row, name in enumerate(self.documents) if not row or name != self.documents[row - 1]]
         return np.array(changes, np.int64)
 
     @cached_property
     def ranks(self) -> NDArray[np.int32]:
-        """For each passage its place in the order of ids."""
+        """The rank of each passage in the order of ids."""
         ranks = np.empty(len(self.ids), np.int32)
         ranks[np.argsort(self.ids)] = np.arange(len(self.ids), dtype=np.int32)
         return ranks
@@ -204,7 +205,7 @@ class Segment:
         return mask
 
     def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
-        """For every passage the share of the query's words that it holds, each by how much it says."""
+        """For every passage, the share of the query's words that it holds, weighted by `scores.weight`."""
         whole = sum(weights)
         covered = np.zeros(len(self.ids), np.float64)
         for slot, share in zip(slots, weights, strict=True):
@@ -213,7 +214,7 @@ class Segment:
         return covered / whole if whole else covered
 
     def _add(self, covered: NDArray[np.float64], fillings: Sequence[tuple[str, float]]) -> None:
-        """To every passage the worth of the best filling that it holds; they come best first."""
+        """Add to every passage the worth of the best filling that it holds; `fillings` are sorted, best first."""
         held = [(rows, worth) for term, worth in fillings if len(rows := self.postings.rows(term))]
         if len(held) == 1:
             covered[held[0][0]] += held[0][1]
@@ -224,7 +225,7 @@ class Segment:
             covered += best
 
     def clashing(self, clashes: Sequence[Clash]) -> Mask:
-        """Which passages have the opposite of what is asked for, and nothing of that itself."""
+        """Which passages hold the opposite of what is asked for, and not what is asked for."""
         found = np.zeros(len(self.ids), bool)
         for clash in clashes:
             found |= self._having(clash.excluded) & ~self._having(clash.asked)
@@ -237,10 +238,10 @@ class Segment:
         return found
 
     def similarity(self, vector: Vector, rows: Rows) -> tuple[NDArray[np.float64], Mask]:
-        """The cosine of the query with each of the rows, 0 where there is no vector yet; and where there is one."""
+        """The cosine of the query with each row, 0 for rows without a vector; and which rows have one."""
         if not len(self.digits):
             return np.zeros(len(rows), np.float64), np.zeros(len(rows), bool)
-        scales = self.scales[rows]  # Before the digits, because they are written after them.
+        scales = self.scales[rows]  # Read before the digits, because they are written after them.
         asked = vector.digits.astype(np.float32)
         products = np.empty(len(rows), np.float32)
         block = np.empty((min(_BLOCK, len(rows)), DIMENSIONS), np.float32)
@@ -253,7 +254,7 @@ class Segment:
         return products.astype(np.float64) * scales * vector.scale, scales > 0
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> int:
-        """Put vectors in their places; returns for how many texts there was one."""
+        """Add vectors; returns how many texts they belong to."""
         known = [name for name in vectors if name in self.missing]
         for name in known:
             for row in self.missing.pop(name):
@@ -263,7 +264,7 @@ class Segment:
         return len(known)
 
     def forget(self, rows: Iterable[int]) -> None:
-        """These passages are gone, so nobody needs their vectors."""
+        """Drop the missing vectors of removed passages."""
         for row in rows:
             name = self.hashes[row].tobytes()
             if row in (waiting := self.missing.get(name, ())):
@@ -273,14 +274,14 @@ class Segment:
         self._spare_texts()
 
     def text(self, name: bytes) -> str | None:
-        """The text of this hash, when it waits for a vector here."""
+        """The text with this hash, when it waits for a vector in this segment."""
         rows = self.missing.get(name)
         return str(self.texts[rows[0]]) if rows else None
 
     def _spare_texts(self) -> None:
         if not self.missing and len(self.texts):
             self.texts = _strings(())
-            self.missing = {}  # One that was emptied is as large as it ever was.
+            self.missing = {}  # A dict keeps its size when it is emptied.
 
     def vectors_of(self, rows: Iterable[int]) -> dict[bytes, Vector]:
         return {self.hashes[r].tobytes(): Vector(self.digits[r], float(self.scales[r])) for r in rows if self.scales[r]}
@@ -301,7 +302,7 @@ class Segment:
 
 
 class Index:
-    """What can be searched at one moment. Never changed; `changed` makes the next one."""
+    """The searchable state at one moment. It never changes; `changed` makes the next one."""
 
     def __init__(self, parts: Sequence[tuple[Segment, Mask]] = ()) -> None:
         self._parts = tuple(parts)
@@ -319,7 +320,7 @@ class Index:
             yield from (name.tobytes() for name in segment.hashes[alive])
 
     def changed(self, chunks: Iterable[Chunk], removed: Collection[str] = (), *, with_vectors: bool) -> Index:
-        """The index with these documents in place of what it had of them, and without the removed ones."""
+        """The index with these documents in place of their old versions, and without the removed ones."""
         fresh = sorted(chunks, key=attrgetter("document_id", "id"))
         gone = {*removed, *(chunk.document_id for chunk in fresh)}
         known: dict[bytes, Vector] = {}
@@ -340,7 +341,7 @@ class Index:
         return Index(_tidied(parts))
 
     def missing(self, *, newest_first: bool = False) -> Iterator[bytes]:
-        """The hashes of the texts that have no vector yet; nothing may be filled in meanwhile."""
+        """The hashes of the texts without a vector; nothing may be filled during the iteration."""
         parts = [segment.missing for segment, _ in self._parts]
         return chain.from_iterable(map(reversed, reversed(parts)) if newest_first else parts)
 
@@ -348,7 +349,7 @@ class Index:
         return any(segment.missing for segment, _ in self._parts)
 
     def text(self, name: bytes) -> str | None:
-        """A text that has no vector yet, by its hash."""
+        """A text without a vector, by its hash."""
         texts = (segment.text(name) for segment, _ in self._parts)
         return next((text for text in texts if text is not None), None)
 
@@ -359,7 +360,7 @@ class Index:
         return any(bool(segment.scales.any()) for segment, _ in self._parts)
 
     def search(self, text: str, vector: Vector | None, *, scale: Scale, limit: int, where: Where = ANYWHERE) -> Found:
-        """The best of everything that passes `where`."""
+        """The best of all passages that pass `where`."""
         total = len(self)
         read = read_query(text, self.count, self._near, with_denied=scale.is_prose)
         weights = [
@@ -375,14 +376,14 @@ class Index:
         eligible = sum(len(part.rows) for part in ranked)
         if limit < 1 or (where.is_open and _is_nonsense(ranked, scale)):
             return Found([], eligible, mode, read.corrections, words)
-        # Without a filter a passage that has nothing of the query is no answer.
+        # Without a filter, a passage without any word of the query is no answer.
         floor = 0 if where.is_open else -1
         best = [row for part in ranked for row in part.best(limit, floor)]
         chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
         return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
 
     def tags(self) -> set[str]:
-        """Every tag that some passage has."""
+        """Every tag of any passage."""
         found = {term for segment, _ in self._parts for term in segment.postings.terms() if term.startswith(_TAG)}
         return {term.removeprefix(_TAG) for term in found if self.count(term)}
 
@@ -400,7 +401,7 @@ class Index:
         return total
 
     def _near(self, word: str) -> list[str]:
-        """Words that something holds and that a small typing error could have turned into this one."""
+        """Known words that differ from this word by a small typing error."""
         found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
         return nearest_words(word, (near for near in found if self.count(SPELT + near)))
 
@@ -436,13 +437,13 @@ class _Ranked:
         self.steps: Rows = np.rint(scores * SCORE_STEPS).astype(np.int64)
 
     def best(self, limit: int, floor: int) -> Iterator[tuple[int, str, _Ranked, int]]:
-        """The best `limit`, and maybe some that equal the last of them, as (steps, id, self, place)."""
+        """The best `limit`, perhaps with some equal to the last, as (steps, id, self, place)."""
         places: Rows = np.flatnonzero(self.steps > floor)
         steps = self.steps[places]
         if len(places) > limit:
             last = np.partition(steps, len(places) - limit)[len(places) - limit]
             places = places[steps >= last]
-        if len(places) > 4 * limit:  # Many equals, as when nothing has a word of the query.
+        if len(places) > 4 * limit:  # Many equal scores, as when no passage has a word of the query.
             order = np.lexsort((self.segment.ranks[self.rows[places]], -self.steps[places]))
             places = places[order[:limit]]
         for place in places.tolist():
@@ -472,7 +473,7 @@ def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
 
 
 def _terms_of(chunk: Chunk) -> tuple[set[str], set[str]]:
-    """All that a passage can be found by, and its words as they are written."""
+    """All terms of a passage, and its words as written."""
     found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
     found.update(_TAG + tag for tag in chunk.tags)
     found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
@@ -480,10 +481,10 @@ def _terms_of(chunk: Chunk) -> tuple[set[str], set[str]]:
 
 
 def _bound(number: Number, inwards: float) -> float:
-    """A bound among the column's numbers; the next one inwards where a float would let in what the bound keeps out."""
+    """A bound as a float; the next float inwards when rounding would admit a value outside the bound."""
     near = float(number)
-    told = Decimal(repr(near))
-    is_outside = told < Decimal(number) if inwards > 0 else told > Decimal(number)
+    rounded = Decimal(repr(near))
+    is_outside = rounded < Decimal(number) if inwards > 0 else rounded > Decimal(number)
     return float(np.nextafter(near, inwards)) if isinstance(number, Decimal) and is_outside else near
 
 
@@ -502,7 +503,8 @@ def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float
 
 
 def _tidied(parts: list[tuple[Segment, Mask]]) -> list[tuple[Segment, Mask]]:
-    """Merge as one carries in adding, so that there are few segments and a change costs little on average."""
+    """Merge segments of similar size, like carrying in an addition: segments stay few, and a change is cheap on
+    average."""
     parts = [_compacted(part) for part in parts]
     while len(parts) > 1 and 2 * len(parts[-1][0].ids) >= len(parts[-2][0].ids):
         parts[-2:] = [_merged(parts[-2:])]

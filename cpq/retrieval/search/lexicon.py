@@ -1,4 +1,4 @@
-"""PURE. How the search core reads text into terms, and a query into slots that a passage may fill."""
+"""PURE. Reads text into terms, and a query into slots that a passage may fill."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cpq.domain.catalog.words import WORD_LENGTH_MAX
 
 QUERY_WORDS_MAX = 64
 QUERY_CHARACTERS_MAX = 4_000
-"""Of a longer query the rest does not count; nobody is refused for pasting a whole mail."""
+"""The rest of a longer query is ignored; a pasted mail is not refused."""
 
 MISSPELT_LENGTH_MIN = 5
-"""Shorter words are too often another word with a letter changed."""
+"""Shorter words are too often another word with one changed letter."""
 
 EXACT, SYNONYM, CORRECTED, BARE_NUMBER = 1.0, 0.9, 0.6, 0.4
-"""How much of a word's weight a passage earns: for the word itself, another word for it, what was probably meant, and
-for a number that stands there without the unit or the model that was asked for."""
+"""The share of a word's weight that a passage earns: for the word, a synonym, a corrected word, and a number without
+the requested unit or model."""
 
 _LITTLE = """a an and any are as at be by can do does for from get has have how i in is it its me my need of on or our
 please show that the their there these this to us want was we what when where which who why will with would you your
@@ -31,7 +31,7 @@ find give looking"""
 STOP_WORDS = frozenset(_LITTLE.split())
 NEGATIONS = frozenset(("not", "never", "without"))
 _HEDGES = frozenset(("more", "less", "only", "just", "too", "very", "sure", "over", "under", "above", "below"))
-"""Behind a negation these are no denial: `not less than 100 HP`."""
+"""After a negation these words make no denial: `not less than 100 HP`."""
 
 _ENDINGS = (
     *("ations", "ation", "ments", "ment", "ings", "ing", "edly", "ers", "ors", "ions", "ied", "ies"),
@@ -41,7 +41,7 @@ _ENDINGS = (
 
 @lru_cache(maxsize=100_000)
 def stem(word: str) -> str:
-    """The word without its ending, so that `servicing`, `serviced` and `service` are one. Crude on purpose: fast."""
+    """The word without its ending, so that `servicing`, `serviced` and `service` are equal. Crude on purpose: fast."""
     word = word[:WORD_LENGTH_MAX]
     if not word.endswith(("ss", "us", "is")):
         for ending in _ENDINGS:
@@ -54,7 +54,7 @@ def stem(word: str) -> str:
 
 
 UNITS = {unit: unit for unit in vocabulary.UNITS} | {stem(name): unit for name, unit in vocabulary.UNIT_NAMES.items()}
-"""What may stand after a number and then belongs to it, under its one name."""
+"""Units that belong to the number before them, by every name."""
 
 _SIZE = re.compile(r"[\d.]+([a-z]+)")
 _TOKEN = re.compile(r"(\d+(?:[.,]\d+)*|[^\W\d_]+)([-/.](?=[^\W_]))?")
@@ -65,14 +65,14 @@ _MARKS = re.compile(r"[\u0300-\u036f]")
 
 @dataclass(frozen=True)
 class Slot:
-    """One word of a query: the terms that fill it and how well, best first. None fill a word that nobody uses."""
+    """One word of a query: the terms that fill it and their worth, best first. A word that occurs nowhere has none."""
 
     word: str
     fillings: tuple[tuple[str, float], ...]
 
 
 class Clash(NamedTuple):
-    """What a query asks for and what excludes it: a passage with the latter alone is the tempting wrong answer."""
+    """What a query asks for, and what excludes it: a passage with only the latter is a tempting wrong answer."""
 
     asked: frozenset[str]
     excluded: frozenset[str]
@@ -82,26 +82,25 @@ class Reading(NamedTuple):
     slots: list[Slot]
     clashes: list[Clash]
     sizes: list[Clash]
-    """What is asked for in numbers: a passage that has another number of the same unit, or of the same series,
-    alone is an analogue at best."""
+    """The requested numbers: a passage with only another number of the same unit, or another model of the same series,
+    is at best an analogue."""
     codes: list[str]
-    """Models that are asked for by name and that some passage has."""
+    """Requested models that a passage has."""
     corrections: dict[str, str]
-    """Words that nothing holds, and what they were taken for."""
+    """Unknown words, and the words used instead."""
 
 
 def terms(text: str, *, with_denied: bool = False) -> set[str]:
-    """Every term that a text can be found by: stems, numbers, and what belongs together as one term too.
+    """Every term of a text: stems, numbers, and joined terms for words that belong together.
 
-    What is denied is no term: `not an oilless machine` is not found by oilless, nor `non-lubricated` by lubricated. In
-    prose it is one: who looks for refunds wants to read that there are none.
+    A denied word is not a term: `not an oilless machine` is not found by oilless, nor `non-lubricated` by lubricated.
+    In prose it is a term: a search for refunds should find that there are none.
     """
     return _terms(_TOKEN.findall(_fold(text)), with_denied=with_denied)
 
 
 def read_passage(text: str, *, with_denied: bool) -> tuple[set[str], set[str]]:
-    """The terms of a passage, with the units in which it says a size, and those of its words, as they are written,
-    whose stem is one of them."""
+    """The terms of a passage with the units of its sizes, and those of its words, as written, whose stem is a term."""
     tokens = _TOKEN.findall(_fold(text))
     found = _terms(tokens, with_denied=with_denied)
     sizes = (_SIZE.fullmatch(term) for term in found if term[0].isdigit())
@@ -131,9 +130,9 @@ def _terms(tokens: Iterable[tuple[str, str]], *, with_denied: bool) -> set[str]:
 def read_query(
     text: str, count: Callable[[str], int], correct: Callable[[str], Iterable[str]], *, with_denied: bool = False
 ) -> Reading:
-    """A query as slots, with what excludes what it asks for, and its words that were taken for others.
+    """A query as slots, with what excludes the requested things, and its corrected words.
 
-    `count` says how many passages hold a term, `correct` names known words that resemble an unknown one.
+    `count` returns how many passages hold a term, `correct` the known words that resemble an unknown one.
     """
     folded = _fold(text[:QUERY_CHARACTERS_MAX])
     if not with_denied:
@@ -142,10 +141,10 @@ def read_query(
     found = _TOKEN.findall(folded)[:QUERY_WORDS_MAX]
     tokens = [token for token, _ in found]
     written = [_term(token) for token in tokens]
-    said, denied = _heard(tokens, written, with_denied=with_denied)
+    places, denied = _asked_and_denied(tokens, written, with_denied=with_denied)
     slots: dict[str, Slot] = {}
     corrections: dict[str, str] = {}
-    for place in said:
+    for place in places:
         if (term := written[place]) in slots:
             continue
         fillings = {other: weight for other, weight in _fillings(written, place) if count(other)}
@@ -165,16 +164,18 @@ def read_query(
         return Reading(list(slots.values()), clashes, [], [], corrections)
     models = {one + other: (one, other) for one, other in _models(found)}
     codes = [model for model in models if count(model)]
-    # Of a model that nobody has, those of the same series are analogues.
+    # For an unknown model, models of the same series are analogues.
     others = [
         Clash(frozenset((other,)), frozenset((one,))) for model, (one, other) in models.items() if not count(model)
     ]
-    return Reading(list(slots.values()), clashes, [*_sizes(written, said), *others], codes, corrections)
+    return Reading(list(slots.values()), clashes, [*_sizes(written, places), *others], codes, corrections)
 
 
-def _heard(tokens: list[str], written: list[str], *, with_denied: bool) -> tuple[list[int], list[frozenset[str]]]:
-    """The places of the words that are asked for, and of each thing that is denied all its names."""
-    said: list[int] = []
+def _asked_and_denied(
+    tokens: list[str], written: list[str], *, with_denied: bool
+) -> tuple[list[int], list[frozenset[str]]]:
+    """The positions of the requested words, and for each denied thing all its names."""
+    places: list[int] = []
     denied: list[frozenset[str]] = []
     is_negated = False
     place = 0
@@ -184,20 +185,20 @@ def _heard(tokens: list[str], written: list[str], *, with_denied: bool) -> tuple
             is_negated = not with_denied
         elif token not in STOP_WORDS:
             if not is_negated:
-                said.append(place)
+                places.append(place)
             elif token not in _HEDGES:
                 name = compound if compound in _COMPOUNDS else written[place]
                 denied.append(frozenset((name, *_OTHERS.get(name, ()))))
                 place += name == compound and len(compound) > len(written[place])
             is_negated = False
         place += 1
-    return said, denied
+    return places, denied
 
 
-def _sizes(written: list[str], said: list[int]) -> list[Clash]:
-    """For each unit that is asked for its numbers; any of them will do."""
+def _sizes(written: list[str], places: list[int]) -> list[Clash]:
+    """The requested numbers of each unit; any of them matches."""
     found: dict[str, set[str]] = {}
-    for place in said:
+    for place in places:
         unit = UNITS.get(written[place + 1]) if place + 1 < len(written) else None
         if unit and written[place][0].isdigit():
             found.setdefault(unit, set()).add(written[place] + unit)
@@ -205,14 +206,14 @@ def _sizes(written: list[str], said: list[int]) -> list[Clash]:
 
 
 def _models(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The models in a query: letters and digits that were written as one."""
+    """The models in a query: letters and digits written as one word."""
     pairs = [(_term(one), _term(other)) for (one, glue), (other, _) in pairwise(found) if glue]
     mixed = [(one, other) for one, other in pairs if one[0].isdigit() != other[0].isdigit()]
     return [(one, other) for one, other in mixed if not (one[0].isdigit() and other in UNITS)]
 
 
 def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
-    """What may stand for a word of a query, weakest first, so that the best weight of a term is kept."""
+    """The terms for a word of a query, weakest first, so that the best weight of a term remains."""
     term = written[place]
     pairs = [*pairwise(written[max(0, place - 1) : place + 2])]
     joined = [_joined(one, other, is_glued=True) for one, other in pairs]
@@ -224,7 +225,7 @@ def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
 
 
 def _fold(text: str) -> str:
-    """Without case and accents, with a joint where letters meet digits: `100HP` is 100-hp."""
+    """Without case and accents, with a hyphen where letters meet digits: `100HP` is 100-hp."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
     return _BOUNDARY.sub("-", text.casefold())
@@ -240,7 +241,7 @@ def _term(token: str) -> str:
 
 
 def _joined(one: str, other: str, *, is_glued: bool) -> str:
-    """Two neighbours as one term where they make one: a number and its unit, a model, a compound word."""
+    """Two neighbours as one term where they belong together: a number and its unit, a model, a compound word."""
     if one[0].isdigit():
         unit = UNITS.get(other)
         if unit is None:
@@ -250,7 +251,7 @@ def _joined(one: str, other: str, *, is_glued: bool) -> str:
 
 
 def _read_synonyms(groups: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """For each word, or pair of words without the blank, the others of its group."""
+    """For each word, or pair of words without the blank, the other words of its group."""
     others: dict[str, tuple[str, ...]] = {}
     for phrases in groups:
         group = list(dict.fromkeys("".join(map(stem, phrase.split())) for phrase in phrases))
@@ -260,7 +261,7 @@ def _read_synonyms(groups: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]
 
 
 def _read_opposites(pairs: Iterable[Sequence[str]]) -> list[Clash]:
-    """Each pair both ways, every side with its synonyms."""
+    """Each pair in both directions, every side with its synonyms."""
     clashes = []
     for pair in pairs:
         sides = ["".join(map(stem, phrase.split())) for phrase in pair]
@@ -270,7 +271,7 @@ def _read_opposites(pairs: Iterable[Sequence[str]]) -> list[Clash]:
 
 
 _SIZED = "#"
-"""Stands before a unit in which a passage says a size; no word begins with it."""
+"""Prefix of a unit in which a passage gives a size; no word begins with it."""
 
 _OTHERS = _read_synonyms(vocabulary.SYNONYMS)
 _CLASHES = _read_opposites(vocabulary.OPPOSITES)

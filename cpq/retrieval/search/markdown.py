@@ -1,4 +1,4 @@
-"""PURE. Markdown by its headings: every heading is a section with its breadcrumb; front matter is read with care."""
+"""PURE. Markdown by its headings: every heading is a section with its breadcrumb; front matter is parsed safely."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from markdown_it import MarkdownIt
 JOINT = " > "
 HEADING_LENGTH_MAX = 200
 HEADINGS_MAX = 10_000
-"""More than a manual has; each takes 0.1 ms of reading and indexing."""
+"""More than a manual has; each takes 0.1 ms to read and index."""
 
 FRONT_MATTER_LINES_MAX = 200
 FRONT_MATTER_VALUES_MAX = 500
-"""Of all values together: a few lines of YAML can stand for billions."""
+"""Limit for all values together: a few lines of YAML can expand to billions."""
 
 _MAY_BE_HEADING = re.compile(r" {0,3}(?:#|[=-]+\s*$)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -32,13 +32,13 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and the text up to the next heading, as it is written."""
+    """A heading and the text up to the next heading, as written."""
 
     heading_path: str
-    """The headings above it and its own; no two sections of a page have the same."""
+    """The headings above it and its own; unique in a page."""
     heading: str
     level: int
-    """1 to 6; 0 for what stands before the first heading."""
+    """1 to 6; 0 for text before the first heading."""
     content: str
 
 
@@ -47,7 +47,7 @@ class Document:
     sections: list[Section]
     front_matter: dict[str, Scalar | list[Scalar]]
     problem: str | None
-    """What is wrong with the front matter, which then stands among the text, or with the number of headings."""
+    """What is wrong with the front matter, which is then part of the text, or with the number of headings."""
 
     @property
     def title(self) -> str | None:
@@ -55,10 +55,10 @@ class Document:
 
 
 def read(text: str, name: str) -> Document:
-    """The sections of a page in order; `name` stands for the heading where there is none."""
+    """The sections of a page in order; `name` is the heading of a page without headings."""
     lines = _LINE.findall(text)
     front_matter, body_start, problem = _front_matter(lines)
-    # A front matter that cannot be read is text: nothing of a page is lost.
+    # Front matter that cannot be parsed is text: nothing of a page is lost.
     first = "".join(lines[:body_start]) if problem else ""
     body = lines[body_start:]
     read_to = next(islice((n for n, line in enumerate(body) if _MAY_BE_HEADING.match(line)), HEADINGS_MAX, None), None)
@@ -68,18 +68,18 @@ def read(text: str, name: str) -> Document:
 
 
 def front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
-    """The values at the head of a text; none when there are none, or none that can be read."""
+    """The front matter of a text; empty when there is none, or none that can be parsed."""
     return _front_matter(_LINE.findall(text))[0] if text.startswith("---") else {}
 
 
 def listed(value: Scalar | list[Scalar]) -> list[str]:
-    """A value of the front matter as words: `a, b`, `a b` and a list say the same."""
+    """A value of the front matter as words: `a, b`, `a b` and a list are equal."""
     parts = value if isinstance(value, list) else re.split(r"[,\s]+", str(value or ""))
     return [str(part).strip() for part in parts if part is not None and str(part).strip()]
 
 
 def _sections(before: str, lines: list[str], name: str, read_to: int | None) -> Iterator[Section]:
-    """What follows `read_to` is not read for headings: it belongs to the last one before."""
+    """Headings are read up to `read_to`; the rest belongs to the last section."""
     found = list(_headings("".join(lines[:read_to])))
     seen: dict[str, int] = {}
     starts = [start for start, _, _ in found]
@@ -98,12 +98,12 @@ def _sections(before: str, lines: list[str], name: str, read_to: int | None) -> 
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Line, level and words of every heading that is not inside a list or a quotation."""
+    """Line, level and words of every heading outside of lists and quotations."""
     tokens = _BLOCKS.parse(text)
     for opening, inside in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
             words = " ".join(inside.content.split())
-            # A stray line of dashes makes a heading of the whole paragraph above it.
+            # A stray line of dashes turns the whole paragraph above it into a heading.
             if len(words) <= HEADING_LENGTH_MAX:
                 yield opening.map[0], int(opening.tag[1:]), words
 
@@ -122,7 +122,7 @@ def _unique(crumb: str, path: str, seen: dict[str, int]) -> tuple[str, str]:
 
 
 def _front_matter(lines: list[str]) -> tuple[dict[str, Scalar | list[Scalar]], int, str | None]:
-    """Its values, where the body begins, and what is wrong with it."""
+    """The values, the first line of the body, and what is wrong."""
     if not lines or lines[0].rstrip() != "---":
         return {}, 0, None
     end = next((n for n, line in enumerate(lines[1:FRONT_MATTER_LINES_MAX], 1) if line.rstrip() in ("---", "...")), 0)
@@ -131,18 +131,18 @@ def _front_matter(lines: list[str]) -> tuple[dict[str, Scalar | list[Scalar]], i
     try:
         found = yaml.load("".join(lines[1:end]), _YAML)  # noqa: S506 - a safe loader, in C where there is one
         values = _plain_values(found) if isinstance(found, dict) else None
-    # PyYAML raises what it pleases for a tag that does not fit its value: `!!bool maybe`, `!!int ''`.
+    # PyYAML raises any of these for a tag that does not fit its value: `!!bool maybe`, `!!int ''`.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 2}" if mark else ""
         return {}, end + 1, f"the front matter is not YAML{where}"
     if values is None:
-        return {}, 0, None  # A paragraph between two lines.
+        return {}, 0, None  # A paragraph between two rules.
     return values, end + 1, None
 
 
 def _plain_values(found: dict[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
-    """Single values and lists of them; the rest is of no use to a search."""
+    """Scalars and lists of scalars; other values are no use to a search."""
     values: dict[str, Scalar | list[Scalar]] = {}
     left = FRONT_MATTER_VALUES_MAX
     for name, value in found.items():
@@ -157,7 +157,7 @@ def _plain_values(found: dict[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
 
 
 def _scalar(value: object) -> Scalar:
-    """As JSON can say it."""
+    """A value that JSON can express."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and abs(value) < 2**53:

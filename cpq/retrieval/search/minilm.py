@@ -83,7 +83,7 @@ def _normed(flow: Floats, norm: tuple[Floats, Floats]) -> Floats:
 
 
 def _gelu(x: Floats) -> Floats:
-    """With the error function by Abramowitz and Stegun 7.1.26, good to 1.5e-7, because numpy has none."""
+    """GELU with the error function by Abramowitz and Stegun 7.1.26, exact to 1.5e-7, because numpy has none."""
     size = np.abs(x) * np.float32(math.sqrt(0.5))
     t = 1 / (1 + np.float32(0.3275911) * size)
     tail = t * np.float32(1.061405429)

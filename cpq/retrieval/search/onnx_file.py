@@ -35,7 +35,7 @@ def _tensor(content: memoryview) -> tuple[str, NDArray[Any]]:
 
 
 def _fields(content: memoryview) -> Iterator[tuple[int, Any]]:
-    """The fields of a protocol-buffer message: whole numbers, and everything else as its bytes."""
+    """The fields of a protocol-buffer message: integers, and all other values as bytes."""
     place = 0
     while place < len(content):
         tag, place = _varint(content, place)

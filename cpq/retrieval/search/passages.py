@@ -1,4 +1,4 @@
-"""PURE. Long texts in parts that can be put together again, and excerpts that show why a text was found."""
+"""PURE. Splits long texts into parts, and makes excerpts that show why a text was found."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Collection, Iterator
 from cpq.retrieval.search.lexicon import terms
 
 PART_CHARACTERS = 1_200
-"""About what the model reads of a text, and what an agent reads at a glance."""
+"""About the length that the model reads, and that an agent reads at a glance."""
 
 EXCERPT_CHARACTERS = 240
 
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"(?<=[.!?;:])\s"), re.compile(r"\s"))
-"""Where a text may be cut, the best places first."""
+"""Places to cut a text, best first."""
 
 _WORD = re.compile(r"\S+")
 
 
 def split(text: str, characters: int = PART_CHARACTERS) -> list[str]:
-    """The text in parts of at most so many characters, cut between paragraphs, lines, sentences or words.
+    """The text in parts of at most `characters`, cut between paragraphs, lines, sentences or words.
 
-    Nothing is lost or added: the parts joined are the text.
+    Nothing is lost or added: the joined parts are the text.
     """
     parts, start = list[str](), 0
     while len(text) - start > characters:
@@ -34,7 +34,7 @@ def split(text: str, characters: int = PART_CHARACTERS) -> list[str]:
 
 
 def excerpt(text: str, words: Collection[str], characters: int = EXCERPT_CHARACTERS) -> str:
-    """The stretch of a text that holds most of the terms that were looked for, on one line, with … where it is cut."""
+    """The window of a text with the most terms of the query, on one line, with … where it is cut."""
     flat = " ".join(text.split())
     if len(flat) <= characters:
         return flat
@@ -47,7 +47,8 @@ def excerpt(text: str, words: Collection[str], characters: int = EXCERPT_CHARACT
 
 
 def _windows(marks: list[tuple[int, set[str]]], characters: int) -> Iterator[tuple[int, int]]:
-    """For each stretch that begins at a hit: how many different terms it holds, and where; the earliest is best."""
+    """For each window that begins at a hit: its number of different terms, and its start negated, so that the first
+    wins."""
     places = [place for place, _ in marks]
     for number, start in enumerate(places[:200]):
         end = bisect_left(places, start + characters - 2, number)
@@ -55,6 +56,6 @@ def _windows(marks: list[tuple[int, set[str]]], characters: int) -> Iterator[tup
 
 
 def _last_break(pattern: re.Pattern[str], text: str, start: int, characters: int) -> int:
-    """Where the part that begins at `start` ends; 0 when there is no such place in its second half."""
+    """The end of the part that begins at `start`; 0 without a break in its second half."""
     ends = [found.end() for found in pattern.finditer(text, start + characters // 2, start + characters)]
     return ends[-1] if ends else 0

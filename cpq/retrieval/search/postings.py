@@ -14,14 +14,15 @@ from cpq.domain.catalog.spelling import may_be_misspelt
 from cpq.retrieval.search.lexicon import stem
 
 SPELT = "\2"
-"""Stands before words as they are written, which misspelt ones may be meant for."""
+"""Prefix of words as written, which correct misspelt words."""
 
 Rows = NDArray[np.int64]
 NO_ROWS: Rows = np.empty(0, np.int64)
 
 
 class Postings:
-    """For each term the rows that hold it, in one array. A word that alone has its stem shares the rows of that."""
+    """For each term the rows that hold it, in one array. A word that is the only one with its stem shares the stem's
+    rows."""
 
     def __init__(self, numbers: dict[str, int], starts: Rows, rows: NDArray[np.int32]) -> None:
         self._numbers = numbers
@@ -30,7 +31,7 @@ class Postings:
 
     @classmethod
     def of(cls, texts: Iterable[tuple[Collection[str], Collection[str]]]) -> Postings:
-        """Of the terms of each text, and of its words as they are written, each with its stem among the terms."""
+        """From the terms of each text and its words as written; the stem of each word is among the terms."""
         terms, words = _Numbered(), _Numbered()
         for held, written in texts:
             terms.add(held)
@@ -48,7 +49,7 @@ class Postings:
 
     @classmethod
     def merged(cls, parts: Sequence[tuple[Postings, Rows, int]]) -> Postings:
-        """Those of several segments: of each the rows that stay, in the order they get, and the terms these hold."""
+        """From several segments: the rows of each that stay, in their new order, and the terms that these rows hold."""
         numbers: dict[str, int] = {}
         found, rows, first = [], [], 0
         for postings, kept, size in parts:
@@ -68,7 +69,7 @@ class Postings:
 
     @classmethod
     def _sorted(cls, numbers: dict[str, int], terms_: NDArray[np.int32], rows: NDArray[np.int32]) -> Postings:
-        """Of pairs of a term's number and a row."""
+        """From pairs of a term's number and a row."""
         counts = np.bincount(terms_, minlength=len(numbers)).tolist()
         places = np.arange(len(numbers), dtype=np.int32)
         for term, number in numbers.items():
@@ -83,7 +84,7 @@ class Postings:
         return cls(dict(zip(numbers, places.tolist(), strict=True)), starts, rows[np.argsort(terms_, kind="stable")])
 
     def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For every term, by its place among the terms, every row that holds it."""
+        """For every term, by its position, every row that holds it."""
         places = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
         starts, lengths = self._starts[places], np.diff(self._starts)[places]
         of_term = np.repeat(np.arange(len(places), dtype=np.int32), lengths)
@@ -99,7 +100,7 @@ class Postings:
 
 
 class _Numbered:
-    """Names by number as they are met, and which rows have them."""
+    """Numbers for names in the order of their first use, and the rows that have them."""
 
     def __init__(self) -> None:
         self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
@@ -109,7 +110,7 @@ class _Numbered:
         self._found.append(np.fromiter(map(self._numbers.__getitem__, names), np.int32, len(names)))
 
     def pairs(self) -> tuple[dict[str, int], NDArray[np.int32], NDArray[np.int32]]:
-        """The numbers, and pairs of a number and a row."""
+        """The numbers by name, and pairs of a number and a row."""
         lengths = [len(row) for row in self._found[1:]]
         rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         return dict(self._numbers), np.concatenate(self._found), rows

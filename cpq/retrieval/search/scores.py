@@ -1,4 +1,4 @@
-"""PURE. What a score means: how words and vectors are blended, and the fixed bands an agent can rely on."""
+"""PURE. The meaning of a score: the blend of words and vectors, and the fixed bands that an agent can rely on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 VECTOR_SHARE = 0.7
-"""Of the blend with word coverage; anything from 0.5 to 0.8 ranks about as well."""
+"""Share of the vectors in the blend with word coverage; anything from 0.5 to 0.8 ranks about as well."""
 
 TITLE_SHARE = 0.1
-"""Of the coverage, for words that stand in the title: what a thing is called counts more than what it mentions."""
+"""Share of the title in the coverage: the name of a thing counts more than what its text mentions."""
 
 CLASH_SHARE = 0.5
-"""What is left of the score of a passage that has the opposite of what was asked for: below every good hit."""
+"""Factor for a passage with the opposite of what is asked for: its score stays below every good hit."""
 
 LIKELY_GOOD, ANALOG, PROBABLE_MISS = "likely_good", "analog", "probable_miss"
 _GOOD_FROM, _ANALOG_FROM = 0.7, 0.4
@@ -27,17 +27,17 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps the blend of a corpus to 0…1, so that its bands mean the same in all corpora and runs.
+    """Maps the blend of a corpus to 0…1, so that the bands mean the same in all corpora and runs.
 
-    Two measured points each: where an analogue begins (0.4) and where a good hit begins (0.7). Never a probability.
-    `nonsense_below`: a query without one known word, of which nothing is more similar than this, finds nothing.
+    Each pair has two measured points: where an analogue begins (0.4) and where a good hit begins (0.7). Never a
+    probability. `nonsense_below`: a query without a known word finds nothing when no similarity exceeds this.
     """
 
     hybrid: tuple[float, float]
     words: tuple[float, float]
     nonsense_below: float = 0.0
     is_prose: bool = False
-    """Whether a word that is denied counts as said."""
+    """Whether a denied word counts as a term."""
 
     def of_hybrid(self, similarity: Numbers, coverage: Numbers) -> Numbers:
         return _mapped(VECTOR_SHARE * np.maximum(similarity, 0) + (1 - VECTOR_SHARE) * coverage, self.hybrid)
@@ -54,24 +54,25 @@ PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), is_prose=True)
 
 
 def confidence(score: float) -> str:
-    """The band of a score; thresholds are fixed, so that a label means the same tomorrow."""
+    """The band of a score; the thresholds are fixed, so that a label keeps its meaning."""
     return LIKELY_GOOD if score >= _GOOD_FROM else ANALOG if score >= _ANALOG_FROM else PROBABLE_MISS
 
 
 def as_analogue(scores: Numbers) -> Numbers:
-    """The scores of things of another size or model than was asked for: in the same order, and none a good hit."""
+    """The scores of things of another size or model than requested: in the same order, and below every good hit."""
     most = _GOOD_FROM - 1e-4
     eased = _EASED_FROM + (scores - _EASED_FROM) * (most - _EASED_FROM) / (1 - _EASED_FROM)
     return np.where(scores > _EASED_FROM, eased, scores)
 
 
 def as_named(scores: Numbers, by_words: Numbers) -> Numbers:
-    """The scores of what has the model that was asked for. It says nothing to vectors, so words tell if it is good."""
+    """The scores of things with the requested model. A model means nothing to vectors, so words decide if a hit is
+    good."""
     return np.where(by_words >= _GOOD_FROM, _GOOD_FROM + (1 - _GOOD_FROM) * scores, scores)
 
 
 def weight(count: int, total: int) -> float:
-    """How much a word says: much when few of all passages hold it, and most when none does."""
+    """The weight of a word: high when few passages hold it, highest when none does."""
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 

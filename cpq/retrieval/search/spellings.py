@@ -1,4 +1,4 @@
-"""PURE. The words of a corpus as they are written, for telling what a misspelt one was meant to be."""
+"""PURE. The words of a corpus as written, to correct misspelt words of a query."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 
 class Spellings:
-    """Words that were met. They are compared by which letters they have, thousands at a time."""
+    """Words of a corpus. They are compared by their sets of letters, thousands at a time."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self.words = frozenset(words)
 
     def resembling(self, word: str) -> list[str]:
-        """Those that share nearly all letters with a word; which are really near is for `ranking.nearest_words`."""
+        """The words that share nearly all letters with a word; `words.nearest_words` decides which of them are near."""
         words, letters, lengths = self._letters
         steps = 2 if len(word) >= 8 else 1
         differing = np.bitwise_count(letters ^ np.uint32(_letters_of(word)))

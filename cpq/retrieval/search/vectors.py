@@ -1,4 +1,4 @@
-"""PURE. A meaning in 388 bytes, so that a hundred thousand of them fit into 39 MB and compare the same everywhere."""
+"""PURE. A vector in 388 bytes: a hundred thousand take 39 MB, and similarities are equal on every machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _TINY = 1e-12
 
 
 class Vector(NamedTuple):
-    """A unit vector in 384 bytes and its scale. Products of such bytes are whole numbers below 2^24, which float32
-    adds exactly, so that a similarity is the same on every machine and in every order of adding."""
+    """A unit vector in 384 bytes and its scale. The products of such bytes are integers below 2^24, which float32 adds
+    exactly, so a similarity is the same on every machine and in every order of addition."""
 
     digits: NDArray[np.int8]
     scale: float

@@ -52,12 +52,12 @@ class Tokenizer:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Words without case and accents; every mark and every Chinese character is a word of its own."""
-    # Characters beyond what could fill the model are not looked at; the longest token is well below 20 of them.
+    """Words without case and accents; every punctuation mark and every Chinese character is its own word."""
+    # Only characters that can fill the model are read; the longest token is well below 20 characters.
     text = text[: TOKENS_MAX * 60]
     if text.isascii():
         text = text.lower()
-    else:  # Letter by letter: Python would write a sigma at the end of a word in another way.
+    else:  # One character at a time: `str.lower` writes a sigma at the end of a word differently.
         bare = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
         text = "".join(map(str.lower, bare))
     word: list[str] = []

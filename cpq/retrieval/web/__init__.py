@@ -1,1 +1,1 @@
-"""The web as cited evidence: pages are fetched safely, read into passages, searched by the core, told as a brief."""
+"""The web as cited evidence: fetches pages safely, splits them into passages, searches them, and writes a brief."""

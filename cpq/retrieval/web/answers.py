@@ -1,4 +1,4 @@
-"""Answers a question from web pages: get them, look, follow promising links while that helps, and write the brief."""
+"""Answers a question from web pages: fetches them, searches, follows promising links, and writes the brief."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEPTH_MAX = 3
 PLATEAU_STEPS = 2
 PLATEAU_GAIN = 0.01
 TIME_SHARE = 0.8
-"""Of the time a call may take; then it answers with what it has."""
+"""Share of a call's time limit after which it answers with what it has."""
 
 FULL_CONTEXT_TOKENS = 4_000
 LEADING_PAGES = 10
@@ -43,7 +43,7 @@ Report = Callable[..., None]
 
 @dataclass(frozen=True)
 class Answered:
-    """A brief, and what a program wants to know of it."""
+    """A brief, and its figures for programs."""
 
     brief: Brief
     evidence: tuple[Evidence, ...]
@@ -52,7 +52,7 @@ class Answered:
 
 @dataclass
 class _Scope:
-    """Which pages are searched: whole sites that were asked for, and single pages that were followed to."""
+    """The pages to search: the whole sites of requested pages, and single pages that links led to."""
 
     hosts: set[str] = field(default_factory=set)
     page_ids: set[str] = field(default_factory=set)
@@ -80,7 +80,7 @@ def answer(
     expansion_budget: int | None = None,
     on_progress: Report = lambda *_args, **_options: None,
 ) -> Answered:
-    """Answer from these pages and what they lead to. The first is the seed; the others are read before it."""
+    """Answer from these pages and the pages they link to. The first is the seed; the others are read before it."""
     question = read_question(query, intent, tuple(constraints))
     asked = {
         "urls": " ".join(each.url for each in addresses),
@@ -110,7 +110,7 @@ def search(
     intent: Intent | None = None,
     top_k: int = EVIDENCE_MAX,
 ) -> Answered:
-    """Answer from what is indexed: nothing is fetched and no link followed."""
+    """Answer from indexed pages: fetches nothing and follows no link."""
     started = app.effects.monotonic()
     question = read_question(query, intent)
 
@@ -146,7 +146,7 @@ def search(
 
 
 class _Research:
-    """One question at work. It holds what was found so far, and why it went on or stopped."""
+    """The state of one question: what was found so far, and why it continued or stopped."""
 
     def __init__(self, app: App, call: Call, question: Question, known_context: str, on_progress: Report) -> None:
         self._app = app
@@ -166,19 +166,19 @@ class _Research:
         self._notes: list[str] = []
         self._ingested = 0
         self._unembedded = 0
-        """Passages of pages that this call has read, and that have no vectors yet."""
+        """Passages of pages that this call has fetched and that have no vectors yet."""
         self._seed_url = ""
         self._stop_reason = ""
         self._found = Findings([], {}, 0, "lexical", {}, frozenset())
 
     def read_pages(self, addresses: Sequence[Address]) -> None:
-        """Get the pages that were asked for. One that fails is a note, unless it is the seed or none is left."""
+        """Get the requested pages. A page that fails becomes a note, unless it is the seed."""
         began = self._app.effects.monotonic()
         seed, *others = dict.fromkeys(addresses)
         half = (began + self._deadline) / 2
         for address in (*others, seed):
             self._report("ingestion", f"Checking if {address.url} is indexed...")
-            until = math.inf if address == seed else half  # Sites may want long pauses, and the seed is what counts.
+            until = math.inf if address == seed else half  # Sites may demand long pauses, and the seed matters most.
             got = crawler.get_page(self._app, self._call, address, until=until)
             if got.page is None and address != seed:
                 self._notes.append(f"{address.url} was not read: {got.reason}.")
@@ -199,7 +199,7 @@ class _Research:
         self._report("analysis", f"Analyzing query — decomposed into {parts} sub-quer{'y' if parts == 1 else 'ies'}")
 
     def look(self) -> None:
-        """Search what is there, and rank it by the rules of the question."""
+        """Search the pages in scope, and rank the passages by the rules of the question."""
         began = self._app.effects.monotonic()
         self._call.check()
 
@@ -212,7 +212,7 @@ class _Research:
         self._add_time("retrieval", began)
 
     def expand(self, budget: int, *, is_off: bool) -> None:
-        """Follow the most promising link, look again, and go on while that helps."""
+        """Follow the most promising link and search again, until a reason to stop applies."""
         began = self._app.effects.monotonic()
         while not (reason := self._reason_to_stop(budget, is_off=is_off)):
             self._note_links_of_best()
@@ -236,7 +236,7 @@ class _Research:
         self._add_time("expansion", began)
 
     def conclude(self, *, is_off: bool) -> Answered:
-        """Add what stands beside the best passages, and write it all down."""
+        """Add the neighbours of the best passages, and write the brief."""
         self._call.check()
         self._report("locality", "Grabbing adjacent context...")
         began = self._app.effects.monotonic()
@@ -315,7 +315,7 @@ class _Research:
         self._unnoted.append((page.url, page.links, depth))
 
     def _note_links_of_best(self) -> None:
-        """Pages that were indexed before and answer well may lead on as well."""
+        """Pages that were indexed before and answer well may have promising links too."""
         best = dict.fromkeys(repository.page_id_of(each.url) for each in self._found.evidence)
         while self._unnoted:
             self._note_links(*self._unnoted.pop(0))
@@ -327,7 +327,7 @@ class _Research:
                 self._note_links(url, links, depth=0)
 
     def _note_links(self, url: str, links: Sequence[Link], depth: int) -> None:
-        """Links of a page are candidates one step deeper, unless what they lead to is being searched already."""
+        """Links of a page are candidates one level deeper, unless their page is being searched already."""
         for link in links:
             if link.url not in self._candidates and not self._is_searched(link.url):
                 self._candidates[link.url] = Candidate(link, url, depth + 1)
@@ -339,7 +339,7 @@ class _Research:
         )
 
     def _wanted(self) -> frozenset[str]:
-        """The terms of the parts that are not answered yet."""
+        """The terms of the parts of the question without an answer yet."""
         open_parts = [part for part, score in self._found.best.items() if score < ANSWERED_FROM]
         return frozenset().union(*(telling(part) for part in open_parts or self._question.parts))
 
@@ -349,7 +349,7 @@ class _Research:
             self._unembedded = 0
 
     def _evidence(self, tx: Tx) -> tuple[list[Evidence], str, int]:
-        """The passages of the brief: all there are when they are few, else the best with their neighbours."""
+        """The passages of the brief: all when they are few, else the best with their neighbours."""
         documents, _, tokens = repository.totals(tx, self._scope.hosts, self._scope.page_ids)
         room = min(FULL_CONTEXT_TOKENS, self._app.settings.response_token_budget // 4)
         best = self._found.relevant()[:EVIDENCE_MAX]

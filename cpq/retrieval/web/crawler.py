@@ -1,4 +1,4 @@
-"""Gets pages politely and keeps them: robots.txt, a pause between requests, only what changed, one page at a time."""
+"""Fetches and stores pages politely: robots.txt, a pause between requests, only changed pages, one at a time."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ log = logging.getLogger("cpq.web")
 
 ROBOTS_HOURS = 24
 ROBOTS_AGAIN_SECONDS = 60
-"""How long a robots.txt that could not be had is not asked for again."""
+"""How long a robots.txt that could not be fetched is not requested again."""
 
 ORIGINS_MAX = 10_000
 SLICE_SECONDS = 0.1
 CRAWL_DEPTH_MAX = 10
 EMBEDDED_AT_ONCE = 60
-"""Six seconds of one core. The server reckons the rest between calls; until then passages are found by their words."""
+"""Six seconds of one core. The server embeds the rest between calls; until then passages are found by their words."""
 
 
 Outcome = Literal["indexed", "updated", "unchanged", "fresh", "failed"]
@@ -44,7 +44,7 @@ Outcome = Literal["indexed", "updated", "unchanged", "fresh", "failed"]
 
 @dataclass(frozen=True)
 class Got:
-    """What became of one address. `page` is what is kept now; a failed one may still have an older state."""
+    """The result for one address. `page` is the stored page; after a failure it may be an older version."""
 
     url: str
     outcome: Outcome
@@ -58,7 +58,7 @@ class Got:
 
 
 class Web:
-    """One for the life of the process: what sites allow, when each may be asked again, and the way out."""
+    """One per process: the robots rules of sites, the time of the next request to each, and the fetcher."""
 
     def __init__(self, app: App) -> None:
         settings = app.settings
@@ -67,7 +67,7 @@ class Web:
         self._lock = threading.Lock()
         self._next_turn: dict[str, float] = {}
         self._robots: dict[str, tuple[float, robots.Robots | str]] = {}
-        """Until when it holds, and the rules, or why they could not be had."""
+        """Until when it is valid, and the rules, or why they could not be fetched."""
         self.fresh_for = timedelta(hours=settings.web_fresh_hours)
         self.fetcher = Fetcher(
             app.effects,
@@ -78,7 +78,7 @@ class Web:
     def fetch(
         self, address: Address, known_of: Callable[[Address], Known], call: Call, until: float = math.inf
     ) -> Fetched:
-        """A page, if its site lets us have it, when it is our turn. `known_of` is asked for each step on the way."""
+        """Fetch a page when its site allows it and its turn has come. `known_of` is called for each redirect."""
 
         def before_each(step: Address) -> None:
             rules = self._rules_of(step, call)
@@ -91,7 +91,8 @@ class Web:
         )
 
     def _rules_of(self, address: Address, call: Call) -> robots.Robots:
-        """What robots.txt says. As RFC 9309 asks, a missing one allows all, one that cannot be had allows nothing."""
+        """The rules of robots.txt. By RFC 9309 a missing file allows everything, and one that cannot be fetched
+        nothing."""
         with self._lock:
             until, found = self._robots.get(address.origin, (0.0, robots.NOTHING))
         if self._effects.monotonic() < until:
@@ -114,7 +115,7 @@ class Web:
             is_missing = error.status is not None and 400 <= error.status < 500
             if not is_missing:
                 reason = f"its robots.txt cannot be had: {error.reason}"
-                if _is_wanted(call):  # Otherwise it was given up, and did not fail.
+                if _is_wanted(call):  # Otherwise the caller cancelled, and the site did not fail.
                     self._remember(address, reason, ROBOTS_AGAIN_SECONDS)
                 raise FetchError(reason) from None
             rules = robots.EVERYTHING
@@ -128,7 +129,7 @@ class Web:
             self._robots[address.origin] = (self._effects.monotonic() + seconds, found)
 
     def _wait_for_turn(self, address: Address, delay_seconds: float, call: Call, until: float = math.inf) -> None:
-        """Take the next free turn of a site and wait for it, unless nobody waits for us any more."""
+        """Reserve the next free turn of a site and wait for it, unless the call is cancelled."""
         pause = max(self._pause, delay_seconds)
         with self._lock:
             now = self._effects.monotonic()
@@ -144,16 +145,16 @@ class Web:
 
 
 def web_of(app: App) -> Web:
-    """The one of this process; made when it is first needed."""
+    """The instance of this process; created on first use."""
     found: Web = app.kept.get(Web) or app.kept.setdefault(Web, Web(app))
     return found
 
 
 def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = True, until: float = math.inf) -> Got:
-    """Have a page indexed, fetching it only where needed. Never fails for what the other side does.
+    """Index a page, and fetch it only if needed. Never raises for failures of the other side.
 
-    With `is_fresh_enough` a page that was checked lately is taken as it is; otherwise the site is asked whether it
-    has changed. One whose turn comes after `until`, a moment of the engine's clock, is not asked for.
+    With `is_fresh_enough` a recently checked page is used as it is; otherwise the site is asked whether the page has
+    changed. A page whose turn comes after `until`, a moment of the engine's clock, is not fetched.
     """
     web = web_of(app)
     known = _look(app, call, address.url)
@@ -162,7 +163,7 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
     on_the_way: dict[str, StoredPage] = {}
 
     def known_of(step: Address) -> Known:
-        """What we know is about a page itself; an address that only leads to it is asked without."""
+        """Validators belong to the page itself; an address that redirects to it is requested without them."""
         page = known if step == address else _look(app, call, step.url)
         if page is None or page.url != step.url:
             return Known()
@@ -174,9 +175,9 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
         call.check()
         return _keep(app, call, address, fetched)
     except FetchError as error:
-        call.check()  # A page that was given up because the caller left has not failed.
+        call.check()  # A page that was abandoned because the caller cancelled has not failed.
         log.info("page failed", extra={"url": address.url, "reason": error.reason})
-        # A page that this address led to before may be well: only what was asked for has failed.
+        # A page that this address led to before may be fine: only the requested address has failed.
         noted = {
             page.id: page if error.is_late else _note_failure(app, call, page, error.reason)
             for page in on_the_way.values()
@@ -195,9 +196,9 @@ def crawl(
     seconds_max: float | None = None,
     on_start: Callable[[str, int], None] = lambda _url, _number: None,
 ) -> Iterator[Got]:
-    """Get pages and what they link to on the same sites, nearest first, and ask of each whether it has changed.
+    """Fetch pages and the pages they link to on the same sites, nearest first; each is checked for changes.
 
-    After `seconds_max` no further page is begun: what was read is worth more than a time-out.
+    After `seconds_max` no further page is started: the pages read so far are worth more than a time-out.
     """
     began = app.effects.monotonic()
     sites = {address.host for address in addresses}
@@ -213,7 +214,7 @@ def crawl(
         done.add(address.url)
         if got.page is not None:
             met.add(got.page.url)
-            if level == 0:  # A page that was asked for may have moved to another host, with its whole site.
+            if level == 0:  # A requested page may have moved to another host, with its whole site.
                 sites.add(read_address(got.page.url).host)
             if level < depth:
                 for link in got.page.links:
@@ -228,12 +229,12 @@ def crawl(
 
 
 def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
-    """Reckon all vectors that passages still lack."""
+    """Compute all missing vectors of web passages."""
     return vector_repository.embed(app, call, _corpus(app, call), progress=progress)
 
 
 def embed_newest(app: App, call: Call, passages: int) -> int:
-    """Reckon the vectors of what was just read, as far as a caller may be kept waiting for it."""
+    """Compute the vectors of the newest passages, at most as many as a caller may wait for."""
     return vector_repository.embed(
         app, call, _corpus(app, call), limit=min(EMBEDDED_AT_ONCE, passages), newest_first=True
     )
@@ -245,7 +246,7 @@ def _corpus(app: App, call: Call) -> Corpus:
 
 
 def require_page(got: Got, field: str) -> StoredPage:
-    """The page, or the failure for the caller when there is none at all."""
+    """The page; CpqError when there is none."""
     if got.page is not None:
         return got.page
     code = Code.VALIDATION_ERROR if got.is_refused else Code.UNAVAILABLE

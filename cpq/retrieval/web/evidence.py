@@ -19,11 +19,11 @@ CANDIDATES = 60
 RELEVANT_FROM = 0.2
 RELEVANT_SHARE = 0.6
 ANSWERED_FROM = 0.7
-"""A part of the question with a passage of this score counts as answered: the core's band `likely_good`."""
+"""A part of the question with a passage of this score is answered: the core's band `likely_good`."""
 
 NEIGHBOURS_OF = 3
 NEIGHBOUR_SHARE = 0.8
-"""A neighbour has no score of its own; it stands below the passage it explains."""
+"""A neighbour has no score of its own; it ranks below the passage it explains."""
 
 SHAPE_BONUS = 0.1
 CITATION_CHARACTERS_MAX = 600
@@ -31,7 +31,7 @@ CITATION_CHARACTERS_MAX = 600
 
 @dataclass
 class Findings:
-    """What a look at the corpus brought."""
+    """The result of one search of the corpus."""
 
     evidence: list[Evidence]
     best: dict[str, float]
@@ -40,10 +40,10 @@ class Findings:
     ranking: str
     pages: dict[str, StoredPage]
     indexed: Set[str]
-    """The ids of all pages that can be found, of whatever site."""
+    """The ids of all indexed pages, on any site."""
 
     def relevant(self) -> list[Evidence]:
-        """Without what is far below the best; a long tail costs tokens and says little."""
+        """The passages not far below the best; a long tail costs tokens and adds little."""
         top = max((each.score for each in self.evidence), default=0.0)
         return [each for each in self.evidence if each.score >= max(RELEVANT_FROM, RELEVANT_SHARE * top)]
 
@@ -56,7 +56,7 @@ class Findings:
 
 
 def find(tx: Tx, question: Question, where: Where, known: Set[str], *, limit: int) -> Findings:
-    """Each part of the question for itself; a passage counts by the part that it answers best."""
+    """Search each part of the question on its own; a passage counts by the part it answers best."""
     corpus = table_source.current(tx, repository.SOURCE)
     scores: dict[tuple[str, int], tuple[float, str]] = {}
     best: dict[str, float] = {}
@@ -76,7 +76,7 @@ def find(tx: Tx, question: Question, where: Where, known: Set[str], *, limit: in
     for place, (score, part) in sorted(scores.items(), key=lambda item: (-item[1][0], item[0])):
         passage = passages.get(place)
         if passage is None or place[0] not in pages or passage.text in texts:
-            continue  # It changed meanwhile, or says what another page says word for word.
+            continue  # The page changed meanwhile, or another page has the same text.
         texts.add(passage.text)
         if known and is_known(passage.text, known):
             continue
@@ -104,7 +104,7 @@ def as_evidence(
 
 
 def neighbours_of(tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
-    """The passages before and after the best ones, where they stand under the same heading."""
+    """The passages before and after the best ones, if they are under the same heading."""
     shown = {(repository.page_id_of(each.url), each.ordinal) for each in best}
     beside: dict[tuple[str, int], Evidence] = {}
     for each in best[:NEIGHBOURS_OF]:
@@ -137,7 +137,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 
 
 def _citation(text: str, part: str) -> str | None:
-    """The sentence or row that holds most of what was asked, whole and word for word; None when it is too long."""
+    """The sentence or row with the most terms of the question, verbatim; None when it is too long."""
     wanted = telling(part)
     best, most = None, 0
     is_code = False
@@ -146,10 +146,10 @@ def _citation(text: str, part: str) -> str | None:
             is_code = not is_code
             continue
         for sentence in [row] if is_code or row.startswith("|") else _SENTENCE.split(row):
-            said = sentence.strip()
-            held = len(wanted & terms(said))
-            if held > most and len(said) <= CITATION_CHARACTERS_MAX:
-                best, most = said, held
+            quotation = sentence.strip()
+            held = len(wanted & terms(quotation))
+            if held > most and len(quotation) <= CITATION_CHARACTERS_MAX:
+                best, most = quotation, held
     return best
 
 

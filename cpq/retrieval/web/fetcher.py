@@ -1,6 +1,6 @@
-"""One page over HTTP: the name is resolved once, every address checked, and the checked address is the one we talk to.
+"""Fetches one page over HTTP: resolves the name once, checks every address, and connects to a checked address.
 
-Redirects are followed by hand, so that each step is checked like the first. No proxy is used and no cookie kept.
+Redirects are followed here, so that each step is checked like the first. No proxy is used and no cookie stored.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from cpq.retrieval.web.rules.addresses import Address, is_allowed, is_port_usual
 REDIRECTS_MAX = 5
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 20.0
-"""For one page, redirects and slow bytes included, but not the time we wait before asking."""
+"""For one page, with redirects and slow bytes, without the wait for its turn."""
 
 ADDRESSES_MAX = 16
 WATCH_SECONDS = 0.05
 CHUNK_BYTES = 65_536
 MEMBERS_MAX = 1000
-"""Packed files one behind the other, which count as one."""
+"""Concatenated gzip members, which count as one file."""
 
 REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -37,7 +37,7 @@ _ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/markdown;q
 
 
 class FetchError(Exception):
-    """Why a page could not be had, in words that hold nothing of what the other side sent."""
+    """Why a page could not be fetched, in words without any content of the other side."""
 
     def __init__(
         self, reason: str, *, is_refused: bool = False, is_late: bool = False, status: int | None = None
@@ -46,14 +46,14 @@ class FetchError(Exception):
         self.reason = reason
         self.status = status
         self.is_refused = is_refused
-        """True when we did not ask: the address is one that is never fetched."""
+        """True when nothing was requested, because the address is never fetched."""
         self.is_late = is_late
-        """True when we did not ask because our turn comes too late: the page itself has not failed."""
+        """True when nothing was requested, because the turn comes too late: the page itself has not failed."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What we remember of a page, so that an unchanged one need not be sent again."""
+    """The validators of a page, so that an unchanged page is not sent again."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -61,10 +61,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came back: a page, or the word that it has not changed."""
+    """The response: a page, or the answer that it has not changed."""
 
     address: Address
-    """Where it was found, after redirects."""
+    """The address after redirects."""
 
     status: int
     content_type: str
@@ -77,7 +77,7 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches pages within limits. One for the life of the engine; it keeps no state but the operator's word."""
+    """Fetches pages within limits. One per engine; its only state is the operator's list of allowed hosts."""
 
     def __init__(self, effects: Effects, *, allowed_hosts: frozenset[str], bytes_max: int) -> None:
         self._effects = effects
@@ -93,10 +93,10 @@ class Fetcher:
         may_go_on: Callable[[], bool] = lambda: True,
         cut_bytes: int | None = None,
     ) -> Fetched:
-        """The page at an address, or, where `cut_bytes` is given, the beginning of it.
+        """Fetch the page at an address, or with `cut_bytes` only its beginning.
 
-        `known_of` and `before_each` are asked for every step, so also after each redirect: the one what is known of the
-        page there, the other, once its machine may be asked, to wait until it is our turn.
+        `known_of` and `before_each` are called for every step, also after a redirect: `known_of` returns the validators
+        of that page, `before_each` waits for the turn of a machine that may be asked.
         """
         deadline = self._effects.monotonic() + FETCH_SECONDS
         for _ in range(REDIRECTS_MAX + 1):
@@ -104,7 +104,7 @@ class Fetcher:
             machines = self._checked(address, deadline, may_go_on)
             asked = self._effects.monotonic()
             before_each(address)
-            deadline += self._effects.monotonic() - asked  # Waiting for our turn is not the other side's slowness.
+            deadline += self._effects.monotonic() - asked  # The wait for a turn is not the other side's slowness.
             limit = cut_bytes or self._bytes_max
             exchange = _Exchange(machines, address, limit, deadline, self._effects, may_go_on)
             answer = exchange.run(known, is_cut=cut_bytes is not None)
@@ -117,7 +117,7 @@ class Fetcher:
         raise FetchError(f"it redirects more than {REDIRECTS_MAX} times")
 
     def _checked(self, address: Address, deadline: float, may_go_on: Callable[[], bool]) -> list[tuple[int, str]]:
-        """Every machine the name stands for, as family and numeric address. All must be public, or none is asked."""
+        """Every machine of the name, as family and numeric address. All must be public, or none is used."""
         is_named = is_allowed(address, self._allowed_hosts)
         if not is_named and not is_port_usual(address):
             raise FetchError(f"port {address.port} is not one of a web server", is_refused=True)
@@ -127,7 +127,7 @@ class Fetcher:
         return machines[:ADDRESSES_MAX]
 
     def _looked_up(self, address: Address, deadline: float, may_go_on: Callable[[], bool]) -> list[tuple[int, str]]:
-        """In a thread of its own, which may be left behind: nothing ends the search of the system for a name."""
+        """Runs in its own thread, which may be abandoned: a name lookup of the system cannot be cancelled."""
         found: dict[tuple[int, str], None] = {}
 
         def look_up() -> None:
@@ -153,7 +153,7 @@ class _Answer:
 
 
 class _Response(http.client.HTTPResponse):
-    """Refuses a chunk of less than nothing, which the library would read to the end of the stream at once."""
+    """Refuses a chunk of negative size, for which the library would read the whole stream at once."""
 
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc] # It is there, only not in the stubs.
@@ -163,7 +163,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Exchange:
-    """One request and its answer, ended by the deadline or when nobody wants it any more."""
+    """One request and its response, ended by the deadline or by cancellation."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class _Exchange:
         raise failure
 
     def _encrypted(self, plain: socket.socket) -> socket.socket:
-        """The certificate is checked against the name, although we connected to a number."""
+        """The certificate is checked against the name, although the connection is to a number."""
         try:
             wrapped = _TLS.context.wrap_socket(plain, server_hostname=self._address.host, do_handshake_on_connect=False)
             self._socket = wrapped
@@ -246,7 +246,7 @@ class _Exchange:
         return headers
 
     def _watch(self) -> None:
-        """A time limit on a socket starts anew with every byte; this one holds for the whole exchange."""
+        """A socket's time limit starts again with every byte; this limit is for the whole exchange."""
         while not self._is_over.wait(WATCH_SECONDS):
             if self._effects.monotonic() >= self._deadline or not self._may_go_on():
                 self._is_given_up = True
@@ -270,7 +270,7 @@ class _Exchange:
         return _Answer(Fetched(self._address, response.status, kind, body, known), moved_to)
 
     def _body(self, response: http.client.HTTPResponse, *, is_cut: bool) -> bytes:
-        """The whole body, unpacked; neither what is sent nor what it unpacks to may be larger than the limit."""
+        """The whole body, decompressed; neither the sent nor the decompressed size may exceed the limit."""
         packed = _Unpacker(response.getheader("Content-Encoding") or "")
         plain = bytearray()
         promised, sent = 0 if is_cut else response.length or 0, 0
@@ -283,7 +283,7 @@ class _Exchange:
             raise FetchError(f"it is larger than {self._bytes_max:,} bytes")
         if self._is_given_up:
             raise FetchError(f"it was not complete within {FETCH_SECONDS:g} seconds")
-        # `read` with a size says nothing when less comes than was promised.
+        # `read` with a size does not raise when less arrives than was announced.
         if response.length or not packed.is_complete:
             raise FetchError("it broke off before its end")
         return bytes(plain)
@@ -301,7 +301,7 @@ class _Exchange:
 
 
 class _Tls:
-    """The context is made when first needed: it reads all certificates of the machine."""
+    """Creates the context on first use: it reads all certificates of the machine."""
 
     @cached_property
     def context(self) -> ssl.SSLContext:
@@ -312,7 +312,7 @@ _TLS = _Tls()
 
 
 class _Unpacker:
-    """Unpacks piece by piece and never more than asked for, so that a bomb goes off in its box."""
+    """Decompresses piece by piece and never more than requested, so that a bomb does no harm."""
 
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
@@ -328,7 +328,7 @@ class _Unpacker:
         while piece and len(plain) < limit:
             if self._inflate.eof:
                 if not piece.startswith(_GZIP_START):
-                    break  # Padding behind the end, which everybody ignores.
+                    break  # Padding after the end, which every client ignores.
                 self._inflate = _member()
                 self._members += 1
             try:
@@ -350,6 +350,6 @@ def _member() -> zlib._Decompress:
 
 
 def _header(response: http.client.HTTPResponse, name: str) -> str | None:
-    """A header that is sent back later; only what is short and harmless in a request."""
+    """A header that is sent back later; only when it is short and harmless in a request."""
     value = (response.getheader(name) or "").strip()
     return value if value and len(value) <= 500 and value.isascii() and value.isprintable() else None

@@ -1,4 +1,4 @@
-"""What was fetched, as a page: which kind it really is, in which characters it is written, and its blocks."""
+"""Reads a response as a page: detects its type and encoding, and splits it into blocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHARSETS = re.compile(
     r"utf-?8|utf-?16(-?[lb]e)?|us-ascii|ascii|latin-?1|iso-?8859-?\d{1,2}|windows-?125\d|cp125\d|koi8-[ru]|gb(k|2312|18030)"
     r"|big5(-hkscs)?|shift[_-]?jis|sjis|euc-(jp|kr)|iso-2022-jp|macintosh|ibm866|cp866"
 )
-"""Those that browsers know. Python knows more, some of which are no encodings of text, or slow."""
+"""The encodings that browsers know. Python knows more; some are not text encodings, or slow."""
 
 _MEANT = {
     "latin1": "windows-1252",
@@ -41,7 +41,7 @@ _MEANT = {
     "sjis": "cp932",
     "euckr": "cp949",
 }
-"""What browsers read under a name, which is often more than the name says; pages are written for browsers."""
+"""The encoding that browsers use for a name, which is often a larger one; pages are written for browsers."""
 
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNORECASE)
@@ -50,7 +50,7 @@ _LOOKS_LIKE_HTML = re.compile(
 )
 _MARKDOWN_LINK = re.compile(
     r"(?<!!)\[([^\[\]\n]{1,200}+)\]\(\s{0,9}<?([^()\s<>]{1,500}+)>?[^()\n]{0,200}+\)"
-)  # It never looks twice at a character it has read: a page may be written to make that take for ever.
+)  # It never reads a character twice: a hostile page could otherwise make it very slow.
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _SNIFFED_BYTES = 4096
@@ -58,7 +58,7 @@ _BINARY_SHARE = 0.02
 
 
 def read_page(fetched: Fetched) -> tuple[Page, Kind]:
-    """The page, whatever its header says it is. FetchError when it is nothing that can be read."""
+    """The page, by its content and not by its header alone. FetchError when it cannot be read."""
     kind = kind_of(fetched.content_type, fetched.body)
     if kind == "pdf":
         return _pdf_page(fetched.body), kind
@@ -71,24 +71,24 @@ def read_page(fetched: Fetched) -> tuple[Page, Kind]:
 
 
 def kind_of(content_type: str, body: bytes) -> Kind:
-    """Servers lie about types, so the first bytes have a say."""
-    said = content_type.partition(";")[0].strip().lower()
+    """Servers send wrong types, so the first bytes count too."""
+    mime = content_type.partition(";")[0].strip().lower()
     start = body[:_SNIFFED_BYTES]
     if start.lstrip()[:5] == b"%PDF-":
         return "pdf"
     if not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and _is_binary(start):
         raise FetchError("it is neither text nor a PDF")
-    if _LOOKS_LIKE_HTML.match(start.removeprefix(codecs.BOM_UTF8)) or said in ("text/html", "application/xhtml+xml"):
+    if _LOOKS_LIKE_HTML.match(start.removeprefix(codecs.BOM_UTF8)) or mime in ("text/html", "application/xhtml+xml"):
         return "html"
-    if said in ("text/markdown", "text/x-markdown"):
+    if mime in ("text/markdown", "text/x-markdown"):
         return "markdown"
-    if said.startswith("text/") or said in ("", "application/json", "application/xml", "application/octet-stream"):
+    if mime.startswith("text/") or mime in ("", "application/json", "application/xml", "application/octet-stream"):
         return "text"
     raise FetchError("it is of a type that is not read: pages, text and PDF are")
 
 
 def decoded(body: bytes, content_type: str, *, is_html: bool) -> str:
-    """The characters: by mark, header, then the page's own word; one that does not fit is not believed."""
+    """The text: by byte-order mark, header, then the page's declaration; an encoding that does not fit is ignored."""
     for mark, name in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -98,15 +98,15 @@ def decoded(body: bytes, content_type: str, *, is_html: bool) -> str:
             return body[len(mark) :].decode(name, "replace")
     names = [found[1] for found in [_CHARSET.search(content_type)] if found]
     if is_html:
-        # A page whose own word could be read as ASCII is not in UTF-16.
-        said = [found[1].decode() for found in [_META.search(body[:_SNIFFED_BYTES])] if found]
-        names += ["utf-8" if name.lower().startswith("utf-16") else name for name in said]
+        # A page whose own declaration can be read as ASCII is not in UTF-16.
+        declared = [found[1].decode() for found in [_META.search(body[:_SNIFFED_BYTES])] if found]
+        names += ["utf-8" if name.lower().startswith("utf-16") else name for name in declared]
     for name in [*map(_meant, filter(_is_known, map(str.lower, names))), "utf-8"]:
         try:
             return body.decode(name)
         except (UnicodeDecodeError, LookupError):
             continue
-    # A few broken bytes in a page that is UTF-8 otherwise do not make it something else.
+    # A few broken bytes do not make a UTF-8 page another encoding.
     replaced = body.decode("utf-8", "replace")
     if replaced.count("\ufffd") * 100 < len(replaced) and any(map(_is_utf8, names)):
         return replaced
@@ -114,7 +114,7 @@ def decoded(body: bytes, content_type: str, *, is_html: bool) -> str:
 
 
 def markdown_page(text: str, base: Address) -> Page:
-    """Markdown is kept as it is; only its blocks are told apart."""
+    """Markdown is kept as it is; only its blocks are separated."""
     blocks: list[Block] = []
     for part in _markdown_parts(seen(text)):
         heading = _HEADING.fullmatch(part)
@@ -130,14 +130,14 @@ def markdown_page(text: str, base: Address) -> Page:
 
 
 def _unclosed(text: str) -> str:
-    """A heading without the signs that may close it; one that hangs on a word belongs to it, as in `C#`."""
-    said = text.rstrip()
-    bare = said.rstrip("#")
-    return bare.rstrip() if bare[-1:].isspace() else said
+    """A heading without its closing signs; a sign attached to a word belongs to the word, as in `C#`."""
+    heading = text.rstrip()
+    bare = heading.rstrip("#")
+    return bare.rstrip() if bare[-1:].isspace() else heading
 
 
 def _markdown_parts(text: str) -> list[str]:
-    """Paragraphs, headings and whole fences, as many as are kept of a page."""
+    """Paragraphs, headings and whole fences, up to the limit of a page."""
     parts: list[str] = []
     gathered: list[str] = []
     fence = ""
@@ -173,10 +173,10 @@ def _markdown_parts(text: str) -> list[str]:
 
 def _markdown_links(text: str, base: Address) -> tuple[Link, ...]:
     found: dict[str, Link] = {}
-    for said, reference in islice(map(re.Match.groups, _MARKDOWN_LINK.finditer(text)), REFERENCES_MAX):
+    for label, reference in islice(map(re.Match.groups, _MARKDOWN_LINK.finditer(text)), REFERENCES_MAX):
         address = joined(base, reference) if not reference.startswith("#") else None
         if address:
-            found.setdefault(address.url, Link(address.url, line(said, 200)))
+            found.setdefault(address.url, Link(address.url, line(label, 200)))
         if len(found) == LINKS_MAX:
             break
     return tuple(found.values())

@@ -1,4 +1,4 @@
-"""Reads the text of a PDF. Runs as a process of its own, because a PDF is a program that somebody else wrote.
+"""Reads the text of a PDF in a process of its own, because a PDF is a program that a stranger wrote.
 
 `python -m cpq.retrieval.web.pdf` reads the file from stdin and writes JSON. A crash, a loop or a flood ends there.
 """
@@ -15,7 +15,7 @@ import pypdfium2
 
 try:
     import resource
-except ImportError:  # Not on Windows, where the time limit alone must do.
+except ImportError:  # Not on Windows, where only the time limit applies.
     resource = None  # type: ignore[assignment]
 
 PAGES_MAX = 500
@@ -24,7 +24,7 @@ CPU_SECONDS_MAX = 20
 WAIT_SECONDS_MAX = 30
 MEMORY_BYTES_MAX = 1 << 30
 _ENVIRONMENT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "LANG", "LC_ALL")
-"""What the child needs of ours; tokens and passwords are none of it."""
+"""The variables that the child process needs; never tokens or passwords."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,26 @@ class PdfText:
     title: str
     pages: tuple[str, ...]
     is_whole: bool
-    """False when the file has more pages or text than is read."""
+    """False when the file has more pages or text than the limits."""
 
 
 def read_pdf(body: bytes) -> PdfText:
     """The text of each page. ValueError when it is not a PDF that can be read within the limits."""
-    # -P: a file in the current folder never takes the place of one of our modules.
+    # -P: a file in the current folder never replaces one of our modules.
     command = [sys.executable, "-P", "-m", "cpq.retrieval.web.pdf"]
     known = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
     try:
         ran = subprocess.run(  # noqa: S603 - our own interpreter and module; the file goes in by stdin
             command, input=body, capture_output=True, timeout=WAIT_SECONDS_MAX, check=True, env=known
         )
-        said = json.loads(ran.stdout)
+        answer = json.loads(ran.stdout)
     except (subprocess.SubprocessError, OSError, ValueError):
         raise ValueError("the PDF cannot be read") from None
-    return PdfText(said["title"], tuple(said["pages"]), said["is_whole"])
+    return PdfText(answer["title"], tuple(answer["pages"]), answer["is_whole"])
 
 
 def main() -> None:
-    """The child: limits first, then the file."""
+    """The child process: sets limits first, then reads the file."""
     _limit()
     document = pypdfium2.PdfDocument(sys.stdin.buffer.read())
     pages: list[str] = []

@@ -1,4 +1,4 @@
-"""Pages that were read, as rows: kept, found again by any address that leads to them, and handed to the search core."""
+"""Stores the pages that were read, finds them by any address that leads to them, and feeds the search core."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cpq.storage.statements import AnyRow, insert_many
 
 CORPUS = "web"
 PAGES_MAX = 50_000
-"""Of a tenant. An agent can ask for pages all day; the operator decides what stays."""
+"""For each tenant. An agent can request pages all day; the operator decides what stays."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class StoredPassage:
 
 
 def find_page(tx: Tx, url: str) -> StoredPage | None:
-    """The page that an address leads to, also by a redirect."""
+    """The page at an address, also through a redirect."""
     by_alias = sa.select(tables.web_alias.c.page_id).where(
         tables.web_alias.c.tenant_id == tx.tenant_id, tables.web_alias.c.url == url
     )
@@ -72,25 +72,25 @@ def find_page(tx: Tx, url: str) -> StoredPage | None:
 
 
 def pages_by_id(tx: Tx, ids: Collection[str]) -> dict[str, StoredPage]:
-    """Without their links, which are long to read and seldom wanted."""
+    """Pages without their links, which are large and seldom needed."""
     rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, tables.web_page.c.id, ids)))
     return {row.id: _stored(row) for row in rows}
 
 
 def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]:
-    """Where these pages lead to, each with the address of the page; in the order of the addresses."""
+    """The links of these pages, each with the address of its page, ordered by address."""
     mine = sa.select(tables.web_page.c.url, tables.web_page.c.links).where(mine_among(tx, tables.web_page.c.id, ids))
     return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(tables.web_page.c.url))]
 
 
 def list_pages(tx: Tx, limit: int) -> list[StoredPage]:
-    """In the order of their addresses, without their links."""
+    """Pages ordered by address, without their links."""
     mine = sa.select(*_BARE).where(tables.web_page.c.tenant_id == tx.tenant_id)
     return [_stored(row) for row in tx.connection.execute(mine.order_by(tables.web_page.c.url).limit(limit))]
 
 
 def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = ()) -> tuple[int, int, int]:
-    """How many pages, passages and tokens there are, in all or on these hosts and of these pages."""
+    """The number of pages, passages and tokens, in all or on these hosts and of these pages."""
     mine = tables.web_page.c.tenant_id == tx.tenant_id
     if hosts is not None:
         mine &= sa.or_(mine_among(tx, tables.web_page.c.host, hosts), mine_among(tx, tables.web_page.c.id, ids))
@@ -104,7 +104,7 @@ def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = 
 
 
 def read_passages(tx: Tx, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], StoredPassage]:
-    """These passages, by page and ordinal; what is not there is left out."""
+    """These passages by page and ordinal; missing ones are left out."""
     pairs = set(wanted)
     ids = {page_id for page_id, _ in pairs}
     ordinals = {ordinal for _, ordinal in pairs}
@@ -125,7 +125,7 @@ def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
 def keep(
     tx: Tx, address: Address, page: Page, passages: Sequence[Passage], *, kind: str, known: Known, content_hash: str
 ) -> StoredPage:
-    """Put a page in place of what there was of it, and tell the search core."""
+    """Replace the stored page, and mark it as changed for the search core."""
     page_id = page_id_of(address.url)
     before = pages_by_id(tx, [page_id]).get(page_id)
     if before is None and totals(tx)[0] >= PAGES_MAX:
@@ -157,7 +157,7 @@ def keep(
         )
     )
     insert_many(tx.connection, tables.web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
-    # An address that redirected before and now has a page of its own is that page.
+    # An address that redirected before may now have a page of its own.
     tx.connection.execute(
         sa.delete(tables.web_alias).where(
             tables.web_alias.c.tenant_id == tx.tenant_id, tables.web_alias.c.url == address.url
@@ -168,7 +168,7 @@ def keep(
 
 
 def confirm(tx: Tx, page: StoredPage, known: Known) -> StoredPage:
-    """Note that a page has not changed."""
+    """Record that a page has not changed."""
     kept = Known(known.etag or page.known.etag, known.last_modified or page.known.last_modified)
     values = {"etag": kept.etag, "last_modified": kept.last_modified, "checked_at": tx.now, "failure": None}
     tx.connection.execute(sa.update(tables.web_page).where(_is(tx, page.id)).values(values))
@@ -176,13 +176,13 @@ def confirm(tx: Tx, page: StoredPage, known: Known) -> StoredPage:
 
 
 def note_failure(tx: Tx, page: StoredPage, reason: str) -> StoredPage:
-    """The last good state stays; the status tells why there is no newer one."""
+    """Record why there is no newer version; the last good one stays."""
     tx.connection.execute(sa.update(tables.web_page).where(_is(tx, page.id)).values(failure=reason))
     return replace(page, failure=reason)
 
 
 def lead(tx: Tx, url: str, page: StoredPage) -> None:
-    """Remember that an address redirects to a page."""
+    """Record that an address redirects to a page."""
     if url == page.url:
         return
     insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
@@ -193,7 +193,7 @@ def lead(tx: Tx, url: str, page: StoredPage) -> None:
 
 
 def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
-    """Take pages away, with their passages and the addresses that led to them."""
+    """Delete pages with their passages and the addresses that lead to them."""
     ids = [page.id for page in pages]
     for table, column in (
         (tables.web_passage, tables.web_passage.c.page_id),
@@ -266,7 +266,7 @@ def _stored(row: AnyRow) -> StoredPage:
 
 
 def _links(written: Iterable[tuple[str, str, bool]]) -> tuple[Link, ...]:
-    """Without those that an earlier version kept although they are longer than an address may be."""
+    """The links, without those longer than an address may be, which an earlier version stored."""
     return tuple(Link(url, text, is_menu) for url, text, is_menu in written if len(url) <= URL_LENGTH_MAX)
 
 

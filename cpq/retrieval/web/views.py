@@ -123,7 +123,7 @@ def page_view(page: StoredPage) -> WebPage:
 
 
 def brief_view(answered: Answered) -> WebBrief:
-    """The brief with the few figures that a program would have to read out of it."""
+    """The brief with the figures that a program needs."""
     stats = answered.stats
     return {
         "brief": answered.brief.text,
@@ -163,7 +163,7 @@ def ingest_view(results: Sequence[Got]) -> WebIngestReport:
 
 
 def failure_text(error: Mapping[str, Any]) -> str:
-    """A failure as a model should read it: what happened, why it may have, and that memory is no substitute."""
+    """A failure for a model: what happened, possible causes, and that memory is no substitute."""
     code, details = str(error["code"]), error.get("details") or {}
     if code == Code.TIMEOUT:
         lines = [

@@ -52,7 +52,7 @@ def test_rounding_to_bytes_hardly_moves_a_similarity(embedder: embedding.Embedde
             assert abs(exact - rounded) < 0.005
 
 
-def test_a_repeated_query_is_not_reckoned_again(embedder: embedding.Embedder):
+def test_a_repeated_query_is_not_computed_again(embedder: embedding.Embedder):
     first = embedder.query("a question that is asked twice")
     assert embedder.query("a question that is asked twice") is first
     assert embedder.query("A question, that is asked twice") is not first

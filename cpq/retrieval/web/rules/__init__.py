@@ -1,1 +1,1 @@
-"""PURE. What the web toolset decides without looking outside: addresses, pages, passages, questions, links, briefs."""
+"""PURE. The decisions of the web toolset: addresses, pages, passages, questions, links, briefs."""

@@ -1,4 +1,4 @@
-"""PURE. Web addresses: one spelling for each, which of them may be fetched, and which machines are never asked."""
+"""PURE. Web addresses: the one spelling of each, which may be fetched, and which machines are never contacted."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _QUERY_SAFE = "/?:@!$'*+,;=&~-._"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""Nothing else of IPv6 was ever given out to the public internet."""
+"""No other part of IPv6 is assigned to the public internet."""
 
 _NEVER_ASKED = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20")))
-"""Protocol assignments, the old 6to4 relays, the inside of a large cloud, and addresses for documentation."""
+"""Protocol assignments, old 6to4 relays, the internal network of a large cloud, and documentation addresses."""
 
 _TRACKING = re.compile(r"utm_[a-z]+|gclid|fbclid|mc_[ce]id")
 _STRAY = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -38,7 +38,7 @@ class Address:
     host: str
     port: int
     target: str
-    """Path and query, as they stand in the request."""
+    """Path and query, as in the request."""
 
     @property
     def url(self) -> str:
@@ -50,7 +50,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """The host as the Host header and the address bar write it."""
+        """The host as in the Host header and the address bar."""
         return self.written_host if self.port == PORTS[self.scheme] else self.host_and_port
 
     @property
@@ -67,7 +67,7 @@ class Address:
 
 
 def read_address(text: str, field: str = "/url") -> Address:
-    """The address that a text names; VALIDATION_ERROR names the field and what is allowed."""
+    """The address in a text; VALIDATION_ERROR names the field and what is allowed."""
     stripped = text.strip()
     if len(stripped) > URL_LENGTH_MAX:
         raise bad_field(field, f"The address is longer than {URL_LENGTH_MAX} characters.", maximum=URL_LENGTH_MAX)
@@ -88,13 +88,13 @@ def read_address(text: str, field: str = "/url") -> Address:
     query = _query(parts.query)
     target = _written(parts.path or "/", _PATH_SAFE) + (f"?{query}" if query else "")
     address = Address(scheme, _host(host, field), port or PORTS[scheme], target)
-    if len(address.url) > URL_LENGTH_MAX:  # Letters outside ASCII take three times the room and more.
+    if len(address.url) > URL_LENGTH_MAX:  # Letters outside ASCII take three times the space and more.
         raise bad_field(field, f"The address is longer than {URL_LENGTH_MAX} characters.", maximum=URL_LENGTH_MAX)
     return address
 
 
 def joined(base: Address, reference: str) -> Address | None:
-    """Where a link on a page leads to; None when that is nowhere we would go."""
+    """The target of a link on a page; None when it is not a web address we fetch."""
     try:
         return read_address(urljoin(base.url, _BREAKS.sub("", reference).strip().replace(" ", "%20")))
     except (CpqError, ValueError):
@@ -102,7 +102,7 @@ def joined(base: Address, reference: str) -> Address | None:
 
 
 def is_public(address: str) -> bool:
-    """True when a resolved address is a machine of the public internet, however the address is dressed up."""
+    """True when a resolved address is a machine of the public internet, in any notation."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -111,7 +111,7 @@ def is_public(address: str) -> bool:
 
 
 def read_allowed(text: str) -> frozenset[str]:
-    """The hosts of a comma list, each with or without `:port`, in the spelling of `Address`."""
+    """The hosts of a comma-separated list, each with or without `:port`, in the spelling of `Address`."""
     found = set()
     for part in filter(None, map(str.strip, text.split(","))):
         address = read_address(f"http://{part}/", "CPQ_WEB_ALLOWED_HOSTS")
@@ -120,17 +120,17 @@ def read_allowed(text: str) -> frozenset[str]:
 
 
 def is_allowed(address: Address, allowed: frozenset[str]) -> bool:
-    """True when the operator named this host, so that it may be private and on any port."""
+    """True when the operator allowed this host, so that it may be private and on any port."""
     return address.written_host in allowed or address.host_and_port in allowed
 
 
 def is_port_usual(address: Address) -> bool:
-    """Web servers are on 80, 443 or a high port; below 1024 other services listen, which a request could misuse."""
+    """Web servers use 80, 443 or a high port; a request to another port below 1024 could misuse another service."""
     return address.port in PORTS.values() or address.port >= 1024
 
 
 def _inner(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address stands for: mapped, compatible, 6to4, Teredo, NAT64."""
+    """The IPv4 addresses inside an IPv6 address: mapped, compatible, 6to4, Teredo, NAT64."""
     if isinstance(address, IPv4Address):
         return []
     inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -141,7 +141,7 @@ def _inner(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv6Address) and (address.ipv4_mapped or address in _NAT64):
-        return True  # What is inside decides.
+        return True  # The inner address decides.
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
         return False
     if any(address in network for network in _NEVER_ASKED):
@@ -158,7 +158,7 @@ def _host(host: str, field: str) -> str:
         if address.scope_id is None:
             return str(address)
         raise _unreadable(field)  # It names an interface of this machine.
-    if len(host) > HOST_LENGTH_MAX:  # The library would take long to say so.
+    if len(host) > HOST_LENGTH_MAX:  # The library would need long to refuse it.
         raise _unreadable(field)
     try:
         name = host.encode("idna").decode() if not host.isascii() else host
@@ -171,7 +171,7 @@ def _host(host: str, field: str) -> str:
 
 
 def _written(text: str, safe: str) -> str:
-    """Percent-encoded where it was not before; dots are resolved as a browser does, also written `%2e`."""
+    """Percent-encoded; dots, also as `%2e`, are resolved as in a browser."""
     encoded = quote(_STRAY.sub("%25", text), safe=safe + "%")
     encoded = encoded.replace("%2e", ".").replace("%2E", ".")
     if "/." not in encoded:
@@ -188,7 +188,7 @@ def _written(text: str, safe: str) -> str:
 
 
 def _query(text: str) -> str:
-    """Without what only counts visitors; otherwise one page would be kept under many addresses."""
+    """The query without parameters that only track visitors; otherwise a page would be stored under many addresses."""
     kept = [part for part in text.split("&") if not _TRACKING.fullmatch(part.partition("=")[0].lower())]
     return quote(_STRAY.sub("%25", "&".join(kept)), safe=_QUERY_SAFE + "%")
 

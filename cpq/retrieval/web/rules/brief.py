@@ -1,7 +1,7 @@
-"""PURE. The research brief: sources, evidence, pictures, the way that led there, quotations and figures, in a budget.
+"""PURE. The research brief within a token budget: sources, evidence, pictures, the trace, quotations and figures.
 
-Whatever comes from a page stands behind `> `, or on one line that we begin and end. So nothing in it can pass for a
-section of ours, however it is written.
+All content of a page is behind `> `, or inside a line that we begin and end, so no content can pass for a section of
+the brief.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HEADING_LENGTH_MAX = 160
 SUB_QUERY_LENGTH_MAX = 120
 NOTE_LENGTH_MAX = 500
 NOTES_SHARE = 4
-"""Notes take at most this part of the budget."""
+"""The largest share of the budget for notes."""
 
 NONE_FOUND = "No relevant content was found for this query."
 UNTRUSTED = (
@@ -28,7 +28,7 @@ UNTRUSTED = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """A passage that goes into the brief."""
+    """A passage of the brief."""
 
     url: str
     title: str
@@ -41,7 +41,7 @@ class Evidence:
     is_adjacent: bool = False
     images: tuple[Image, ...] = ()
     citation: str | None = None
-    """A sentence or row of the text, word for word."""
+    """A sentence or row of the text, verbatim."""
 
     @property
     def heading(self) -> str:
@@ -50,7 +50,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Stats:
-    """What the brief says of how it came about."""
+    """How the brief was made."""
 
     mode: str
     documents_searched: int
@@ -69,9 +69,9 @@ class Stats:
 class Brief:
     text: str
     sources: tuple[tuple[int, str, str], ...]
-    """Number, title and address of each, as the text has them."""
+    """Number, title and address of each source in the text."""
     split: Mapping[str, int] = field(default_factory=dict)
-    """The tokens that each section took."""
+    """The tokens of each section."""
 
 
 def write_brief(
@@ -81,7 +81,7 @@ def write_brief(
     steps: Sequence[Step] = (),
     seed_url: str | None = None,
 ) -> Brief:
-    """The whole brief, never more than the budget by our count: sources and figures in full, evidence best first.
+    """The whole brief, never over the budget by our count: sources and figures in full, evidence best first.
 
     A passage goes in with its quotation or not at all. Then the trace if it fits, then pictures.
     """
@@ -105,7 +105,7 @@ def write_brief(
 
 
 def _fitting(ordered: Sequence[Evidence], room: int, has_steps: bool) -> list[Evidence]:
-    """As many of the best passages as the room holds, with what each adds to sources and citations."""
+    """As many of the best passages as fit, with what each adds to sources and citations."""
     room -= _FRAME_TOKENS + (_OMITTED_TOKENS if has_steps else 0)
     chosen: list[Evidence] = []
     named: set[tuple[str, str]] = set()
@@ -117,7 +117,7 @@ def _fitting(ordered: Sequence[Evidence], room: int, has_steps: bool) -> list[Ev
         if each.citation:
             cost += count_tokens(f"{each.citation} {each.title} {each.url} {each.heading}") + 16
         if cost > room:
-            break  # What is less relevant does not overtake it.
+            break  # A less relevant passage does not overtake it.
         room -= cost
         named |= {(each.url, ""), (each.url, each.heading)}
         chosen.append(each)
@@ -125,14 +125,14 @@ def _fitting(ordered: Sequence[Evidence], room: int, has_steps: bool) -> list[Ev
 
 
 _FRAME_TOKENS = 170
-"""Section titles, the notes in them, and the blank lines between."""
+"""The tokens of section titles, notes, and blank lines between sections."""
 
 _BLOCK_TOKENS = 36
 _OMITTED_TOKENS = 30
 
 
 def _numbers(chosen: Sequence[Evidence]) -> dict[str, int]:
-    """Sources by number, as they are met when the passages are read page by page."""
+    """Sources by number, in the order of their first passage."""
     return {url: number for number, url in enumerate(dict.fromkeys(each.url for each in chosen), 1)}
 
 
@@ -162,7 +162,7 @@ def _evidence(chosen: Sequence[Evidence], numbers: Mapping[str, int], total: int
 
 
 def quoted(text: str) -> str:
-    """The text as lines that all begin with `>`, whatever counts as the end of a line in it."""
+    """The text as lines that all begin with `>`, for every kind of line end."""
     return "\n".join(f"> {each}" if each else ">" for each in text.splitlines())
 
 
@@ -200,13 +200,13 @@ def _citations(chosen: Sequence[Evidence], numbers: Mapping[str, int]) -> str:
     for each in chosen:
         if each.citation:
             where = f" § {_heading(each)}" if each.heading else ""
-            said = " ".join(each.citation.splitlines())
-            lines.append(f'> [{numbers[each.url]}] "{said}"\n>     — {_title(each)}, {each.url}{where}')
+            quotation = " ".join(each.citation.splitlines())
+            lines.append(f'> [{numbers[each.url]}] "{quotation}"\n>     — {_title(each)}, {each.url}{where}')
     return "\n\n".join([lines[0] + "\n" + lines[1], *lines[2:]]) if len(lines) > 1 else ""
 
 
 def _notes(notes: Sequence[str], room: int) -> list[str]:
-    """As many as the room holds; then how many there are besides."""
+    """As many as fit, then the number of the others."""
     kept: list[str] = []
     for note in notes:
         written = f"Note: {line(note, NOTE_LENGTH_MAX)}"

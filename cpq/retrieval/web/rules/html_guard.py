@@ -1,8 +1,8 @@
-"""PURE. Makes HTML harmless for the parser: what is never shown is cut out, and trees grown to hurt are found first.
+"""PURE. Makes HTML harmless for the parser: removes what is never shown, and detects hostile trees.
 
-The parser is quick on every page that people write. It is not on thousands of nested blocks (each new one looks
-through all that are open), nor on formatting that is never closed (it is repeated in every later paragraph), nor on
-choices in a form, many attributes of one element, or many names that are no names of HTML (it looks through them all).
+The parser is fast on every page that people write. It is slow on thousands of nested blocks (each new one searches all
+open ones), on formatting that is never closed (it is repeated in every later paragraph), on choices in a form, on many
+attributes of one element, and on many unknown element names (it searches them all).
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from cpq.retrieval.web.rules.page import names
 
 DEPTH_MAX = 200
 TAGS_MAX = 1_000_000
-"""Tags, their attributes, and whatever else begins like one: a tree of so many takes a quarter of a gigabyte."""
+"""Tags, attributes, and anything that begins like one: a tree of this size takes a quarter of a gigabyte."""
 
 TAGS_UNCHECKED = 2000
-"""So few tags cannot make the parser slow, whatever they are."""
+"""A page with fewer tags cannot make the parser slow."""
 
 REPEATED_MAX = 200_000
-"""Formatting elements that the parser would have to open again, all paragraphs together."""
+"""Formatting elements that the parser would reopen, in all paragraphs together."""
 
 ATTRIBUTES_MAX = 100
-"""Of one element; what people write has a dozen."""
+"""Attributes of one element; people write a dozen."""
 
 SEARCHED_MAX = 2_000_000
-"""Open elements that are looked through for end tags in the wrong place; people write a few of those."""
+"""Open elements searched for misplaced end tags; people write a few of those."""
 
 NAMES_MAX = 5_000
 NAMES_UNCHECKED_CHARACTERS = 300_000
-"""A shorter page has no room for so many names that it matters."""
+"""A shorter page has no room for a harmful number of names."""
 
 UNSHOWN = "x-choice"
-"""What lists of choices are called, whose content is not shown as text."""
+"""Elements of lists of choices; their content is not shown as text."""
 
 _HIDDEN = re.compile(
     r"<(?=[!inostx])(?:!--.*?(?:--!?>|\Z)"
@@ -40,7 +40,7 @@ _HIDDEN = re.compile(
     r".*?(?:</\1(?=[\s/>])[^>]*>?|\Z))",
     re.DOTALL | re.IGNORECASE,
 )
-"""Not what can stand in itself, as templates do: its end is not the first one, and the parser finds the right one."""
+"""Without elements that can contain themselves, as templates do: the first end tag is not theirs."""
 
 _TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{0,2000})", re.IGNORECASE)
 _RENAMED = re.compile(r"<(?=[/dfops])(/?)(datalist|frameset|optgroup|option|plaintext|select)(?=[\s/>])", re.IGNORECASE)
@@ -55,7 +55,7 @@ _NEW_NAMES = {
 _ATTRIBUTE = r"[\s/]*+([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+|(?=>)))?+"
 _ONE = _ATTRIBUTE.replace("(", "(?:", 1)
 _TAG = re.compile(rf"<(/?[a-zA-Z][^\s/>]*+(?:(?:{_ONE}){{{ATTRIBUTES_MAX}}})?+)(?:{_ONE})*+[\s/]*+>?")
-"""The name, or, of a tag with too many attributes, the name and so many of them."""
+"""The name; for a tag with too many attributes, the name and that many of them."""
 
 _NAME = re.compile(_ATTRIBUTE)
 _ATTRIBUTES = re.compile(rf"</?[a-zA-Z][^\s/>]*+((?:{_ONE})++)")
@@ -64,18 +64,18 @@ _BLOCK_END = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|table|ul|ol|dl|dt|dd|secti
 
 _VOID = names("area base br col embed hr img input link meta param source track wbr")
 _WHOLE = names("html body")
-"""Each further one of these adds its attributes to the first, so they count as open for ever."""
+"""Each further one of these adds its attributes to the first, so they always count as open."""
 
 _CLOSED_BY_NEXT = names("head p li dt dd tr td th tbody thead tfoot colgroup a nobr form")
 _ENDS = frozenset(f"/{name}" for name in _VOID | _CLOSED_BY_NEXT | _WHOLE)
 _WITHOUT_DEPTH = _VOID | _CLOSED_BY_NEXT | _ENDS
 _FORMATTING = names("b big code em font i s small strike strong tt u")
 _WALLS = names("table caption marquee applet button math foreignobject")
-"""What an end tag outside of it does not reach into."""
+"""Elements that an end tag outside of them does not close."""
 
 
 def title_of(html: str) -> str:
-    """What stands in the first title element, before it is cut out."""
+    """The content of the first title element, before it is removed."""
     for hidden in _HIDDEN.finditer(html):
         if (hidden[1] or "").lower() == "title":
             found = _TITLE.match(hidden[0])
@@ -84,9 +84,9 @@ def title_of(html: str) -> str:
 
 
 def visible(html: str) -> str:
-    """The page without scripts, styles, comments and whatever else is never shown as text.
+    """The page without scripts, styles, comments and everything else that is never shown as text.
 
-    A blank takes the place of each, so that two halves of a tag cannot grow together.
+    A blank replaces each, so that two halves of a tag cannot join.
     """
     shown = _HIDDEN.sub(" ", html)
     shown = shown.replace("<![CDATA[", " ").replace("]]>", " ")
@@ -94,7 +94,7 @@ def visible(html: str) -> str:
 
 
 def is_tame(html: str) -> bool:
-    """False when a page has more levels, repetitions, attributes or names than those that people write."""
+    """False when a page has more levels, repetitions, attributes or names than pages that people write."""
     if html.count("<") > TAGS_MAX:
         return False
     tags = _TAG.findall(html)
@@ -144,13 +144,14 @@ def _is_shallow(tags: list[str]) -> bool:
 
 
 def stripped(html: str) -> str:
-    """The bare text, for pages that are not tame: tags cut out, paragraphs kept as blank lines."""
+    """The bare text of a page that is not tame: without tags, with paragraphs as blank lines."""
     text = _ANY_TAG.sub("", _BLOCK_END.sub("\n\n", html))
     return text.replace("<", " ").replace(">", " ")
 
 
 def _close(opened: list[str], name: str) -> int:
-    """Close the nearest open element of that name that an end tag can reach; how much formatting goes with it."""
+    """Close the nearest open element of that name that an end tag can reach; returns how much formatting closes with
+    it."""
     for place in range(len(opened) - 1, -1, -1):
         if opened[place] == name:
             inside = opened[place + 1 :]

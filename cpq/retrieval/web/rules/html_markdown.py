@@ -1,4 +1,4 @@
-"""PURE. An HTML page as Markdown blocks: tables, listings, formulas, definitions, warnings, pictures and links kept."""
+"""PURE. Converts HTML to Markdown blocks: tables, listings, formulas, definitions, warnings, pictures and links."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from cpq.retrieval.web.rules.page import (
 from cpq.retrieval.web.rules.pipe_table import REPEATED_MAX, Cell, pipe_table
 
 DEPTH_MAX = 150
-"""Of the walk; what lies deeper is taken as plain text."""
+"""Depth of the walk; deeper content is taken as plain text."""
 
 NEST_MAX = 12
-"""Lists in lists, definitions in cells and the like; what lies deeper is taken as plain text."""
+"""Nested lists, definitions in cells and the like; deeper content is taken as plain text."""
 
 INDENTED_MAX = 10
-"""Lists in lists that are still moved to the right; more would make a short page a long one."""
+"""Nested lists that are indented; more would make a short page long."""
 
 FENCE_MAX = 10
 LINK_TEXT_MAX = 200
 SHIFTED_MAX = 200
-"""What is longer is neither a sign nor an exponent, wherever it is set."""
+"""Longer text is neither a footnote sign nor an exponent."""
 
 NOT_TAME = "The page is nested more deeply than pages that people write; only its bare text was kept, hidden parts too."
 
@@ -66,17 +66,17 @@ _BACKTICKS = re.compile(r"`{3,}")
 _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
 _FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
-"""Menus that open at a click: what they say is not read, but where they lead is good to know."""
+"""Links of menus that open at a click: the menu's text is not read, but its targets are useful."""
 
 _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
-"""What documentation puts behind a heading, to link to it."""
+"""Signs that documentation puts after a heading to link to it."""
 
 _BREAK = "\x00"
-"""Stands for `<br>` while a paragraph is gathered; no page can hold it, its own are gone by then."""
+"""Stands for `<br>` in an unfinished paragraph; pages cannot contain it, because it is removed before."""
 
 
 def convert(html: str, base: Address) -> Page:
-    """Read a page. Never fails: one that is built to hurt the parser comes back as its bare text, with a warning."""
+    """Convert a page. Never fails: a page built to harm the parser becomes its bare text, with a warning."""
     title = line(entities.unescape(title_of(html)), TITLE_LENGTH_MAX)
     shown = visible(html)
     if not is_tame(shown):
@@ -113,16 +113,16 @@ def _base_of(tree: Any, base: Address) -> Address:
 
 
 class _Walker:
-    """Walks the tree once and writes blocks. Inline text gathers in `_said` until a block ends."""
+    """Walks the tree once and writes blocks. Inline text is collected in `_inline` until a block ends."""
 
     def __init__(self, base: Address) -> None:
         self.blocks: list[Block] = []
         self.images: list[Image] = []
         self.links: dict[str, Link] = {}
         self.room = CHARACTERS_MAX
-        """How many characters may still be written; nothing further is read once there are none."""
+        """Characters that may still be written; at 0 the walk stops."""
         self._base = base
-        self._said: list[str] = []
+        self._inline: list[str] = []
         self._depth = 0
         self._nested = 0
         self._caption = ""
@@ -130,7 +130,7 @@ class _Walker:
         self._languages: dict[int, str] = {}
 
     def read(self, root: Any) -> None:
-        """The main part where the page names one, else all of it; menus give links only, either way."""
+        """The main part if the page marks one, else the whole page; menus only give links."""
         mains = root.css("main") or root.css("[role=main]") or root.css("article")
         main = mains[0] if len(mains) == 1 and is_most_of(mains[0], root) else root
         self._children(main)
@@ -141,14 +141,14 @@ class _Walker:
     def _children(self, node: Any) -> None:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            self._said.append(seen(node.text(deep=True, separator=" ")))
+            self._inline.append(seen(node.text(deep=True, separator=" ")))
         else:
             for child in node.iter(include_text=True):
                 tag = child.tag
                 if self.room <= 0:
                     break
                 if tag == "-text":
-                    self._said.append(child.text_content or "")
+                    self._inline.append(child.text_content or "")
                 elif tag in _INLINE:
                     self._children(child)
                 else:
@@ -178,7 +178,7 @@ class _Walker:
         self._paragraph(node)
 
     def _menu(self, node: Any) -> None:
-        """A menu, or an aside: its links are kept, its text is not about the page. An aside may be an admonition."""
+        """A menu or an aside: its links are kept, its text is not about the page. An aside may be an admonition."""
         kind = admonition_kind("div", (node.attributes.get("class") or "").lower()) if node.tag == "aside" else None
         if kind:
             self._admonition(node, kind)
@@ -186,7 +186,7 @@ class _Walker:
             self._note_links(node)
 
     def _header(self, node: Any) -> None:
-        """The header of a page is a menu; that of a section is its heading."""
+        """The header of a page is a menu; the header of a section is its heading."""
         if node.css_first("h1, h2"):
             self._paragraph(node)
         else:
@@ -200,42 +200,42 @@ class _Walker:
             self._add("heading", text, int(node.tag[1]))
 
     def _break(self, node: Any) -> None:
-        self._said.append(_BREAK)
+        self._inline.append(_BREAK)
 
     def _rule(self, node: Any) -> None:
         self._end_paragraph()
 
     def _skip(self, node: Any) -> None:
-        """Nothing of it is shown."""
+        """Skip an element that is not shown."""
 
     def _link(self, node: Any) -> None:
-        before = len(self._said)
+        before = len(self._inline)
         self._children(node)
         href = node.attributes.get("href")
-        if href and href[0] == "#" and "".join(self._said[before:]).strip() in _ANCHOR_MARKS:
-            del self._said[before:]
+        if href and href[0] == "#" and "".join(self._inline[before:]).strip() in _ANCHOR_MARKS:
+            del self._inline[before:]
         elif href:
-            self._note_link(href, "".join(self._said[before:]), is_navigation=False)
+            self._note_link(href, "".join(self._inline[before:]), is_navigation=False)
 
     def _shifted(self, node: Any) -> None:
-        """A footnote's sign or an exponent, which would otherwise be another digit of the number before it.
+        """A footnote sign or an exponent, which would otherwise join the digits of the number before it.
 
-        What is set lower is left where it follows no digit: people look for `CO2` and `H2O`.
+        A subscript stays plain after a letter: people search for `CO2` and `H2O`.
         """
-        before = len(self._said)
-        is_plain = node.tag == "sub" and not "".join(self._said[-1:])[-1:].isdigit()
+        before = len(self._inline)
+        is_plain = node.tag == "sub" and not "".join(self._inline[-1:])[-1:].isdigit()
         self._children(node)
-        said = "".join(self._said[before:])
-        text = tidy(said) if len(said) <= SHIFTED_MAX else ""
+        written = "".join(self._inline[before:])
+        text = tidy(written) if len(written) <= SHIFTED_MAX else ""
         if text and not is_plain and text[0] not in "[(^_":
             mark = "^" if node.tag == "sup" else "_"
-            self._said[before:] = [f"{mark}{text}" if text.isalnum() else f"{mark}{{{text}}}"]
+            self._inline[before:] = [f"{mark}{text}" if text.isalnum() else f"{mark}{{{text}}}"]
 
     def _code(self, node: Any) -> None:
         text = " ".join(preformatted(node).split())
         mark = "``" if "`" in text else "`"
         if text:
-            self._said.append(f"{mark}{text}{mark}")
+            self._inline.append(f"{mark}{text}{mark}")
 
     def _listing(self, node: Any) -> None:
         self._end_paragraph()
@@ -252,7 +252,7 @@ class _Walker:
             self._end_paragraph()
             self._add("text", written)
         else:
-            self._said.append(written)
+            self._inline.append(written)
 
     def _list(self, node: Any) -> None:
         self._end_paragraph()
@@ -285,32 +285,32 @@ class _Walker:
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
-        label, is_said = "", False
+        label, is_defined = "", False
         for child in definition_parts(node):
             parts = self._items(child)
             if child.tag == "dt":
-                if is_said:
-                    terms, is_said = [], False
+                if is_defined:
+                    terms, is_defined = [], False
                 terms.append(" ".join(" ".join(parts).split()))
             elif parts:
-                if not is_said:
+                if not is_defined:
                     label = f"**{', '.join(terms)}**: " if terms else ""
                 elif len(label) > REPEATED_MAX:
                     label = ""
                 self._add("text", label + "\n".join(parts))
-                is_said = True
-        if terms and not is_said:
+                is_defined = True
+        if terms and not is_defined:
             self._add("text", f"**{', '.join(terms)}**")
 
     def _admonition(self, node: Any, kind: str) -> None:
         self._end_paragraph()
-        said = "\n".join(self._inside(node))
-        title, _, rest = said.partition("\n")
+        content = "\n".join(self._inside(node))
+        title, _, rest = content.partition("\n")
         if title.lower().rstrip(":!. ") == kind:
-            said = rest
+            content = rest
         mark = "⚠️" if kind in _SEVERE else "ℹ️"
-        if said:
-            self._add("text", f"{mark} {kind.upper()}: {said}")
+        if content:
+            self._add("text", f"{mark} {kind.upper()}: {content}")
 
     def _table(self, node: Any) -> None:
         self._end_paragraph()
@@ -354,7 +354,7 @@ class _Walker:
             return
         attributes = node.attributes
         sources = [attributes.get(name) or "" for name in ("src", "data-src")]
-        # A picture that is loaded late has a placeholder until then.
+        # A lazily loaded picture has a placeholder.
         source = next((each for each in sources if each and not each.startswith("data:")), None)
         url = self._resolved(source) if source else None
         if url:
@@ -362,11 +362,11 @@ class _Walker:
             self.images.append(Image(url, alt, self._caption, len(self.blocks)))
 
     def _inside(self, node: Any) -> list[str]:
-        """The blocks within a node as texts, kept out of the page's own for now."""
+        """The blocks within a node as texts, not added to the page."""
         only = node.first_child
         if only is None:
             return []
-        if only.next is None and only.tag == "-text":  # Nearly every cell and item: worth a way of its own.
+        if only.next is None and only.tag == "-text":  # A shortcut for nearly every cell and item.
             text = tidy(only.text_content or "")
             return [text] if text else []
         return self._collected(node, self._paragraph)
@@ -376,25 +376,25 @@ class _Walker:
             text = tidy(node.text(deep=True, separator=" "))
             return [text] if text else []
         self._nested += 1
-        blocks, said = self.blocks, self._said
+        blocks, inline = self.blocks, self._inline
         place = len(blocks)
         images = len(self.images)
-        self.blocks, self._said = [], []
+        self.blocks, self._inline = [], []
         work(node)
         self._nested -= 1
         collected = [block.text for block in self.blocks]
-        self.blocks, self._said = blocks, said
+        self.blocks, self._inline = blocks, inline
         for number in range(images, len(self.images)):
             found = self.images[number]
             self.images[number] = Image(found.url, found.alt, found.caption, place)
         return collected
 
     def _end_paragraph(self) -> None:
-        if not self._said:
+        if not self._inline:
             return
-        said = "".join(self._said)
-        self._said.clear()
-        text = "\n".join(filter(None, map(tidy, said.split(_BREAK)))) if _BREAK in said else tidy(said)
+        inline = "".join(self._inline)
+        self._inline.clear()
+        text = "\n".join(filter(None, map(tidy, inline.split(_BREAK)))) if _BREAK in inline else tidy(inline)
         if text:
             self._add("text", text)
 
@@ -416,18 +416,20 @@ class _Walker:
         url = self._resolved(href)
         if url is None:
             return
-        said = line(text, LINK_TEXT_MAX)
+        label = line(text, LINK_TEXT_MAX)
         known = self.links.get(url)
-        is_better = known is not None and (is_navigation, -len(said)) < (known.is_navigation, -len(known.text))
+        is_better = known is not None and (is_navigation, -len(label)) < (known.is_navigation, -len(known.text))
         if known is None or is_better:
-            self.links[url] = Link(url, said, is_navigation)
+            self.links[url] = Link(url, label, is_navigation)
 
     def _resolved(self, reference: str) -> str | None:
         reference = reference.partition("#")[0]
         if reference not in self._joined:
             if len(self._joined) >= REFERENCES_MAX:
                 return None
-            if _PLAIN_PATH.fullmatch(reference):  # Most links of most sites; the long way costs twenty times as much.
+            if _PLAIN_PATH.fullmatch(
+                reference
+            ):  # A shortcut for most links; the general way takes twenty times as long.
                 self._joined[reference] = self._base.origin + reference
             else:
                 address = joined(self._base, reference)

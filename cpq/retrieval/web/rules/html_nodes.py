@@ -1,4 +1,4 @@
-"""PURE. What single nodes of an HTML page hold: hidden parts, listings, table rows, languages, admonitions."""
+"""PURE. Reads single nodes of an HTML page: hidden parts, listings, table rows, languages, admonitions."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MAIN_CHARACTERS_MIN = 200
 
 
 def drop_hidden(root: Any) -> None:
-    """Take out what no visitor sees: it is not for the model either, which would read it as if it were said."""
-    # From the end, so that nothing is looked at after what it stands in is gone.
+    """Remove what no visitor sees, so that the model does not read hidden text."""
+    # From the end, so that no node is read after its parent is removed.
     for node in reversed(root.css("[style]")):
         style = _STYLE_ESCAPE.sub(_unescaped, node.attributes.get("style") or "")
         if _HIDING.search(_STYLE_NOISE.sub("", style).lower()) and node.tag not in ("html", "body"):
@@ -41,41 +41,41 @@ def drop_hidden(root: Any) -> None:
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    """A letter of a style sheet that is written by its number, or with a stroke before it."""
+    """A character of a style sheet, written by its number or with a backslash."""
     return found[2] or chr(min(int(found[1], 16), sys.maxunicode))
 
 
 def is_most_of(main: Any, root: Any) -> bool:
-    """Some pages have a main part that a script fills later."""
+    """Whether a main part holds enough text: some pages fill it later by a script."""
     size = len(main.text(deep=True))
     return size >= MAIN_CHARACTERS_MIN or size * 4 >= len(root.text(deep=True))
 
 
 def preformatted(node: Any) -> str:
-    """The text of a listing, a line for each line that a browser shows."""
+    """The text of a listing, with the line breaks that a browser shows."""
     only = node.first_child
     if only is None or (only.next is None and only.tag == "-text"):
         return str(only.text_content or "") if only else ""
     if node.css_first(_LINE_ENDS) is None:
         return str(node.text(deep=True))
-    said: list[str] = []
+    written: list[str] = []
     opened = [(node.tag, node.iter(include_text=True))]
     while opened:
         each = next(opened[-1][1], None)
         if each is not None and each.tag == "-text":
-            said.append(each.text_content or "")
+            written.append(each.text_content or "")
             continue
         if each is not None and each.tag == "br":
-            said.append("\n")
+            written.append("\n")
             continue
         if each is None:
             tag, _ = opened.pop()
         else:
             tag = each.tag
             opened.append((tag, each.iter(include_text=True)))
-        if tag in _LINES and said and not said[-1].endswith("\n"):  # The edge of a block ends a line.
-            said.append("\n")
-    return "".join(said)
+        if tag in _LINES and written and not written[-1].endswith("\n"):  # The edge of a block ends a line.
+            written.append("\n")
+    return "".join(written)
 
 
 def caption_of(node: Any) -> str:
@@ -83,7 +83,7 @@ def caption_of(node: Any) -> str:
 
 
 def definition_parts(node: Any) -> Iterator[Any]:
-    """Terms and definitions, also where each pair stands in a division of its own."""
+    """Terms and definitions, also when each pair is in its own division."""
     for child in node.iter(include_text=True):
         if child.tag == "div":
             yield from child.iter(include_text=True)
@@ -108,7 +108,8 @@ def span_of(value: str | None) -> int:
 
 
 def language_of(node: Any, known: dict[int, str]) -> str:
-    """From the class of the listing, of the code in it, or of the boxes around it, which many listings may share."""
+    """The language from the class of the listing, of the code inside, or of the boxes around it, which listings may
+    share."""
     inner = node.css_first("code")
     around = [node, node.parent, node.parent.parent if node.parent else None]
     for each in ([inner] if inner is not None else []) + around:
@@ -123,7 +124,7 @@ def language_of(node: Any, known: dict[int, str]) -> str:
 
 
 def admonition_kind(tag: str, classes: str) -> str | None:
-    """Which kind of admonition a class names; a bare `note` counts when it is the only word or there is a box."""
+    """The kind of admonition in a class; a bare `note` counts only as the only word or in a box."""
     found = _ADMONITION.search(classes)
     if not found or (not _ADMONITION_BOX.search(classes) and classes.split() != [found[1]]):
         return None

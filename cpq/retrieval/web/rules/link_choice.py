@@ -1,4 +1,4 @@
-"""PURE. Which link to follow next: by the words it shares with what is still to be found. Rules, not a model."""
+"""PURE. Chooses the next link to follow, by the words it shares with what is still to be found. Rules, not a model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cpq.retrieval.web.rules.addresses import read_address
 from cpq.retrieval.web.rules.page import Link
 
 PROMISING = 0.2
-"""Of what is asked, a link must name about a fifth by weight; less is a guess."""
+"""A link must name about a fifth of the question by weight; less is a guess."""
 
 NAVIGATION_WORTH = 0.6
 OTHER_SITE_WORTH = 0.7
 DEPTH_WORTH = 0.9
 PATH_LENGTH_MAX = 300
-"""Of an address; what stands behind is no longer written for people."""
+"""Characters of an address that are read; the rest is not written for people."""
 
 _NOT_A_PAGE = re.compile(
     r"\.(?:jpe?g|png|gif|webp|svg|ico|css|js|mjs|json|xml|rss|atom|zip|gz|tgz|bz2|xz|7z|exe|dmg|msi|apk|iso|mp[34]|m4a|"
@@ -35,25 +35,25 @@ _SOCIAL = ("facebook.com", "twitter.com", "x.com", "linkedin.com", "instagram.co
 
 @dataclass(frozen=True)
 class Candidate:
-    """A link that could be followed, and where it was found."""
+    """A link that could be followed, and the page with the link."""
 
     link: Link
     parent_url: str
     depth: int
-    """Of the page it leads to; pages that were asked for have 0."""
+    """Depth of the linked page; requested pages have 0."""
 
     @cached_property
     def words(self) -> tuple[Set[str], Set[str]]:
-        """The terms of its text, and those that only its address names; every choice asks for them again."""
+        """The terms of its text, and those that only its address has; cached, because every choice needs them."""
         path = self.link.url.partition("://")[2].partition("/")[2][:PATH_LENGTH_MAX]
-        said = terms(self.link.text)
-        return said, terms(re.sub(r"[/_.?&=%+-]+", " ", path)) - said
+        in_text = terms(self.link.text)
+        return in_text, terms(re.sub(r"[/_.?&=%+-]+", " ", path)) - in_text
 
 
 def choose(
     candidates: Iterable[Candidate], wanted: Collection[str], visited: Collection[str], depth_max: int
 ) -> Candidate | None:
-    """The most promising link, or None. Of equals the one that was met first."""
+    """The most promising link, or None. Of equal links the first one."""
     best: Candidate | None = None
     most = 0.0
     sites: dict[str, str] = {}
@@ -68,13 +68,13 @@ def choose(
 
 
 def _worth(candidate: Candidate, wanted: Collection[str], sites: dict[str, str]) -> float:
-    """The share of the wanted terms that its text and its address name, less for menus, other sites and depth."""
+    """The share of the wanted terms in its text and address, lower for menus, other sites and depth."""
     asked = set(wanted)
     if not asked:
         return 0.0
     link = candidate.link
-    said, addressed = candidate.words
-    named = len(asked & said) + 0.5 * len(asked & addressed)
+    in_text, in_address = candidate.words
+    named = len(asked & in_text) + 0.5 * len(asked & in_address)
     worth = named / min(len(asked), 4)
     worth *= NAVIGATION_WORTH if link.is_navigation else 1
     worth *= OTHER_SITE_WORTH if _site(link.url, sites) != _site(candidate.parent_url, sites) else 1

@@ -1,4 +1,4 @@
-"""PURE. The way an answer took through linked pages, drawn as a tree."""
+"""PURE. The path of an answer through linked pages, drawn as a tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Step:
-    """One page that was followed to: what it brought, how long it took, or why it failed."""
+    """One followed page: what it added, how long it took, or why it failed."""
 
     url: str
     parent_url: str
@@ -21,11 +21,11 @@ class Step:
     milliseconds: int
     failure: str | None = None
     stop_reason: str | None = None
-    """On the last step, why it was the last."""
+    """Why the answer stopped; on the last step only."""
 
 
 def trace_lines(seed_url: str, steps: Sequence[Step]) -> list[str]:
-    """The common start of the addresses once, then the tree; addresses elsewhere stand in full."""
+    """The common start of the addresses once, then the tree; addresses on other sites in full."""
     base = _base([seed_url, *(step.url for step in steps if _is_same_site(step.url, seed_url))])
     first = steps[0].score_before if steps else 0.0
     lines = [f"Base: {base}", "", f"{_short(seed_url, base)} (seed, score: {first:.2f} → {first:.2f})"]
@@ -47,9 +47,9 @@ def trace_lines(seed_url: str, steps: Sequence[Step]) -> list[str]:
 
 
 def _parent(seed_url: str, steps: Sequence[Step], number: int) -> int | None:
-    """The earlier step that led to this one: earlier, so that pages that lead back to each other are a tree, too.
+    """The earlier step that led to this one; only earlier ones, so that pages that link to each other make a tree.
 
-    None is the seed. On it hangs as well what came from a page outside the tree, such as an extra one asked for.
+    None is the seed, also for steps from a page outside the tree, such as a second requested page.
     """
     url = steps[number].parent_url
     return None if url == seed_url else next((at for at in range(number) if steps[at].url == url), None)
@@ -67,7 +67,7 @@ def _node(step: Step, seed_url: str, base: str) -> str:
 
 
 def _base(urls: Sequence[str]) -> str:
-    """What all addresses of the site begin with, cut at a slash."""
+    """The common beginning of all addresses of the site, cut at a slash."""
     paths = [url.partition("?")[0].split("/")[:-1] for url in urls]
     common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return "".join(f"{parts[0]}/" for parts in common)

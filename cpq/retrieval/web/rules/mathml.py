@@ -1,4 +1,4 @@
-"""PURE. MathML as LaTeX, as well as it goes: the author's own source first, else the structure, else the text."""
+"""PURE. Converts MathML to LaTeX: from the author's source, else from the structure, else as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GREEK = dict(zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣ�
 
 
 def latex(node: Any) -> str:
-    """`$…$`, or `$$…$$` for a formula on a line of its own; empty when the element holds nothing."""
+    """`$…$`, or `$$…$$` for a formula on its own line; empty for an empty element."""
     attributes = node.attributes
     source = " ".join((attributes.get("alttext") or "").split()) or _annotation(node) or _written(node, 0)
     source = " ".join(source.split())[:LATEX_LENGTH_MAX].replace("$", r"\$")
@@ -32,7 +32,7 @@ def latex(node: Any) -> str:
 
 
 def _annotation(node: Any) -> str:
-    """TeX that a program left beside the formula it made of it."""
+    """The TeX source that a converter left beside the formula."""
     for found in node.css("annotation"):
         if "tex" in (found.attributes.get("encoding") or "").lower():
             return str(found.text(deep=True))
@@ -49,7 +49,7 @@ def _written(node: Any, depth: int) -> str:
         return ""
     parts = [_written(child, depth + 1) for child in node.iter(include_text=True)]
     if tag in _SHAPES:
-        # Blanks between the elements are not arguments.
+        # Blanks between elements are not arguments.
         arguments = [part for part in parts if part.strip()]
         wanted, write = _SHAPES[tag]
         if len(arguments) == wanted:

@@ -1,4 +1,4 @@
-"""PURE. What is left of a page once it is read: its title, its blocks in order, its pictures and its links."""
+"""PURE. A page that was read: its title, its blocks in order, its pictures and its links."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ALT_LENGTH_MAX = 200
 CAPTION_LENGTH_MAX = 300
 BLOCKS_MAX = 50_000
 CHARACTERS_MAX = 10_000_000
-"""Written for one page, also what is written again around it: lists in lists, padded tables."""
+"""Limit for the text of one page, with what nested lists and padded tables add."""
 
 LINKS_MAX = 400
 REFERENCES_MAX = 5_000
-"""Links and pictures whose addresses are looked at, also those that lead nowhere or twice to the same page."""
+"""Links and pictures whose addresses are resolved, with invalid and repeated ones."""
 
 IMAGES_MAX = 200
 
@@ -27,11 +27,11 @@ _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     r"\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
 )
-"""Control characters, and what shows nothing or turns the direction of text: an unseen order is not for the model."""
+"""Control and invisible characters, and those that change the direction of text: they could hide instructions."""
 
 
 class Block(NamedTuple):
-    """A paragraph, list, table, listing or heading, as Markdown text. `level` is that of a heading, 1 to 6."""
+    """A paragraph, list, table, listing or heading as Markdown. `level` is the level of a heading, 1 to 6."""
 
     kind: BlockKind
     text: str
@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Image:
-    """A picture, by its address. `block` is the place of the block it stands in or before."""
+    """A picture by its address. `block` is the position of the block that contains or follows it."""
 
     url: str
     alt: str
@@ -50,7 +50,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Link:
-    """Where a page leads to. `is_navigation` when it stands in a menu or a footer rather than in the text."""
+    """A link of a page. `is_navigation` when it is in a menu or a footer and not in the text."""
 
     url: str
     text: str
@@ -67,12 +67,12 @@ class Page:
 
 
 def names(text: str) -> frozenset[str]:
-    """The names in a line, for sets of tags that are read at a glance."""
+    """The names in a line, for readable sets of tags."""
     return frozenset(text.split())
 
 
 def tidy(text: str) -> str:
-    """One line: blanks collapsed, unseen characters gone. Most text is plain ASCII, which takes a glance."""
+    """One line: blanks collapsed, invisible characters removed. Fast for plain ASCII."""
     collapsed = " ".join(text.split())
     if collapsed.isascii() and collapsed.isprintable():
         return collapsed
@@ -80,11 +80,11 @@ def tidy(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """The text without what nobody can see in it."""
+    """The text without invisible characters."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub("", text)
 
 
 def line(text: str, longest: int) -> str:
-    """One line of at most so many characters: blanks collapsed, unseen characters gone."""
+    """One line of at most `length` characters: blanks collapsed, invisible characters removed."""
     collapsed = tidy(text[: longest * 4])
     return collapsed if len(collapsed) <= longest else collapsed[: longest - 1].rstrip() + "…"

@@ -1,4 +1,4 @@
-"""PURE. A page's blocks as passages: each stays in its section, knows the headings above it, and keeps tables whole."""
+"""PURE. Splits a page into passages: each stays in its section, has the headings above it, and keeps tables whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE_CHARACTERS_MAX = 4 * PART_CHARACTERS
 """Tables and listings up to this size are never cut."""
 
 HEAD_CHARACTERS_MAX = 500
-"""A longer head of a table, or line that opens a listing, is not repeated."""
+"""A longer table head or opening line of a listing is not repeated."""
 
 CHUNKS_MAX = 5_000
 
@@ -24,7 +24,7 @@ _FENCE = re.compile(r"\s{0,3}(`{3,}+|~{3,}+)")
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a page that can be found. `headings` lead from the top of the page to it."""
+    """A searchable part of a page. `headings` are those above it, from the top."""
 
     ordinal: int
     headings: tuple[str, ...]
@@ -34,7 +34,7 @@ class Passage:
 
 
 def passages_of(page: Page) -> list[Passage]:
-    """The passages in their order. Headings stand in `headings`, not in the text."""
+    """The passages in order. Headings are in `headings`, not in the text."""
     made: list[Passage] = []
     for headings, numbered in _sections(page.blocks):
         for text, first, last in _parts(numbered):
@@ -46,7 +46,7 @@ def passages_of(page: Page) -> list[Passage]:
 
 
 def _sections(blocks: tuple[Block, ...]) -> Iterator[tuple[tuple[str, ...], list[tuple[int, Block]]]]:
-    """Runs of blocks under the same headings, each block with its place on the page."""
+    """Runs of blocks under the same headings, each block with its position on the page."""
     path: list[tuple[int, str]] = []
     gathered: list[tuple[int, Block]] = []
     for place, block in enumerate(blocks):
@@ -63,7 +63,7 @@ def _sections(blocks: tuple[Block, ...]) -> Iterator[tuple[tuple[str, ...], list
 
 
 def _parts(numbered: list[tuple[int, Block]]) -> Iterator[tuple[str, int, int]]:
-    """Blocks joined up to the size of a passage, with the places of the first and the last of them."""
+    """Blocks joined up to the size of a passage, with the positions of the first and the last."""
     gathered: list[str] = []
     size = first = last = 0
     for place, block in numbered:
@@ -81,7 +81,7 @@ def _parts(numbered: list[tuple[int, Block]]) -> Iterator[tuple[str, int, int]]:
 
 
 def _pieces(block: Block) -> list[str]:
-    """A block whole where it can be; a long table or listing by lines, with its head and its fences again."""
+    """A block whole if possible; a long table or listing by lines, with its head or fences repeated."""
     if block.kind == "text":
         return [part for part in map(str.strip, split(block.text)) if part]
     if len(block.text) <= WHOLE_CHARACTERS_MAX:
@@ -92,14 +92,14 @@ def _pieces(block: Block) -> list[str]:
 
 
 def _table_parts(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """The head that each piece begins with, the rows, and nothing to end with."""
+    """The head that each piece begins with, the rows, and an empty end."""
     head = lines[:2]
     is_head = len(head) == 2 and sum(map(len, head)) <= HEAD_CHARACTERS_MAX and _TABLE_RULE.fullmatch(head[1])
     return (head, lines[2:], []) if is_head else ([], lines, [])
 
 
 def _listing_parts(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """What opens a listing, what stands in it, and what closes it, also where the page forgot to."""
+    """The opening line, content and closing line of a listing, also when the page does not close it."""
     found = _FENCE.match(lines[0])
     if not found or len(lines[0]) > HEAD_CHARACTERS_MAX:
         return [], lines, []

@@ -1,4 +1,4 @@
-"""PURE. A grid of cells as an aligned pipe table; cells that span several places are filled in."""
+"""PURE. Writes a grid of cells as an aligned pipe table; cells that span several places are filled in."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 ROWS_MAX = 2000
 COLUMNS_MAX = 50
 PADDED_MAX = 40
-"""Wider cells are not padded to: one long cell would make every other row as long."""
+"""Columns are padded up to this width: one long cell would make every row as long."""
 
 REPEATED_MAX = 100
-"""Longer cells and terms are not repeated beside what belongs to them: a short page would become a long one."""
+"""Longer cells and terms are not repeated: a short page would become long."""
 
 
 class Cell(NamedTuple):
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 
 def pipe_table(rows: Sequence[Sequence[Cell]]) -> str:
-    """The first row is the heading if it says so, or if it is the only row; otherwise the heading is empty."""
+    """The first row is the heading if it is marked as such, or the only row; otherwise the heading is empty."""
     grid = [row for row in spread(rows) if any(row)]
     if not grid:
         return ""
@@ -31,7 +31,7 @@ def pipe_table(rows: Sequence[Sequence[Cell]]) -> str:
     first = rows[0] if rows else ()
     has_heading = bool(first) and all(cell.is_heading or not cell.text for cell in first)
     if not has_heading and len(grid) > 1 and not any(cell.is_heading for row in rows for cell in row):
-        has_heading = True  # A table without any heading cell nearly always has its names in the first row.
+        has_heading = True  # A table without a heading cell nearly always has its column names in the first row.
     if not has_heading:
         grid.insert(0, [""] * width)
     padding = [min(PADDED_MAX, max(3, *(len(row[column]) for row in grid))) for column in range(width)]
@@ -41,8 +41,8 @@ def pipe_table(rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def spread(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """Every cell in its place: one that spans columns stands in the first, a short one that spans rows in each."""
-    if all(cell.columns == cell.rows == 1 for row in rows for cell in row):  # Most tables.
+    """Every cell in its place: a cell that spans columns is in the first, a short cell that spans rows in each."""
+    if all(cell.columns == cell.rows == 1 for row in rows for cell in row):  # The usual case.
         return [[cell.text for cell in row[:COLUMNS_MAX]] for row in rows[:ROWS_MAX]]
     grid: list[list[str]] = []
     hanging: dict[int, tuple[int, str]] = {}

@@ -1,4 +1,4 @@
-"""PURE. What a question asks for: its intent, its parts, and what its constraints mean. Rules, not a model."""
+"""PURE. Reads a question: its intent, its parts, and its constraints. Rules, not a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Intent = Literal["factual", "comparison", "how_to", "exploratory"]
 PARTS_MAX = 4
 PART_WORDS_MIN = 2
 KNOWN_SHARE = 0.95
-"""A passage of which the caller says nearly everything itself is left out."""
+"""A passage is left out when the caller already knows at least this share of it."""
 
 _COMPARES = re.compile(
     r"\b(compare[ds]?|comparison|versus|vs\.?|differences?|differs?|better than|or rather)\b", re.IGNORECASE
@@ -56,7 +56,7 @@ _STOP_TERMS = frozenset(stem(word) for word in STOP_WORDS) | STOP_WORDS
 
 @dataclass(frozen=True)
 class Question:
-    """A question, read. `parts` is what is looked for, one after the other; the whole question is always the first."""
+    """A question as parts to search for; the whole question is always the first."""
 
     intent: Intent
     parts: tuple[str, ...]
@@ -65,7 +65,7 @@ class Question:
 
 
 def read_question(query: str, intent: Intent | None = None, constraints: tuple[str, ...] = ()) -> Question:
-    """The parts of a question, at most four; constraints name what passages should hold, or a further part."""
+    """The parts of a question, at most four; a constraint names what passages should hold, or adds a part."""
     whole = " ".join(query.split())
     parts = [whole, *_compared(whole), *_asked(query)]
     asked = " ".join(constraints)
@@ -87,12 +87,12 @@ def read_question(query: str, intent: Intent | None = None, constraints: tuple[s
 
 
 def telling(text: str) -> frozenset[str]:
-    """The terms of a text that say what it is about."""
+    """The terms of a text that carry its meaning."""
     return frozenset(terms(text) - _STOP_TERMS)
 
 
 def is_known(text: str, known: Set[str]) -> bool:
-    """True when the caller has said it already, nearly word for word; `known` are the terms of what it said."""
+    """True when the caller knows the text nearly word for word; `known` are the terms of its context."""
     held = telling(text)
     return bool(held) and len(held & known) >= KNOWN_SHARE * len(held)
 
@@ -108,7 +108,7 @@ def _intent(query: str) -> Intent:
 
 
 def _compared(query: str) -> list[str]:
-    """Each side of a comparison for itself, with what it is compared in."""
+    """Each side of a comparison as a part, with the criterion."""
     found = _PAIR.search(query) or _VERSUS.match(query)
     if not found:
         return []
@@ -117,7 +117,7 @@ def _compared(query: str) -> list[str]:
 
 
 def _asked(query: str) -> list[str]:
-    """The sentences, and the questions that an `and` joins."""
+    """The sentences, and the questions joined by `and`."""
     found = [part for sentence in _SENTENCE.split(query) for part in _SECOND_QUESTION.split(sentence)]
     parts = [" ".join(part.split()).strip(" ,") for part in found]
     return [part for part in parts if part] if len(parts) > 1 else []

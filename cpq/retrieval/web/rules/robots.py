@@ -1,4 +1,4 @@
-"""PURE. robots.txt as RFC 9309 reads it: the groups for our name, the longest matching rule, `*` and `$`."""
+"""PURE. robots.txt by RFC 9309: the groups for our name, the longest matching rule, `*` and `$`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 AGENT = "quotewright"
 ROBOTS_BYTES_MAX = 500 * 1024
-"""The least that the RFC asks a reader to read; the rest of a longer file is not looked at."""
+"""The minimum that the RFC requires to read; the rest of a longer file is ignored."""
 
 RULES_MAX = 2000
 DELAY_SECONDS_MAX = 30
@@ -23,13 +23,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Robots:
-    """What a site allows us, and how long it wants us to wait between two requests."""
+    """What a site allows us, and the pause it wants between two requests."""
 
     rules: tuple[Rule, ...] = ()
     delay_seconds: int = 0
 
     def allows(self, target: str) -> bool:
-        """Of the rules that match, the longest decides; of two as long, the one that allows."""
+        """The longest matching rule decides; of two equally long ones, the one that allows."""
         if target == "/robots.txt":
             return True
         wanted = _plain(target)
@@ -42,7 +42,7 @@ NOTHING = Robots((Rule("/", allows=False),))
 
 
 def read_robots(text: str) -> Robots:
-    """The rules for us: those of groups that name us, else those of `*`. Lines that mean nothing are skipped."""
+    """The rules for us: of groups with our name, else of `*`. Unknown lines are skipped."""
     groups: dict[str, list[tuple[str, str]]] = {}
     names: set[str] = set()
     is_naming = False
@@ -71,7 +71,7 @@ def read_robots(text: str) -> Robots:
 
 
 def _fits(pattern: str, target: str) -> bool:
-    """`*` is any run, a last `$` the end. Walked part by part, so that no pattern takes long."""
+    """`*` matches any run, a final `$` the end. Matched part by part, so that no pattern is slow."""
     is_whole = pattern.endswith("$")
     first, *others = pattern.removesuffix("$").split("*")
     if not target.startswith(first):
@@ -89,7 +89,7 @@ def _fits(pattern: str, target: str) -> bool:
 
 
 def _plain(path: str) -> str:
-    """Percent-encoded in one way, so that `/caf%C3%A9` and `/café` are the same."""
+    """Percent-encoded in one way, so that `/caf%C3%A9` and `/café` are equal."""
     return quote(unquote_to_bytes(path), safe="/?:@!$&'*+,;=~-._")
 
 
