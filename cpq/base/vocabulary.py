@@ -1,4 +1,4 @@
-"""The words of the trade, from `vocabulary.yaml`: synonyms, opposites, phrases and units that search understands."""
+"""The industry's words for search, from `vocabulary.yaml`: synonyms, opposites, phrases and units."""
 
 from __future__ import annotations
 
