@@ -18,7 +18,7 @@ QUESTIONS = {
     "how do I add a tool": "Add a tool",
     "which steps does a migration need": "Add a migration",
     "how do I change a dependency": "Change a dependency",
-    "how are webhook events signed": "Be told what happens",
+    "how are webhook events signed": "Webhooks",
     "which role may see margins": "Who may do what",
     "what means VALIDATION_ERROR": "The tools",
     "which variable sets the HTTP port": "Settings",
