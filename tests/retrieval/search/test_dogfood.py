@@ -26,7 +26,7 @@ QUESTIONS = {
     "why is search an exact scan in memory": "Search is an exact scan",
     "why does the embedding model run on numpy": "The embedding model runs on numpy",
     "does every write get an idempotency key": "Every write has an idempotency key",
-    "who is barred from deciding a request": "Whose own a request is",
+    "who is barred from deciding a request": "Who may not decide a request",
     "is an approval kept when the quote changes": "An earlier approval is kept",
     "what does the subtotal of a line mean": "The subtotal of a line is before discounts",
     "how do I import my own products": "Your own data",
