@@ -1,4 +1,4 @@
-"""The kinds of argument a tool may take: each reads what sloppy clients send, and refuses what could be misread."""
+"""Argument types of the tools: each accepts what lenient clients send, and refuses what is ambiguous."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _text(value: object) -> object:
     return clean(value) if isinstance(value, str) else value
 
 
-def _said(value: object) -> object:
+def _non_blank(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = clean(value).strip()
@@ -51,19 +51,19 @@ def _said(value: object) -> object:
     return text
 
 
-def said(otherwise: str) -> Callable[[object], object]:
-    """A reader of texts that are not blank, which names what is missing in its own words."""
+def non_blank(message: str) -> Callable[[object], object]:
+    """A reader that refuses blank text with this message."""
 
     def read(value: object) -> object:
         if isinstance(value, str) and not value.strip():
-            raise ValueError(otherwise)
-        return _said(value)
+            raise ValueError(message)
+        return _non_blank(value)
 
     return read
 
 
 def raw_text(value: object) -> object:
-    """Text that is compared with a file's, so it stays as it is, whatever its Unicode form; not blank."""
+    """Text that is not blank and keeps its Unicode form, because it is compared with the text of a file."""
     if not isinstance(value, str):
         return value
     if not value.strip():
@@ -154,7 +154,7 @@ def _day(value: object) -> object:
 
 
 def _moment(value: object) -> object:
-    """A moment with its time zone, as ISO-8601; never one of which nobody knows where it is that late."""
+    """A moment in ISO-8601 with its time zone, without which it would be ambiguous."""
     if not isinstance(value, str) or not _ISO_MOMENT.fullmatch(value.strip()):
         raise ValueError("is not a moment such as 2026-01-31T17:00:00Z")
     try:
@@ -167,7 +167,7 @@ def _moment(value: object) -> object:
 
 
 def _scalar(value: object) -> object:
-    """An attribute's value: text, a number or a yes-or-no, exact and storable."""
+    """An attribute's value: text, a number or a boolean, exact and storable."""
     if isinstance(value, str):
         if len(value) > ATTRIBUTE_LENGTH_MAX:
             raise ValueError(f"has more than {ATTRIBUTE_LENGTH_MAX} characters")
@@ -201,16 +201,16 @@ _ISO_MOMENT = re.compile(
 _NUMBER = re.compile(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
 
-# Bounds stand before the reader, so that they appear in the JSON schema under their own names.
+# Bounds come before the reader, so that the JSON schema shows them under their own names.
 Identifier = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_identifier)]
 SearchText = Annotated[Annotated[str, Field(max_length=QUERY_LENGTH_MAX)] | None, BeforeValidator(_text)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Limit = Annotated[
     int,
-    Field(ge=1, le=WHOLE_MAX, description=f"Results per page, at most {LIMIT_MAX}; more is cut to that."),
+    Field(ge=1, le=WHOLE_MAX, description=f"Results per page, at most {LIMIT_MAX}; larger values are reduced to that."),
     BeforeValidator(_whole),
 ]
-Page = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Which page, counted from 1."), BeforeValidator(_whole)]
+Page = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Page number, from 1."), BeforeValidator(_whole)]
 Percentage = Annotated[
     int,
     BeforeValidator(_percentage),
@@ -225,31 +225,33 @@ Quantity = Annotated[int, Field(ge=1, le=QUANTITY_MAX), BeforeValidator(_whole)]
 Months = Annotated[int, Field(ge=1, le=MONTHS_MAX), BeforeValidator(_whole)]
 Version = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
 Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
-Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValidator(_said)]
-"""Words for people: not blank, at most 2,000 characters."""
+Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValidator(_non_blank)]
+"""Text for people: not blank, at most 2,000 characters."""
 
-Said = Annotated[str, BeforeValidator(_said)]
-"""A text that is not blank; whoever takes it says how long it may be."""
+NonBlank = Annotated[str, BeforeValidator(_non_blank)]
+"""A text that is not blank; its user sets the maximum length."""
 
 Whole = Annotated[int, BeforeValidator(_whole)]
-Question = Annotated[str, Field(min_length=1, max_length=10_000), BeforeValidator(_said)]
-"""What is looked for, in plain words: not blank, however long."""
+Question = Annotated[str, Field(min_length=1, max_length=10_000), BeforeValidator(_non_blank)]
+"""A search question in plain words, not blank."""
 
 TopK = Annotated[
     int,
-    Field(ge=-WHOLE_MAX, le=WHOLE_MAX, description=f"How many hits, 1 to {TOP_K_MAX}; what is outside is cut to that."),
+    Field(ge=-WHOLE_MAX, le=WHOLE_MAX, description=f"Number of hits, 1 to {TOP_K_MAX}; other values are clamped."),
     BeforeValidator(_whole),
     WithJsonSchema({"type": "integer"}),
 ]
 Measure = Annotated[Decimal, BeforeValidator(_measure), WithJsonSchema({"type": "number"})]
 Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Encoded = Annotated[str, Field(min_length=1, max_length=4 * 1024 * 1024), BeforeValidator(_identifier)]
-"""A file in base64; a message holds no more."""
+"""A file in base64; a message cannot be larger."""
 
 Key = Annotated[
     Annotated[str, Field(min_length=1, max_length=255)] | None,
     BeforeValidator(_identifier),
-    Field(description="Any text of your own. The same key and request again gives the same answer and does nothing."),
+    Field(
+        description="Any text you choose. Repeating a request with its key returns the same answer and changes nothing."
+    ),
 ]
 Attributes = Annotated[
     dict[Word, Annotated[str | bool | Decimal, BeforeValidator(_scalar)]],
@@ -258,11 +260,11 @@ Attributes = Annotated[
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Listed = BeforeValidator(_listed)
-"""For lists: understands one that was sent as JSON text."""
+"""For lists: also accepts one sent as JSON text."""
 
 
 class Part(BaseModel):
-    """A part of an argument. Many clients send null for what they leave out."""
+    """A part of an argument. Null counts as omitted, because many clients send it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -275,29 +277,29 @@ class Part(BaseModel):
 
 
 class RampStep(Part):
-    """A stretch of a ramp: so many months with a quantity of their own, or a higher price."""
+    """A segment of a ramp: a number of months with its own quantity or a higher price."""
 
     months: Months
-    quantity: Annotated[Quantity | None, Field(description="The line's own quantity when left out.")] = None
-    uplift_pct: Annotated[Percentage, Field(description="How much the price rises for this stretch.")] = 0
+    quantity: Annotated[Quantity | None, Field(description="Default: the line's quantity.")] = None
+    uplift_pct: Annotated[Percentage, Field(description="Increase of the price in this segment.")] = 0
 
 
 class LineItem(Part):
     """One line of a quote."""
 
     product_id: Annotated[Identifier, Field(description="From catalog_search.")]
-    quantity: Annotated[Quantity, Field(description="How many; with a ramp, as many as its largest stretch has.")]
+    quantity: Annotated[Quantity, Field(description="How many; with a ramp, the quantity of its largest segment.")]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
-    attributes: Annotated[Attributes, Field(description="Options of a configurable product; else free notes.")] = Field(
-        default_factory=dict
-    )
-    notes: Annotated[Notes | None, Field(description="For the customer, below the line.")] = None
+    attributes: Annotated[
+        Attributes, Field(description="Options of a configurable product; for others, free notes.")
+    ] = Field(default_factory=dict)
+    notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
     option_set: Annotated[
-        Word | None, Field(description="Names an alternative; lines without it belong to all of them.")
+        Word | None, Field(description="Name of an alternative; lines without one belong to all of them.")
     ] = None
     ramp: Annotated[
         list[RampStep],
-        Field(max_length=60, description="Stretches that add up to term_months, for a recurring price."),
+        Field(max_length=60, description="Segments that add up to term_months, for a recurring price."),
         Listed,
     ] = Field(default_factory=list)
 
@@ -317,21 +319,21 @@ class LineItem(Part):
 
 
 Ignored = Any
-"""Accepted whatever it is, and not looked at."""
+"""Any value, accepted and ignored."""
 
 
 def capped(limit: int) -> int:
-    """The limit that is kept: a larger one is cut, not refused."""
+    """The limit in force: a larger one is reduced, not refused."""
     return min(limit, LIMIT_MAX)
 
 
 def clamped(top_k: int) -> int:
-    """The number of hits that is kept: clamped, not refused."""
+    """The number of hits in force: clamped, not refused."""
     return max(1, min(top_k, TOP_K_MAX))
 
 
 def require_shallow(arguments: Mapping[str, Any]) -> None:
-    """Refuse nesting and numbers that no tool has a use for, before anything walks the one or writes the other."""
+    """Refuse deep nesting and huge numbers, which no tool needs, before other code recurses into or prints them."""
     level: list[Any] = [arguments]
     for _ in range(DEPTH_MAX):
         deeper: list[Any] = []

@@ -1,4 +1,4 @@
-"""The two shapes a tool answers in: its result, or `{"error": {code, message, details}}`."""
+"""The two shapes of a tool's answer: its result, or `{"error": {code, message, details}}`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.text import to_wire
 
 PROBLEMS_MAX = 20
-"""How many refused arguments are named; a million unknown fields are not answered with a million reasons."""
+"""How many refused arguments an answer lists, because a call may send a million unknown fields."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes to the client. `text` is the same JSON as `body`."""
+    """The answer for the client. `text` is the same JSON as `body`."""
 
     body: dict[str, Any]
     is_error: bool = False
@@ -42,13 +42,13 @@ def failure(error: CpqError) -> Reply:
 
 
 def internal_failure(trace_id: str) -> Reply:
-    """Nothing of the cause leaves the process; the log has it under the same trace id."""
+    """An answer without the cause, which only the log has, under the same trace id."""
     return failure(
         CpqError(
             Code.INTERNAL_ERROR,
             "Something went wrong on our side; nothing was changed.",
             trace_id=trace_id,
-            hint="Try once more. If it stays, give the trace_id to the operator.",
+            hint="Try once more. If it fails again, give the trace_id to the operator.",
         )
     )
 
@@ -64,7 +64,7 @@ def invalid_arguments(error: ValidationError, schema: Mapping[str, Any]) -> CpqE
 
 
 def with_error_arm(schema: dict[str, Any]) -> dict[str, Any]:
-    """An output schema that the error envelope satisfies too; some clients check errors against it and would throw."""
+    """An output schema that also accepts the error envelope, because some clients validate errors against it."""
     properties = {**schema.get("properties", {}), "error": ERROR_SCHEMA}
     arms = [{"required": schema.get("required", [])}, {"required": ["error"]}]
     widened = {key: value for key, value in schema.items() if key not in ("required", "properties")}

@@ -1,4 +1,4 @@
-"""Small work that a server does by itself, again and again, each in a thread of its own."""
+"""Background loops of a server: recurring work, each in its own thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ STOP_SECONDS = 20.0
 
 
 class Loop:
-    """Calls `work` until it is stopped. `work` answers how many seconds later it wants to be called again.
+    """Calls `work` until it is stopped. `work` returns the seconds to wait before its next call.
 
-    Whatever goes wrong, it is called again after a pause, longer each time: nobody would start it anew.
+    After any error it calls `work` again after a pause, longer each time, because nothing else would restart it.
     """
 
     def __init__(self, name: str, work: Callable[[], float]) -> None:
@@ -32,7 +32,7 @@ class Loop:
     def start(self) -> None:
         self._thread.start()
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self._stopping.set()
 
     def join(self) -> None:
@@ -41,7 +41,7 @@ class Loop:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with it, without the words of the error, which may hold an address; None when nothing is."""
+        """What is wrong with the loop, or None. Without the error's text, which may contain an address."""
         if self._thread.ident is not None and not self._thread.is_alive() and not self._stopping.is_set():
             return "has stopped"
         failure = self._failure
@@ -64,9 +64,9 @@ class Loop:
 
 
 def stop(loops: Iterable[Loop]) -> None:
-    """Stop all of them at once, and return when what they were doing is done. Stopping twice changes nothing."""
+    """Stop all loops at once, and return when their current work is done. Stopping twice changes nothing."""
     loops = list(loops)
     for loop in loops:
-        loop.tell_to_stop()
+        loop.request_stop()
     for loop in loops:
         loop.join()

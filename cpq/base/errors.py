@@ -1,4 +1,4 @@
-"""The only failure meant for callers: a code from a short list, a message, and what to do next."""
+"""`CpqError`, the only failure meant for callers: a code from a short list, a message, and what to do next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """Every failure a caller can meet. The list is API: it may grow, never change."""
+    """Every failure code a caller can get. The list is API: it may grow, never change."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     NOT_FOUND = "NOT_FOUND"
@@ -30,15 +30,15 @@ class Code(StrEnum):
 _MEANINGS = {
     Code.VALIDATION_ERROR: "An argument has the wrong shape or value; `details` names it and what is allowed.",
     Code.NOT_FOUND: "Nothing with that identifier exists, or the caller may not see it.",
-    Code.CONFLICT: "The thing is in a state that does not allow this, or somebody else was first.",
+    Code.CONFLICT: "The current state does not allow this, or another call came first.",
     Code.CURRENCY_MISMATCH: "A product has no price in the quote's currency.",
-    Code.CONFIGURATION_INVALID: "The chosen options break a rule of the product.",
+    Code.CONFIGURATION_INVALID: "The chosen options violate a rule of the product.",
     Code.POLICY_BLOCKED: "A policy forbids this outright; no approval can allow it.",
     Code.FORBIDDEN: "The caller's role does not allow this.",
     Code.RATE_LIMITED: "Too many calls; wait `retry_after_seconds`.",
     Code.TIMEOUT: "The call took too long and was rolled back; nothing changed.",
-    Code.UNAVAILABLE: "A part the call needs is busy or down; try again, a write with the same `idempotency_key`.",
-    Code.INTERNAL_ERROR: "A fault of ours; `trace_id` finds it in the log.",
+    Code.UNAVAILABLE: "A part that the call needs is busy or down; try again, a write with the same `idempotency_key`.",
+    Code.INTERNAL_ERROR: "An error on our side; `trace_id` finds it in the log.",
 }
 
 
@@ -53,12 +53,12 @@ class CpqError(Exception):
 
 
 def next_call(tool: str, **arguments: object) -> dict[str, object]:
-    """The call that repairs the failure, ready to be sent as it is."""
+    """The call that repairs the failure, ready to send."""
     return {"tool": tool, "arguments": arguments}
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Up to three known words that look like `word`, best first."""
+    """Up to three known words that resemble `word`, best first."""
     return get_close_matches(word, sorted(known), n=3, cutoff=0.6)
 
 

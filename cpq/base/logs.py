@@ -1,4 +1,4 @@
-"""Log lines to stderr, as text or JSON: one line each whatever a caller sent, and never a secret."""
+"""Log lines to stderr, as text or JSON: one line per record, for any input, and never a secret."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _extras(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _safe(text: str) -> str:
-    """Without secrets, and without anything that could start a line of its own or turn the reading direction."""
+    """The text without secrets and without characters that start a new line or change the reading direction."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", _hide(text))
 
 

@@ -16,7 +16,7 @@ TOOL_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60),
     registry=REGISTRY,
 )
-REPLAYS = Counter("cpq_idempotent_replays", "Answers given again for a known key.", ["operation"], registry=REGISTRY)
+REPLAYS = Counter("cpq_idempotent_replays", "Answers returned again for a known key.", ["operation"], registry=REGISTRY)
 RETRIES = Counter("cpq_db_retries", "Transactions that were run again.", registry=REGISTRY)
 WRITE_WAIT_SECONDS = Histogram("cpq_db_write_wait_seconds", "How long writes waited for their turn.", registry=REGISTRY)
 HTTP_REJECTED = Counter("cpq_http_rejected", "HTTP requests refused at the door.", ["reason"], registry=REGISTRY)
@@ -26,5 +26,5 @@ BUILD.labels(version=__version__).set(1)
 
 
 def exposition() -> bytes:
-    """Everything, in the Prometheus text format."""
+    """All metrics in the Prometheus text format."""
     return generate_latest(REGISTRY)

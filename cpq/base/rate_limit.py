@@ -1,4 +1,4 @@
-"""How often somebody may call: a token bucket for each, in the memory of one process."""
+"""The rate limit: a token bucket per caller, in the memory of one process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 
 CALLERS_MAX = 10_000
-"""Buckets that are kept before those that have filled up again are forgotten."""
+"""Number of buckets at which full ones are dropped."""
 
 
 class RateLimiter:
-    """A token bucket for each caller: a minute's worth may come at once, then they come evenly."""
+    """A token bucket per caller: one minute's calls may come at once, later calls at an even rate."""
 
     def __init__(self, per_minute: int, effects: Effects) -> None:
         self._per_minute = per_minute
@@ -28,7 +28,7 @@ class RateLimiter:
         with self._lock:
             now = self._effects.monotonic()
             if len(self._buckets) >= CALLERS_MAX:
-                # A minute fills any bucket, and a full one is the same as none.
+                # Any bucket is full after a minute, and a full bucket means the same as no bucket.
                 self._buckets = {who: was for who, was in self._buckets.items() if now - was[1] < 60}
             left, since = self._buckets.get(caller, (self._per_minute, now))
             left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
@@ -39,5 +39,5 @@ class RateLimiter:
                 Code.RATE_LIMITED,
                 f"More than {self._per_minute} calls in a minute.",
                 retry_after_seconds=wait,
-                hint=f"Wait {wait} seconds, then repeat the call as it is.",
+                hint=f"Wait {wait} seconds, then repeat the same call.",
             )

@@ -1,4 +1,4 @@
-"""Reads rows, each with its line, out of CSV, JSON, JSON Lines and YAML files, without trusting them."""
+"""Reads rows, each with its line number, from untrusted CSV, JSON, JSON Lines and YAML files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import yaml
 from cpq.base.errors import CpqError, bad_field
 
 WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
-"""JSON and YAML are read whole; larger data comes as CSV or JSON Lines, which are streamed."""
+"""JSON and YAML files are read whole; larger data must be CSV or JSON Lines, which are streamed."""
 
 DEPTH_MAX = 32
 CELL_LENGTH_MAX = 1_000_000
@@ -29,11 +29,11 @@ STRUCTURED |= {"line_items", "ramp"}
 
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes in all."""
+"""Called with the bytes read so far and the total."""
 
 
 class SourceRow(NamedTuple):
-    """One row as it stood in the file: which section, on which line, and what it says."""
+    """One row of a file: its section, its line and its values."""
 
     section: str
     line: int
@@ -41,14 +41,14 @@ class SourceRow(NamedTuple):
 
 
 def read_rows(path: Path, section: str, progress: Progress = lambda _done, _total: None) -> Iterator[SourceRow]:
-    """The rows of a file in order. `section` is what rows are when the file does not say (a bare list, a CSV)."""
+    """The rows of a file in order. `section` applies when the file names none (a bare list, a CSV)."""
     if not path.is_file():
         raise bad_field("FILE", f"there is no file {path.name}")
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise bad_field("FILE", f"{path.name} is none of {', '.join(_READERS)}", allowed=list(_READERS))
+        raise bad_field("FILE", f"{path.name} is not one of {', '.join(_READERS)}", allowed=list(_READERS))
     if _is_blank(path):
-        raise bad_field("FILE", f"{path.name} is empty; expected {section} in it: {_EXPECTED[reader]}")
+        raise bad_field("FILE", f"{path.name} is empty; expected {section}: {_EXPECTED[reader]}")
     try:
         yield from reader(path, section, progress)
     except UnicodeDecodeError:
@@ -56,7 +56,7 @@ def read_rows(path: Path, section: str, progress: Progress = lambda _done, _tota
 
 
 def columns_of(path: Path) -> dict[str, str]:
-    """Fields that a CSV has columns of their own for, as it spells them: `specs.hp` is its column `spec.hp`."""
+    """Fields that a CSV spreads over several columns, each with its column: `specs.hp` is the column `spec.hp`."""
     if path.suffix.lower() != ".csv":
         return {}
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
@@ -74,7 +74,7 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
             if len(set(header)) < len(header):
                 raise _fault(path, 1, "two columns have the same name")
             if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-                raise _fault(path, 1, "columns are parted by commas here; save the file as CSV with commas")
+                raise _fault(path, 1, "columns must be separated by commas; save the file as CSV with commas")
             is_plain = STRUCTURED.isdisjoint(header) and not any("." in name for name in header)
             start = reader.line_num + 1
             for count, cells in enumerate(reader):
@@ -94,7 +94,7 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
 
 
 def _csv_values(path: Path, line: int, header: list[str], cells: list[str]) -> dict[str, Any]:
-    """Blank cells are absent; `spec.hp` and `attribute.model` columns are collected; cells of JSON are read."""
+    """The values of one row without blank cells: `spec.hp` and `attribute.model` columns grouped, JSON cells parsed."""
     values: dict[str, Any] = {}
     for name, cell in zip(header, cells, strict=False):
         if cell == "" or cell.isspace():
@@ -118,7 +118,7 @@ def _json_cell(cell: str) -> Any:
     try:
         return _shallow(_JSON.decode(cell))
     except (ValueError, RecursionError):
-        return cell  # The field's own check names it.
+        return cell  # The field's own validation reports it.
 
 
 def _read_json_lines(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
@@ -144,7 +144,7 @@ def _json_line(path: Path, line: int, text: str) -> Any:
 
 
 def _read_json(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
-    """A list of rows, or an object of named lists; decoded row by row, because only so does a row know its line."""
+    """A list of rows, or an object of named lists; decoded row by row, to know each row's line."""
     document = _JsonDocument(path, _whole_text(path))
     start = document.take("[{")
     if start == "[":
@@ -174,7 +174,7 @@ class _JsonDocument:
         self._line = 1
 
     def rows(self, section: str, progress: Progress) -> Iterator[SourceRow]:
-        """The items of a list whose bracket has been taken."""
+        """The items of a list whose opening bracket has been consumed."""
         if self.is_next("]"):
             return
         while True:
@@ -203,7 +203,7 @@ class _JsonDocument:
         return found
 
     def is_next(self, wanted: str) -> bool:
-        """Whether `wanted` comes next; if so, it is taken."""
+        """Whether `wanted` comes next; if so, consume it."""
         self._skip_blanks()
         is_there = self._text.startswith(wanted, self._position)
         self._position += is_there
@@ -241,7 +241,7 @@ def _read_yaml(path: Path, section: str, progress: Progress) -> Iterator[SourceR
 
 
 class _YamlDocument:
-    """Builds values from the parser's events. PyYAML's own composer overflows the stack when nested deeply enough."""
+    """Builds values from the parser's events, because PyYAML's own composer overflows the stack on deep nesting."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -249,7 +249,7 @@ class _YamlDocument:
         self._events = yaml.parse(text, Loader=_LOADER)
 
     def rows(self, section: str, progress: Progress) -> Iterator[SourceRow]:
-        next(self._events)  # The stream begins.
+        next(self._events)  # Start of the stream.
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return
         root = next(self._events)
@@ -262,7 +262,7 @@ class _YamlDocument:
                 yield from self._items(name, progress)
         else:
             raise self._fault(root, "neither a list of rows nor named lists of rows")
-        next(self._events)  # The document ends.
+        next(self._events)  # End of the document.
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
             raise self._fault(after, "a second document begins")
@@ -274,7 +274,7 @@ class _YamlDocument:
             progress(min(event.end_mark.index, self._length), self._length)
 
     def _members(self) -> Iterator[tuple[str, yaml.Event]]:
-        """The names of a mapping, each with the event its value begins with."""
+        """The names of a mapping, each with the first event of its value."""
         names: set[str] = set()
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
@@ -288,7 +288,7 @@ class _YamlDocument:
         if depth > DEPTH_MAX:
             raise self._fault(event, _TOO_DEEP)
         if isinstance(event, yaml.AliasEvent):
-            # A few of them make a small file a huge one.
+            # A few aliases can expand a small file to a huge one.
             raise self._fault(event, "anchors and aliases are not allowed")
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
@@ -310,7 +310,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    """Only what is unmistakable: no `yes`, no `017`, no `12:30`, no float. The rest is text for the field to read."""
+    """Read only unambiguous values: no `yes`, no `017`, no `12:30`, no float. The field reads the rest as text."""
     text = str(event.value)
     is_plain = event.implicit[0] and event.tag is None
     if not is_plain or len(text) > NUMBER_LENGTH_MAX:
@@ -346,7 +346,7 @@ def _fault(path: Path, line: int, reason: str) -> CpqError:
 
 
 def _undecodable_line(path: Path) -> int:
-    """Readers decode in blocks and only know the place in the block; UTF-8 can be looked at line by line."""
+    """Find the line again, because readers decode in blocks and report only the position in the block."""
     with path.open("rb") as file:
         return next((number for number, line in enumerate(file, 1) if not _is_utf8(line)), 1)
 
@@ -360,7 +360,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _shallow(value: Any) -> Any:
-    """The value, unless it is nested more deeply than any row has a use for."""
+    """The value; ValueError if it is nested more deeply than any row needs."""
     level = [value]
     for _ in range(DEPTH_MAX):
         level = [
@@ -413,7 +413,7 @@ _YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _TOO_DEEP = f"nested more than {DEPTH_MAX} levels deep"
 _READERS = {".csv": _read_csv, ".jsonl": _read_json_lines, ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
 _EXPECTED = {
-    _read_csv: "a row with the names of the columns, then a row for each",
+    _read_csv: "a row with the column names, then one row per record",
     _read_json_lines: "a JSON object on each line",
     _read_json: "a list of JSON objects",
     _read_yaml: "a list of rows",

@@ -1,4 +1,4 @@
-"""What is wrong with the rows of an imported file: every problem with its line, its field and a suggestion."""
+"""Problems in the rows of an imported file: each with its line, its field and a suggestion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cpq.base.errors import Code, CpqError, nearest
 
 
 class Problem(NamedTuple):
-    """Why a row is refused. The line is where it stands, the field what is wrong with it."""
+    """Why a row is refused: its line in the file, the wrong field and the reason."""
 
     line: int
     field: str
@@ -20,15 +20,15 @@ class Problem(NamedTuple):
 
 
 def faults(error: ValidationError, line: int, known: Iterable[str]) -> list[Problem]:
-    """Everything a model found wrong with a row; an unknown field is told the nearest of the known ones."""
+    """Every problem a model found in a row; for an unknown field the message suggests the nearest known one."""
     return [
-        Problem(line, ".".join(filter(_is_name, map(str, fault["loc"]))) or "row", _said(fault, known))
+        Problem(line, ".".join(filter(_is_name, map(str, fault["loc"]))) or "row", _message(fault, known))
         for fault in error.errors(include_url=False, include_input=False)
     ]
 
 
 def require_none(problems: Sequence[Problem], count: int) -> None:
-    """Raise VALIDATION_ERROR with the problems of a file, in its order; `count` is how many there are in all."""
+    """Raise VALIDATION_ERROR with the problems of a file, ordered by line; `count` is their total number."""
     if not problems:
         return
     first = f" (the first {len(problems):,} are listed)" if count > len(problems) else ""
@@ -43,11 +43,11 @@ def require_none(problems: Sequence[Problem], count: int) -> None:
 
 
 def _is_name(part: str) -> bool:
-    """Whether it stands in the file; what a value may be one of several kinds of, pydantic calls by our functions."""
+    """Whether the part is a name from the file. For unions pydantic adds the names of our validators to the path."""
     return not part.startswith(("function-after[", "function-before["))
 
 
-def _said(fault: Mapping[str, Any], known: Iterable[str]) -> str:
+def _message(fault: Mapping[str, Any], known: Iterable[str]) -> str:
     if fault["type"] == "extra_forbidden":
         hint = nearest(str(fault["loc"][-1]).lower(), known)
         return "is not a known field" + (f"; did you mean {hint[0]}?" if hint else "")

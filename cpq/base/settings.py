@@ -1,4 +1,4 @@
-"""Every setting, documented, frozen, and read once: flags win over environment, environment over the `.env` file."""
+"""All settings, read once: flags override the environment, the environment overrides the `.env` file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from cpq.base.errors import Code, CpqError, nearest
 
 TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
-"""Every toolset the product knows, in the order they are listed to a client."""
+"""All toolsets, in the order a client sees them."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""What only this machine reaches."""
+"""Host names that only this machine can reach."""
 
 
 def _toolsets(text: str) -> str:
@@ -32,7 +32,7 @@ def _toolsets(text: str) -> str:
 
 
 class Webhook(NamedTuple):
-    """Where events are delivered to, and the name by which deliveries know it."""
+    """An address that receives events, and its name in the deliveries."""
 
     name: str
     url: str
@@ -44,13 +44,13 @@ _NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.*)", re.DOTALL)
 
 @lru_cache(maxsize=8)
 def read_webhooks(text: str) -> tuple[Webhook, ...]:
-    """The webhooks of a comma list; one without a name is known by its host. ValueError says what is wrong."""
+    """The webhooks of a comma list; the host is the name of one without a name. ValueError says what is wrong."""
     found: dict[str, Webhook] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         named = _NAMED.fullmatch(part)
         webhook = _webhook(named[1] if named else None, named[2] if named else part)
         if webhook.name in found:
-            raise ValueError(f"two webhooks are called {webhook.name}; write name=url to tell them apart")
+            raise ValueError(f"two webhooks are called {webhook.name}; write name=url to give each its own name")
         found[webhook.name] = webhook
     if len(found) > WEBHOOKS_MAX:
         raise ValueError(f"there are {len(found)} webhooks; {WEBHOOKS_MAX} are allowed")
@@ -58,7 +58,7 @@ def read_webhooks(text: str) -> tuple[Webhook, ...]:
 
 
 def _webhook(name: str | None, url: str) -> Webhook:
-    """A refusal names the host at most, because the rest of an address may be a secret."""
+    """Read one webhook. A refusal names at most the host, because the rest of the address may be secret."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -69,12 +69,12 @@ def _webhook(name: str | None, url: str) -> Webhook:
     if parts.username is not None or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
         raise ValueError(f"the webhook at {host} has a user, a fragment, a blank or a special character in its address")
     if not _is_host(host):
-        raise ValueError(f"the webhook at {host} has a host that no address can belong to")
+        raise ValueError(f"the webhook at {host} has an invalid host")
     return Webhook(name or (host if port is None else f"{host}:{port}"), url)
 
 
 def _is_host(host: str) -> bool:
-    """Whether it can be looked up at all: no empty part and none that is too long."""
+    """Whether the host can be resolved: no part is empty or too long."""
     try:
         host.encode("idna")
     except UnicodeError:
@@ -84,7 +84,7 @@ def _is_host(host: str) -> bool:
 
 @lru_cache(maxsize=8)
 def read_secrets(text: str) -> tuple[bytes, ...]:
-    """The keys behind a comma list of secrets: each `whsec_` and base64 of 24 to 64 bytes. ValueError if one is not."""
+    """The keys of a comma list of secrets: each `whsec_` and base64 of 24 to 64 bytes; otherwise ValueError."""
     keys = []
     for part in filter(None, map(str.strip, text.split(","))):
         try:
@@ -103,13 +103,13 @@ def _webhooks(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    """An address without a path of its own for people's browsers, or for the provider that signs them in."""
+    """The address of the console or of the sign-in provider."""
     parts = urlsplit(text)
     is_local = parts.hostname in LOOPBACK
     if not parts.hostname or parts.scheme not in (("http", "https") if is_local else ("https",)):
-        raise ValueError("is an address that starts with https://; http:// is for this machine alone")
+        raise ValueError("must start with https://; http:// is allowed only for this machine")
     if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("has no user, query or fragment in it")
+        raise ValueError("must not contain a user, query or fragment")
     return text.rstrip("/")
 
 
@@ -126,19 +126,19 @@ def _hosts(text: str) -> str:
 
 
 class Settings(BaseModel):
-    """How this process runs. Field titles are the variables' names; descriptions are the README's table."""
+    """The settings of a process. Field titles are the variable names; descriptions fill the README's table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: Path = Field(Path(".cpq"), title="CPQ_HOME", description="where the embedded database, PDFs and indexes live")
+    home: Path = Field(Path(".cpq"), title="CPQ_HOME", description="folder for the embedded database, PDFs and indexes")
     database_url: str = Field(
         "", title="CPQ_DATABASE_URL", description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise"
     )
     policies_dir: Path | None = Field(None, title="CPQ_POLICIES_DIR", description="your own policies")
     templates_dir: Path | None = Field(None, title="CPQ_TEMPLATES_DIR", description="your own PDF templates")
-    docs_dir: Path | None = Field(None, title="CPQ_DOCS_DIR", description="root of the docs toolset")
+    docs_dir: Path | None = Field(None, title="CPQ_DOCS_DIR", description="root folder of the docs toolset")
     chunks_dir: Path | None = Field(
-        None, title="CPQ_CHUNKS_DIR", description="root of the context toolset; else `CORTEX_CHUNKS_DIR`"
+        None, title="CPQ_CHUNKS_DIR", description="root folder of the context toolset; else `CORTEX_CHUNKS_DIR`"
     )
     search_score_min: float = Field(
         0.0, ge=0, le=1, title="CPQ_SEARCH_SCORE_MIN", description="docs and context leave out hits below this score"
@@ -147,17 +147,21 @@ class Settings(BaseModel):
         "quotes", title="CPQ_TOOLSETS", description=f"comma list of: {', '.join(TOOLSETS)}; or `all`"
     )
     key_retention_days: int = Field(
-        30, ge=1, title="CPQ_KEY_RETENTION_DAYS", description="how long an idempotency key is remembered"
+        30, ge=1, title="CPQ_KEY_RETENTION_DAYS", description="how many days an idempotency key is kept"
     )
     quote_lines_max: int = Field(
-        500, ge=1, le=10_000, title="CPQ_QUOTE_LINES_MAX", description="lines of a quote through a tool"
+        500,
+        ge=1,
+        le=10_000,
+        title="CPQ_QUOTE_LINES_MAX",
+        description="maximum lines of a quote created or changed by a tool",
     )
     pdf_lines_max: int = Field(
         5_000,
         ge=1,
         le=10_000,
         title="CPQ_PDF_LINES_MAX",
-        description="lines of a quote that a PDF lists; `executive_summary` takes any number",
+        description="maximum lines of a quote in a PDF; `executive_summary` has no limit",
     )
     pdf_timeout_seconds: float = Field(
         90, gt=0, le=3600, title="CPQ_PDF_TIMEOUT", description="seconds for one PDF, then `TIMEOUT`"
@@ -165,7 +169,7 @@ class Settings(BaseModel):
     webhooks: Annotated[str, AfterValidator(_webhooks)] = Field(
         "",
         title="CPQ_WEBHOOKS",
-        description="comma list of addresses that get every event, `https://…` or `name=https://…`",
+        description="comma list of addresses that receive every event, `https://…` or `name=https://…`",
     )
     webhook_secret: Annotated[str, AfterValidator(_secrets)] = Field(
         "",
@@ -175,17 +179,17 @@ class Settings(BaseModel):
     web_allowed_hosts: Annotated[str, AfterValidator(_hosts)] = Field(
         "",
         title="CPQ_WEB_ALLOWED_HOSTS",
-        description="comma list of hosts, `wiki.local` or `10.0.0.5:8080`, that may be fetched though they are private",
+        description="comma list of private hosts that may be fetched, `wiki.local` or `10.0.0.5:8080`",
     )
     web_pause_seconds: float = Field(
-        1, ge=0, le=60, title="CPQ_WEB_PAUSE_SECONDS", description="between two requests to the same web site"
+        1, ge=0, le=60, title="CPQ_WEB_PAUSE_SECONDS", description="pause between two requests to the same web site"
     )
     web_fresh_hours: float = Field(
         24,
         ge=0,
         le=8760,
         title="CPQ_WEB_FRESH_HOURS",
-        description="how long `answer` trusts a page before it asks again",
+        description="how long `answer` uses a page before it fetches the page again",
     )
     web_page_bytes_max: int = Field(
         10_000_000, ge=1_000, le=100_000_000, title="CPQ_WEB_PAGE_BYTES_MAX", description="larger pages are refused"
@@ -203,49 +207,55 @@ class Settings(BaseModel):
     console_url: Annotated[str, AfterValidator(_address)] = Field(
         "",
         title="CPQ_CONSOLE_URL",
-        description="where people's browsers find this server, `https://cpq.example.com`; else its own address",
+        description="the server's address for browsers, `https://cpq.example.com`; else its own address",
     )
     console_idle_minutes: int = Field(
-        30, ge=1, le=720, title="CPQ_CONSOLE_IDLE_MINUTES", description="then somebody who did nothing is signed out"
+        30,
+        ge=1,
+        le=720,
+        title="CPQ_CONSOLE_IDLE_MINUTES",
+        description="minutes without activity after which a person is signed out",
     )
     oidc_issuer: Annotated[str, AfterValidator(_address)] = Field(
         "", title="CPQ_OIDC_ISSUER", description="your OpenID Connect provider, to sign people in to the console"
     )
-    oidc_client_id: str = Field("", title="CPQ_OIDC_CLIENT_ID", description="as which the provider knows the console")
-    oidc_client_secret: str = Field("", title="CPQ_OIDC_CLIENT_SECRET", description="its secret there")
+    oidc_client_id: str = Field("", title="CPQ_OIDC_CLIENT_ID", description="the console's client id at the provider")
+    oidc_client_secret: str = Field(
+        "", title="CPQ_OIDC_CLIENT_SECRET", description="the console's client secret at the provider"
+    )
     oidc_claim: str = Field(
         "email",
         title="CPQ_OIDC_CLAIM",
-        description="the claim that holds a person's name here, as `cpq token` knows it; addresses in lower case",
+        description="the claim that holds a person's name as in `cpq token`; addresses in lower case",
     )
     oidc_trust_email: bool = Field(
         False,
         title="CPQ_OIDC_TRUST_EMAIL",
-        description="`true` for a provider that never says `email_verified` and gives people no address of others",
+        description="`true` for a provider that sends no `email_verified` and gives nobody another person's address",
     )
     auth_token: str = Field(
         "",
         title="MCP_AUTH_TOKEN",
-        description="one shared bearer token (caller `agent:mcp`), beside those of `cpq token`",
+        description="one shared bearer token (caller `agent:mcp`), in addition to those of `cpq token`",
     )
     tool_timeout_seconds: float = Field(
-        120, gt=0, le=3600, title="MCP_TOOL_TIMEOUT", description="seconds, then `TIMEOUT`"
+        120, gt=0, le=3600, title="MCP_TOOL_TIMEOUT", description="seconds for one tool call, then `TIMEOUT`"
     )
     response_token_budget: int = Field(
-        30_000, ge=1000, title="MCP_RESPONSE_TOKEN_BUDGET", description="for long text answers"
+        30_000, ge=1000, title="MCP_RESPONSE_TOKEN_BUDGET", description="maximum tokens of a long text answer"
     )
     rate_limit_per_minute: int = Field(
-        600, ge=0, title="MCP_RATE_LIMIT_PER_MINUTE", description="per caller, token bucket; 0 switches it off"
+        600, ge=0, title="MCP_RATE_LIMIT_PER_MINUTE", description="calls per caller (token bucket); 0 means no limit"
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", title="MCP_LOG_LEVEL", description="to stderr only"
+        "INFO", title="MCP_LOG_LEVEL", description="level of the log, which goes to stderr only"
     )
     log_format: Literal["text", "json"] = Field("text", title="MCP_LOG_FORMAT", description="`json` for JSON lines")
 
     @property
     def enabled_toolsets(self) -> tuple[str, ...]:
         wanted = {part.strip() for part in self.toolsets.split(",")}
-        # `all` means all that have something to work with; one that is named is wanted in any case.
+        # `all` leaves out a toolset whose folder is not set; a toolset that is named is always enabled.
         roots = {"docs": self.docs_dir, "context": self.chunks_dir}
         everything = {name for name in TOOLSETS if roots.get(name, Path()) is not None} if "all" in wanted else set()
         return tuple(name for name in TOOLSETS if name in wanted | everything)
@@ -260,13 +270,13 @@ class Settings(BaseModel):
 
     @property
     def is_private(self) -> bool:
-        """Whether only this machine reaches the server: its own address is loopback, and it has no other name."""
+        """Whether only this machine can reach the server: its address is loopback, and it has no other name."""
         has_proxy = bool(self.console_url) and urlsplit(self.console_url).hostname not in LOOPBACK
         return self.host in LOOPBACK and not self.allowed_hosts and not has_proxy
 
     @property
     def console_address(self) -> str:
-        """Where people's browsers find the console's server."""
+        """The address of the console for browsers."""
         name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
         bracketed = f"[{name}]" if ":" in name else name
         return self.console_url or f"http://{bracketed}:{self.port}"
@@ -283,7 +293,7 @@ class Settings(BaseModel):
 
     @property
     def database_name(self) -> str:
-        """For people: the file, or the address without its password."""
+        """The database's name for people: the file, or the address without its password."""
         if self.is_sqlite:
             return str(self.sqlite_path)
         without_password = re.sub(r"(//[^:/@]*):[^/?]*@", r"\1:***@", self.database_url)
@@ -291,7 +301,7 @@ class Settings(BaseModel):
 
 
 def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env"), **flags: Any) -> Settings:
-    """The settings of this process. A flag that is None was not given; an empty variable was not set."""
+    """The settings of this process. A flag of None and an empty variable count as not given."""
     variables = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
     by_title = {str(field.title): name for name, field in Settings.model_fields.items()}
     given: dict[str, Any] = {name: variables[title] for title, name in by_title.items() if variables.get(title)}
@@ -305,9 +315,9 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
     if settings.webhooks and not settings.webhook_secret:
         raise CpqError(
             Code.VALIDATION_ERROR,
-            "CPQ_WEBHOOKS is set, but CPQ_WEBHOOK_SECRET is not: a receiver could not tell our events from others'.",
+            "CPQ_WEBHOOKS is set, but CPQ_WEBHOOK_SECRET is not: a receiver could not verify our events.",
             field="CPQ_WEBHOOK_SECRET",
-            hint="Make one: echo whsec_$(openssl rand -base64 32)",
+            hint="Create one: echo whsec_$(openssl rand -base64 32)",
         )
     if settings.oidc_issuer and not settings.oidc_client_id:
         raise CpqError(
@@ -320,7 +330,7 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
 
 
 def strange_variables(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
-    """Of each variable that is named like a setting and is none: that, and which one was probably meant."""
+    """A warning for each unknown `CPQ_*` variable, with the closest known name."""
     known = {str(field.title) for field in Settings.model_fields.values()}
     given = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
     strange = sorted(name for name in given if name.startswith("CPQ_") and name not in known)
@@ -332,14 +342,14 @@ def strange_variables(environ: Mapping[str, str] | None = None, env_file: Path =
 
 
 def shipped(folder: str) -> Path:
-    """A folder that comes with the product: beside the packages in a checkout, inside them in a wheel."""
+    """A folder that ships with the product: next to the packages in a checkout, inside them in a wheel."""
     package = Path(__file__).parent.parent
-    beside, inside = package.parent / folder, package / "_shipped" / folder
-    return inside if inside.is_dir() else beside
+    outside, inside = package.parent / folder, package / "_shipped" / folder
+    return inside if inside.is_dir() else outside
 
 
 def _cortex_chunks(variables: Mapping[str, str], folder: Path) -> Path | None:
-    """Where the chunks are for users of Cortex: its variable, else its `.cortex/config.yml`."""
+    """The chunks folder of a Cortex user: from its variable, else from `.cortex/config.yml`."""
     if named := variables.get("CORTEX_CHUNKS_DIR"):
         return Path(named)
     path = folder / ".cortex" / "config.yml"

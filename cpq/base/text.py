@@ -1,4 +1,4 @@
-"""PURE. What counts as text: normalised, printable, storable on every database and harmless in a log or a page."""
+"""Rules for text: normalised, printable, storable on every database and harmless in a log or a page."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _EXACT = json.JSONDecoder(parse_float=Decimal)
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 _BARE_NUMBER = re.compile(r'"\\u0000(-?[0-9.]+)\\u0000"')
 _UNPRINTED = re.compile(r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Characters that count as printable and yet show nothing."""
+"""Characters that count as printable but show nothing."""
 
 _DIRECTION = re.compile(r"[\u061c\u202a-\u202e\u2066-\u2069]")
 _MARKS_MAX = 30
-"""Unicode's own bound for text that is safe to stream; sorting the marks of one letter takes quadratic time."""
+"""Unicode's limit for stream-safe text; sorting the marks of one letter takes quadratic time."""
 
 _NEITHER_WORD_NOR_ASCII = re.compile(rf"[^\w\s\x00-\x7f]{{{_MARKS_MAX + 1},}}")
 
 
 def clean(text: str) -> str:
-    """`text` in one Unicode form; ValueError when it holds control characters or half a character."""
+    """`text` in one Unicode form; ValueError if it contains control characters or half a character."""
     if text.isascii():
         if text.isprintable():
             return text
@@ -42,7 +42,7 @@ def clean(text: str) -> str:
 
 
 def clean_identifier(text: str) -> str:
-    """Trimmed and not blank; invisible and direction-changing characters are refused, lest two ids look alike."""
+    """Trimmed and not blank; refuses invisible and direction-changing characters, so that no two ids look alike."""
     is_plain = text.isascii() and text.isprintable()
     text = (text if is_plain else clean(text)).strip()
     if not text:
@@ -55,7 +55,7 @@ def clean_identifier(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """Trimmed, not blank, on one line, and read in the order it is written: a name, a title, a label."""
+    """A name, title or label: trimmed, not blank, on one line, without characters that change the direction."""
     text = clean(text).strip()
     if not text:
         raise ValueError("is blank")
@@ -69,15 +69,15 @@ def clean_line(text: str) -> str:
 
 
 def canonical_json(value: object) -> str:
-    """One spelling for equal values: sorted keys, no blanks, exact numbers. What is stored and hashed is this."""
+    """One spelling for equal values: sorted keys, no blanks, exact numbers. Used for all that is stored and hashed."""
     written = _CANONICAL.encode(value)
     return _BARE_NUMBER.sub(r"\1", written) if "\\u0000" in written else written
 
 
 def plain_json(value: object) -> str:
-    """The same text, in an eighth of the time, for what holds neither decimals nor floats: requests and results."""
+    """The same text in an eighth of the time, for values without decimals and floats: requests and results."""
     written = _PLAIN_JSON.encode(value).decode()
-    # What is not plain ASCII has more than one spelling.
+    # The two encoders spell text beyond plain ASCII differently.
     return written if written.isascii() and "\x7f" not in written else canonical_json(value)
 
 
@@ -92,12 +92,12 @@ def fingerprint(value: object) -> str:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """SHA-256 of texts that are canonical already, in hex."""
+    """SHA-256 of texts that are already canonical, in hex."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def to_wire(value: Any) -> Any:
-    """JSON values for a client: decimals as numbers (15 digits survive), moments as `…Z`, enums as their words."""
+    """JSON values for a client: decimals as numbers (exact to 15 digits), moments as `…Z`, enums as their values."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -116,7 +116,7 @@ def to_wire(value: Any) -> Any:
 
 def _plain_value(value: object) -> object:
     if isinstance(value, Decimal):
-        # Marked with NUL, which no stored text may hold, and unquoted afterwards: json writes no decimals itself.
+        # json cannot write decimals: mark it with NUL, which no stored text may contain, and unquote it afterwards.
         return f"\0{_digits(value)}\0"
     if isinstance(value, Mapping):
         return dict(value)
@@ -124,7 +124,7 @@ def _plain_value(value: object) -> object:
 
 
 def _digits(number: Decimal) -> str:
-    """Without exponent, trailing zeros or a negative zero; by text, because arithmetic would round to its context."""
+    """The number without exponent, trailing zeros or a negative zero; as text, because arithmetic would round."""
     text = f"{number:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
@@ -138,7 +138,7 @@ def _refuse_floods(text: str) -> None:
 
 _PLAIN_JSON = msgspec.json.Encoder(order="deterministic")
 
-# Nothing that is stored can hold itself, and looking for that takes as long as a third of the writing.
+# Stored values have no cycles, and checking for them would take a third of the encoding time.
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False, default=_plain_value
 )

@@ -1,4 +1,4 @@
-"""Words of the trade from `vocabulary.yaml`: synonyms, opposites, phrases and units for search."""
+"""The industry's words for search, from `vocabulary.yaml`: synonyms, opposites, phrases and units."""
 
 from __future__ import annotations
 

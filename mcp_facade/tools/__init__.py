@@ -1,1 +1,1 @@
-"""The tools, one file per toolset. Docstrings are product text: an agent reads them."""
+"""The tools, one file per toolset. Docstrings are product text: agents read them."""

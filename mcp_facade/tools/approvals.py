@@ -1,4 +1,4 @@
-"""The approvals toolset: what people who approve do, and what is known before asking. Agents read the docstrings."""
+"""The approvals toolset: preview, decide, delegate and withdraw approvals. Agents read the docstrings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ApprovalId = Annotated[Identifier, Field(description="The request, `APR-…`, fr
 
 @tool(title="Preview the approvals", toolset="approvals", needs=Permission.READ, subject="quote_id")
 def approval_preview(tx: Tx, *, quote_id: QuoteId) -> ApprovalPreview:
-    """See who would have to approve the current version of a quote, in which order and why, without asking anybody.
+    """Show who would have to approve the current version of a quote, in which order and why. Sends no request.
 
-    `would_be` says whether a role is to be asked, or whether an earlier approval still stands (`kept`), with the
-    reason. `approvers` are the people who could decide now; a role without any cannot answer.
+    `would_be` is `asked`, `kept` (an earlier approval still counts), `pending`, `approved` or `missing`, with the
+    reasons. `approvers` are the people who could decide now; a role without approvers cannot answer.
     """
     return approvals.preview(tx, quote_id)
 
@@ -45,34 +45,35 @@ def approval_decide(
     decision: Annotated[approvals.Decision, Field(description="A rejection ends the round for all roles.")],
     fingerprint: Annotated[
         Identifier,
-        Field(description="The `fingerprint` that was shown to you; if the quote moved, nothing is decided."),
+        Field(description="The `fingerprint` you were shown; if the quote has changed since, nothing is decided."),
     ],
-    comment: Annotated[Justification | None, Field(description="Needed for a rejection.")] = None,
+    comment: Annotated[Justification | None, Field(description="Required for a rejection.")] = None,
 ) -> ApprovalDecided:
-    """Approve or reject a request, as a person of the role that is asked. The first decision holds.
+    """Approve or reject a request, as a person who holds the requested role. The first decision holds.
 
-    Nobody decides what they asked for or made themselves, and a program never does. With the last approval that the
-    policies ask for, the quote is approved and can be sent.
+    People cannot decide on a request or a quote of their own, and programs cannot decide at all. The last approval
+    that the policies require makes the quote approved, so that it can be sent.
     """
     return approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=comment)
 
 
-@tool(title="Lend a role", toolset="approvals", needs=Permission.DECIDE, writes=True, makes_new=True)
+@tool(title="Delegate a role", toolset="approvals", needs=Permission.DECIDE, writes=True, makes_new=True)
 def approval_delegate(
     tx: Tx,
     *,
     role: Annotated[Word, Field(description="A role that you hold.")],
     to: Annotated[Word, Field(description="The name of another person who may decide.")],
     until: Annotated[
-        Moment | None, Field(description="When it ends, `2026-03-01T18:00:00Z`; at most a year. Left out: it ends now.")
+        Moment | None,
+        Field(description="When it ends, `2026-03-01T18:00:00Z`; at most a year. If omitted, it ends now."),
     ] = None,
-    starts_at: Annotated[Moment | None, Field(description="When it begins; now when left out.")] = None,
+    starts_at: Annotated[Moment | None, Field(description="When it begins; default: now.")] = None,
     account_id: Annotated[Identifier | None, Field(description="Only for quotes of this account.")] = None,
     quote_id: Annotated[Identifier | None, Field(description="Only for this quote.")] = None,
 ) -> DelegationView:
-    """Let another person decide in your role for a while. Neither of you can then decide what the other asked for.
+    """Delegate your role to another person for a while. Neither of you can then decide on the other's requests.
 
-    Without `until` it takes back what you have lent to that person in that role.
+    Without `until`, it ends your delegation of that role to that person.
     """
     if until is None:
         return approvals.end_delegation(tx, role, to=to, account_id=account_id, quote_id=quote_id)
@@ -99,15 +100,15 @@ def approval_withdraw(
     tx: Tx,
     *,
     approval_id: ApprovalId,
-    reason: Annotated[Justification | None, Field(description="Why, in a sentence.")] = None,
+    reason: Annotated[Justification | None, Field(description="The reason, in one sentence.")] = None,
 ) -> ApprovalWithdrawn:
-    """Take back a request that you made and that nobody has decided yet. Administrators can take back any."""
+    """Withdraw a request that you made and that nobody has decided yet. Administrators can withdraw any request."""
     return approvals.withdraw(tx, approval_id, reason=reason)
 
 
 @tool(title="Get the history of approvals", toolset="approvals", needs=Permission.READ, subject="quote_id")
 def approval_history(tx: Tx, *, quote_id: QuoteId) -> ApprovalHistory:
-    """Read everything that was asked and decided about a quote, version by version, with every vote and reason."""
+    """Read every approval request and decision of a quote, version by version, with each vote and its reason."""
     return approvals.history(tx, quote_id)
 
 

@@ -25,22 +25,25 @@ def cortex_search(
     *,
     query: Query,
     limit: Annotated[
-        TopK, Field(description=f"How many chunks, 1 to {context.LIMIT_MAX}; what is outside is cut to that.")
+        TopK, Field(description=f"Number of chunks, 1 to {context.LIMIT_MAX}; other values are clamped.")
     ] = context.LIMIT_DEFAULT,
     tags: Annotated[
         list[Word],
-        Field(max_length=FILTERS_MAX, description="Only chunks with all of these: `python`, `code`, a folder, #topic."),
+        Field(
+            max_length=FILTERS_MAX, description="Only chunks with all these tags: `python`, `code`, a folder, #topic."
+        ),
         Listed,
     ] = [],  # noqa: B006
     chunk_types: Annotated[
-        list[ChunkType], Field(max_length=FILTERS_MAX, description="Only these types; all when left out."), Listed
+        list[ChunkType], Field(max_length=FILTERS_MAX, description="Only these types; default: all."), Listed
     ] = [],  # noqa: B006
 ) -> ContextFound:
     """Find relevant context in a project's code and documentation.
 
-    `documentation` are guides and decisions, `symbols` what a file defines, `definitions` signatures with comments,
-    `data` constants and settings. Filters come first: of all chunks that pass, the best come first, and `total` says
-    how many passed. `combined_score` (0 to 1) says how well a chunk answers; `metadata` where it comes from.
+    The types are `documentation` (guides and decisions), `symbols` (what a file defines), `definitions` (signatures
+    with comments) and `data` (constants and settings). Filters apply before ranking: `total` is the number of chunks
+    that pass them, and the best come first. `combined_score` (0 to 1) rates how well a chunk answers; `metadata` names
+    its source.
     """
     return context.search(tx, query, limit=limit, tags=tags, chunk_types=chunk_types)
 

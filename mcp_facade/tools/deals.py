@@ -1,4 +1,4 @@
-"""The deals toolset: what happens to a quote between its draft and the customer's word. Agents read the docstrings."""
+"""The deals toolset: accounts, and a quote from its draft to the customer's answer. Agents read the docstrings."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ from mcp_facade.registry import tool
 
 QuoteId = Annotated[Identifier, Field(description="The quote.")]
 ExpectedVersion = Annotated[
-    Version, Field(description="The `version` you last read; when the quote has moved on, nothing is done.")
+    Version, Field(description="The `version` you last read; if the quote has another one now, the call is refused.")
 ]
 ExpectedEdit = Annotated[
-    Version | None, Field(description="The `edit` you last read: also refuses when the same draft was changed.")
+    Version | None, Field(description="The `edit` you last read; also refuses the call if the same draft has changed.")
 ]
-Reason = Annotated[Annotated[Notes, Field(max_length=2000)] | None, Field(description="Why, in a sentence.")]
+Reason = Annotated[Annotated[Notes, Field(max_length=2000)] | None, Field(description="The reason, in one sentence.")]
 
 
 class LineChange(Part):
-    """What to set on one line; what is left out stays."""
+    """Fields to set on one line; omitted fields keep their value."""
 
     line_id: Identifier
     quantity: Quantity | None = None
     discount_pct: Percentage | None = None
     attributes: Attributes | None = None
-    notes: Annotated[Notes | None, Field(description="For the customer, below the line.")] = None
+    notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
 
 
 @tool(title="Search accounts", toolset="deals", needs=Permission.READ)
 def account_search(
     tx: Tx,
     *,
-    query: Annotated[SearchText, Field(description="Words of the name or the id; all accounts when left out.")] = None,
-    active_only: Annotated[Flag, Field(description="Leave out accounts that are closed.")] = True,
+    query: Annotated[SearchText, Field(description="Words of the name or the id; default: all accounts.")] = None,
+    active_only: Annotated[Flag, Field(description="Exclude closed accounts.")] = True,
     limit: Limit = LIMIT_DEFAULT,
     page: Page = 1,
 ) -> AccountPage:
-    """Find the customer to quote for. Every word must be in the name or the id; ordered by name."""
+    """Find the customer to quote for. Every word must occur in the name or the id; results are ordered by name."""
     return catalog.search_accounts(tx, query=query, active_only=active_only, limit=capped(limit), page=page)
 
 
@@ -73,7 +73,7 @@ def account_search(
 def account_get(
     tx: Tx, *, account_id: Annotated[Identifier, Field(description="The `id` of an account from account_search.")]
 ) -> AccountDetail:
-    """Read one account: where it is, in which currency it buys, its price book, tax status, language and time zone."""
+    """Read one account: its address, currency, price book, tax status, language and time zone."""
     return catalog.get_account(tx, account_id)
 
 
@@ -85,10 +85,10 @@ def quote_update(
     expected_version: ExpectedVersion,
     expected_edit: ExpectedEdit = None,
     add_lines: Annotated[list[LineItem], Field(max_length=LINES_MAX, description="New lines."), Listed] = [],  # noqa: B006
-    change_lines: Annotated[
-        list[LineChange], Field(max_length=LINES_MAX, description="Fields to set on lines."), Listed
+    change_lines: Annotated[list[LineChange], Field(max_length=LINES_MAX, description="Lines to change."), Listed] = [],  # noqa: B006
+    remove_lines: Annotated[
+        list[Identifier], Field(max_length=LINES_MAX, description="Ids of lines to remove."), Listed
     ] = [],  # noqa: B006
-    remove_lines: Annotated[list[Identifier], Field(max_length=LINES_MAX, description="Line ids."), Listed] = [],  # noqa: B006
     deal_id: Identifier | None = None,
     term_months: Months | None = None,
     start_date: Day | None = None,
@@ -97,14 +97,14 @@ def quote_update(
     notes: Notes | None = None,
     clear: Annotated[
         list[Annotated[Word, WithJsonSchema({"type": "string", "enum": list(CLEARABLE)})]],
-        Field(max_length=len(CLEARABLE), description="Terms to empty."),
+        Field(max_length=len(CLEARABLE), description="Terms to clear."),
         Listed,
     ] = [],  # noqa: B006
 ) -> QuoteMoved:
-    """Change the lines, terms or notes of a draft. What is left out stays; line ids stay with their lines.
+    """Change the lines, terms or notes of a draft. Omitted arguments change nothing; lines keep their ids.
 
-    The price is reckoned again and waits for the next quote_price. A quote that was submitted, approved or sent is not
-    changed: quote_revise opens its next version.
+    The amounts are recalculated, but the draft counts as priced only after the next quote_price. A submitted, approved
+    or sent quote cannot be changed: quote_revise opens its next version.
     """
     terms = {
         "deal_id": deal_id,
@@ -130,8 +130,8 @@ def quote_revise(
 ) -> QuoteMoved:
     """Open the next version of a quote as a draft, with the same lines and terms at today's prices.
 
-    A version that was sent stays valid until the new one is sent; cancelling the new one leaves it as it was. Then
-    change it with quote_update and price it with quote_price.
+    A sent version stays valid until the new one is sent; cancelling the new one leaves the sent one unchanged. Next:
+    change the draft with quote_update, then price it with quote_price.
     """
     return quotes.revise(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit)
 
@@ -141,12 +141,12 @@ def quote_clone(
     tx: Tx,
     *,
     quote_id: QuoteId,
-    account_id: Annotated[Identifier | None, Field(description="Another customer; the same when left out.")] = None,
+    account_id: Annotated[Identifier | None, Field(description="Another customer; default: the same one.")] = None,
     idempotency_key: Key = None,
 ) -> CreatedQuote:
-    """Make a new draft with the lines and terms of a quote in any state, at today's prices.
+    """Create a new draft with the lines and terms of a quote in any status, at today's prices.
 
-    Discounts of the lines come along; the discount on the whole quote and approvals do not.
+    Line discounts are copied; the discount on the whole quote and the approvals are not.
     """
     return quotes.clone(tx, quote_id, account_id=account_id, idempotency_key=idempotency_key)
 
@@ -167,9 +167,9 @@ def quote_cancel(
     expected_edit: ExpectedEdit = None,
     reason: Reason = None,
 ) -> QuoteMoved:
-    """Cancel the current version of a quote that is still open.
+    """Cancel the current version of an open quote.
 
-    Where an earlier version was sent, that one holds again; otherwise the quote is over for good.
+    If an earlier version was sent, that one becomes current again; otherwise the quote is closed for good.
     """
     return quotes.cancel(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit, reason=reason)
 
@@ -178,9 +178,9 @@ def quote_cancel(
 def quote_send(
     tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, expected_edit: ExpectedEdit = None
 ) -> QuoteMoved:
-    """Record that the current version went to the customer; a version sent before is superseded.
+    """Record that the current version was sent to the customer; an earlier sent version becomes superseded.
 
-    The version must be priced and complete. One that needs approval must be approved first: approval_request.
+    The version must be priced and complete. If it needs approval, it must be approved first: approval_request.
     """
     return quotes.send(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit)
 
@@ -191,11 +191,14 @@ def quote_accept(
     *,
     quote_id: QuoteId,
     expected_version: Annotated[Version, Field(description="The version that the customer accepted.")],
-    option_set: Annotated[Word | None, Field(description="Which alternative, when the quote has several.")] = None,
+    option_set: Annotated[
+        Word | None, Field(description="The accepted alternative, when the quote has several.")
+    ] = None,
 ) -> QuoteMoved:
-    """Record that the customer accepted the version that was sent to them, before its last valid day is over.
+    """Record that the customer accepted the version sent to them, by the end of its last valid day.
 
-    Of several option sets one is accepted and the others are void. A superseded version cannot be accepted.
+    If there are several option sets, one is accepted and the others become void. A superseded version cannot be
+    accepted.
     """
     return quotes.accept(tx, quote_id, expected_version=expected_version, option_set=option_set)
 
@@ -208,7 +211,7 @@ def quote_decline(
     expected_version: Annotated[Version, Field(description="The version that the customer declined.")],
     reason: Reason = None,
 ) -> QuoteMoved:
-    """Record that the customer declined the version that was sent to them. quote_revise can open another one."""
+    """Record that the customer declined the version sent to them. quote_revise can open another version."""
     return quotes.decline(tx, quote_id, expected_version=expected_version, reason=reason)
 
 

@@ -10,7 +10,7 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.retrieval import docs
 from cpq.retrieval.docs import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
-from mcp_facade.arguments import TopK, raw_text, said
+from mcp_facade.arguments import TopK, non_blank, raw_text
 from mcp_facade.registry import tool
 
 QUERY_LENGTH_MAX = 100_000
@@ -19,10 +19,10 @@ PATH_LENGTH_MAX = 4_096
 Query = Annotated[
     str,
     Field(min_length=1, max_length=QUERY_LENGTH_MAX, description="What you want to know, in plain words."),
-    BeforeValidator(said("query parameter is required")),
+    BeforeValidator(non_blank("query parameter is required")),
 ]
 RawText = Annotated[str, Field(min_length=1, max_length=PATH_LENGTH_MAX), BeforeValidator(raw_text)]
-FilePath = Annotated[RawText, Field(description="A page's path as list_pages shows it: `terms/payment.md`.")]
+FilePath = Annotated[RawText, Field(description="A page's path as list_pages returns it: `terms/payment.md`.")]
 
 
 @tool(title="Search the docs", toolset="docs", needs=Permission.READ)
@@ -31,7 +31,7 @@ def search_docs(
     *,
     query: Query,
     top_k: Annotated[
-        TopK, Field(description=f"How many passages, 1 to {docs.TOP_K_MAX}; what is outside is cut to that.")
+        TopK, Field(description=f"Number of passages, 1 to {docs.TOP_K_MAX}; other values are clamped.")
     ] = docs.TOP_K_DEFAULT,
     file_filter: Annotated[
         RawText | None,
@@ -41,19 +41,19 @@ def search_docs(
         ),
     ] = None,
 ) -> DocsFound:
-    """Find what the company's own pages say: sales playbook, terms, product notes, policies in prose.
+    """Search the company's own pages: sales playbook, terms, product notes, policies in prose.
 
-    Answers with passages as they are written, best first, each with its page and the breadcrumb of its headings; cite
-    those. There is no threshold: judge by `score` (0 to 1) whether a passage answers at all. A passage that is part of
-    a longer section says so in its breadcrumb; get_section reads all of it. Pages describe; prices and approvals are
-    decided by the engine, so check them with the quote tools.
+    Returns passages word for word, best first, each with its page and the breadcrumb of its headings; cite both. There
+    is no threshold: judge by `score` (0 to 1) whether a passage answers the question. The breadcrumb shows when a
+    passage is part of a longer section; get_section reads the whole section. Pages only describe: the engine decides
+    prices and approvals, so check them with the quote tools.
     """
     return docs.search(tx, query, top_k=top_k, file_filter=file_filter)
 
 
 @tool(title="Read a page", toolset="docs", needs=Permission.READ)
 def get_page(tx: Tx, *, file_path: FilePath) -> DocsPage:
-    """Read a whole page, section by section in its own order, with the breadcrumb of every section."""
+    """Read a whole page: all sections in order, each with its breadcrumb."""
     return docs.get_page(tx, file_path)
 
 
@@ -63,12 +63,12 @@ def get_section(
     *,
     file_path: FilePath,
     heading_path: Annotated[
-        RawText, Field(description="The whole breadcrumb, as search_docs and get_page show it: `Terms > Payment`.")
+        RawText, Field(description="The full breadcrumb, as search_docs and get_page return it: `Terms > Payment`.")
     ],
 ) -> DocsSection:
-    """Read one section: the heading and its text up to the next heading. Long ones come whole.
+    """Read one section: its heading and the text up to the next heading. Long sections are not cut.
 
-    A heading that stands twice under the same headings is `Name (2)` the second time.
+    When a heading occurs twice under the same parent heading, the second is `Name (2)`.
     """
     return docs.get_section(tx, file_path, heading_path)
 
@@ -77,17 +77,17 @@ def get_section(
 def list_pages(
     tx: Tx,
     *,
-    prefix: Annotated[RawText | None, Field(description="Only pages of this folder: `terms` or `terms/`.")] = None,
+    prefix: Annotated[RawText | None, Field(description="Only pages in this folder: `terms` or `terms/`.")] = None,
 ) -> DocsPages:
-    """See which pages there are, by path, each with its title, its headings of the first two levels and its size."""
+    """List the pages, ordered by path, each with its title, its headings of the first two levels and its size."""
     return docs.list_pages(tx, prefix)
 
 
 @tool(title="Status of the docs", toolset="docs", needs=Permission.READ)
 def get_status(tx: Tx) -> DocsStatus:
-    """See whether the docs are healthy and fresh: version, counts, last change, model, git commits, broken files.
+    """Check whether the docs are healthy and fresh: version, counts, last change, model, git commits, broken files.
 
-    `git` is null outside a repository. Differing `head_commit` and `origin_main` mean that somebody has to pull.
+    `git` is null outside a repository. If `head_commit` and `origin_main` differ, somebody has to pull.
     """
     return docs.status(tx)
 

@@ -21,20 +21,22 @@ Model = Annotated[Identifier, Field(description="A model, SKU or product id: `QM
 
 
 def _as_word(value: object) -> object:
-    """Voltages and phases are words that look like numbers."""
+    """Accept whole numbers for words that look like numbers, such as voltages and phases."""
     return str(value) if type(value) is int else value
 
 
 class SpecLimit(Part):
-    """A condition on one spec: numbers have `min` and `max`, both included; words have `is`."""
+    """A condition on one spec: `min` and `max` (inclusive) for a number, `is` for a word."""
 
-    spec: Annotated[Word, Field(description="Its name, for example `noise_dba`, `voltage`, `dew_point_f`, `type`.")]
+    spec: Annotated[
+        Word, Field(description="The name of the spec, for example `noise_dba`, `voltage`, `dew_point_f`, `type`.")
+    ]
     min: Measure | None = None
     max: Measure | None = None
     is_: Annotated[Word | None, Field(alias="is"), BeforeValidator(_as_word)] = None
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
+    def _has_one_condition(self) -> Self:
         has_bound = self.min is not None or self.max is not None
         if has_bound == (self.is_ is not None):
             raise ValueError("a condition has min, max or both, or else `is`")
@@ -45,7 +47,7 @@ class SpecLimit(Part):
 def search_equipment(
     tx: Tx,
     *,
-    query: Annotated[Question, Field(description="What it is for or what it is: `quiet compressor for a dental lab`.")],
+    query: Annotated[Question, Field(description="The purpose or the product: `quiet compressor for a dental lab`.")],
     cfm_min: Annotated[Measure | None, Field(description="Air flow, cubic feet a minute.")] = None,
     cfm_max: Measure | None = None,
     psi_min: Annotated[Measure | None, Field(description="Pressure.")] = None,
@@ -56,18 +58,19 @@ def search_equipment(
     hp_max: Measure | None = None,
     lubrication: Annotated[
         Word | None,
-        Field(description="Only this kind. Set it for food, pharma or breathing air; unknown ones are left out."),
+        Field(description="Only this kind; unknown ones are excluded. Set it for food, pharma or breathing air."),
         WithJsonSchema({"type": "string", "enum": ["oilless", "oil-free", "oil-flooded"]}),
     ] = None,
     category: Annotated[Word | None, Field(description="Only this category, for example `compressors`.")] = None,
     specs: Annotated[Sequence[SpecLimit], Field(max_length=20, description="Conditions on other specs."), Listed] = (),
     top_k: TopK = TOP_K_DEFAULT,
 ) -> EquipmentFound:
-    """Find products by what they are for, within hard limits on their specs.
+    """Find products by purpose, within hard limits on their specs.
 
-    Limits come first: whatever meets them is ranked, and nothing else. A product whose spec is unknown does not meet a
-    limit on it. Use limits for what must be true and the query for the rest. `confidence` is `likely_good`, `analog`
-    or `probable_miss`; when all are `probable_miss`, nothing suitable was found. `eligible` counts what met the limits.
+    Limits apply first: only products that meet them are ranked. A product whose spec is unknown does not meet a limit
+    on that spec. Use limits for what must be true and the query for the rest. `confidence` is `likely_good`, `analog`
+    or `probable_miss`; when all hits are `probable_miss`, nothing suitable was found. `eligible` is the number of
+    products that meet the limits.
     """
     named = {"cfm": (cfm_min, cfm_max), "psi": (psi_min, psi_max), "hp": (hp_min, hp_max)}
     bounds = {name: pair for name, pair in named.items() if pair != (None, None)}
@@ -86,8 +89,8 @@ def search_equipment(
 def get_product(tx: Tx, *, model: Model) -> EquipmentDetail:
     """Read one product by its model: every spec with its unit, attributes such as dimensions and motor, description.
 
-    `unknown_specs` were never filled in: do not guess them. An unknown model is an error with the nearest ones. Prices
-    are not here; quote_price computes them.
+    `unknown_specs` have no value: do not guess them. An unknown model is an error that names the nearest models. Prices
+    are not included; quote_price computes them.
     """
     return equipment.get(tx, model)
 
@@ -102,7 +105,7 @@ def get_specs(
         Listed,
     ],
 ) -> EquipmentRows:
-    """Read several products side by side, one row for each model in the order asked for; all must exist."""
+    """Compare several products, one row per model in the order of `models`; every model must exist."""
     return equipment.compare(tx, models)
 
 

@@ -1,4 +1,4 @@
-"""The toolset `insight`: what is behind a quote, and whether what somebody holds in hand is ours."""
+"""The insight toolset: verification of issued documents. Agents read the docstrings."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def quote_verify_pdf(
         Encoded, Field(description="The file in base64, or its checksum: `sha256:` and 64 hexadecimal digits.")
     ],
 ) -> VerifiedPdf:
-    """Check whether a PDF is a document we issued, of which version, and whether that version counts now.
+    """Check whether a PDF is a document we issued, for which version, and whether that version counts now.
 
-    `verdict` is `issued`, `altered` (it names a quote of ours, but its bytes are not those we issued; only the file
-    itself can tell) or `unknown`. `is_current_approved` is true only for an unstamped document of the current version
-    that is approved or needs no approval.
+    `verdict` is `issued`, `altered` (it names a quote of ours, but its bytes are not those we issued; found only in
+    the file, not by a checksum) or `unknown`. `is_current_approved` is true only for an unstamped document of the
+    current version, if that version is approved or needs no approval.
     """
     if (checksum := documents.read_checksum(document)) is not None:
         return documents.verify(tx, checksum=checksum)
     try:
         content = base64.b64decode(document, validate=True)
-    except ValueError:  # Letters beyond ASCII are one; what is merely no base64 is a kind of it.
+    except ValueError:  # Also binascii.Error, for ASCII text that is not base64.
         raise bad_field("/document", "This is neither base64 nor sha256: and 64 hexadecimal digits.") from None
     return documents.verify(tx, content=content)
 

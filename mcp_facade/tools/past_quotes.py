@@ -1,4 +1,4 @@
-"""The past_quotes toolset: the words and offers that were used before, with where they come from. Read-only."""
+"""The past_quotes toolset: texts and offers of earlier quotes, with their sources. Agents read the docstrings."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def search_line_items(
     query: Annotated[Question, Field(description="What the line describes: `100HP oilless food grade compressor`.")],
     category: Annotated[
         Identifier | None,
-        Field(description="Only lines of this category, in any case: `Rotary Screw Air Compressor`."),
+        Field(description="Only lines of this category, case-insensitive: `Rotary Screw Air Compressor`."),
     ] = None,
     top_k: TopK = TOP_K_DEFAULT,
 ) -> LinesFound:
-    """Find proven descriptions at the level of single lines. Start here when you write a quote's text.
+    """Find proven descriptions of single quote lines. Start here when you write a quote's text.
 
-    `description` is whole and verbatim, typing errors included: copy it unchanged and name its source quote above it.
-    `confidence` is `likely_good`, `analog` (alike, to be adapted) or `probable_miss`; when all are `probable_miss`,
-    nothing was found: say so in the draft instead of inventing text. A `past_price` is of its day, never of today.
+    `description` is complete and verbatim, typing errors included: copy it unchanged and name its source quote above
+    it. `confidence` is `likely_good`, `analog` (similar; adapt it) or `probable_miss`; when all hits are
+    `probable_miss`, nothing was found: say so in the draft instead of inventing text. `past_price` is the price of its
+    date, never today's.
     """
     return past_quotes.search_lines(tx, query, category=category, top_k=clamped(top_k))
 
@@ -43,9 +44,9 @@ def search_past_quotes(
     query: Annotated[Question, Field(description="The project as a whole: `turnkey air station for a dairy`.")],
     top_k: TopK = TOP_K_DEFAULT,
 ) -> QuotesFound:
-    """Find quotes for similar projects, to see what belongs together. Then read one with get_quote.
+    """Find past quotes for similar projects, to see which items belong together. Then read one with get_quote.
 
-    For the words of a single line use search_line_items. Customers' names are shown to those who sell.
+    For the text of a single line use search_line_items. Customer names are shown only to roles that sell.
     """
     return past_quotes.search(tx, query, top_k=clamped(top_k))
 
@@ -54,7 +55,7 @@ def search_past_quotes(
 def get_quote(
     tx: Tx, *, quote_id: Annotated[Identifier, Field(description="The `quote_id` of a hit.")]
 ) -> PastQuoteDetail:
-    """Read one past quote with all its lines, word for word. Quotes being made now are read with quote_get."""
+    """Read one past quote with all its lines, word for word. For current quotes use quote_get."""
     return past_quotes.get(tx, quote_id)
 
 

@@ -1,4 +1,4 @@
-"""The quote tools, in the order an agent meets them. Docstrings are product text: an agent reads them."""
+"""The quotes toolset, in the order an agent uses it. Docstrings are product text: agents read them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def catalog_search(
     query: Annotated[
         SearchText,
         Field(
-            description="Words in any order, a SKU or a model; the last word may be unfinished. `pro plan`, `QMB30`."
+            description="Words in any order, a SKU or a model; the last word may be incomplete. `pro plan`, `QMB30`."
         ),
     ] = None,
     category: Annotated[
         SearchText, Field(description="Only products of this category, for example `saas` or `compressors`.")
     ] = None,
-    active_only: Annotated[Flag, Field(description="Leave out products that are no longer sold.")] = True,
+    active_only: Annotated[Flag, Field(description="Exclude products that are no longer sold.")] = True,
     limit: Limit = LIMIT_DEFAULT,
     page: Page = 1,
     include_relationships: Annotated[  # noqa: ARG001 - the contract accepts and ignores it
@@ -65,8 +65,8 @@ def catalog_search(
     """Find products to quote. Start here: every quote line needs a product id from this search.
 
     Give `query`, `category`, or both. Exact codes come first, then products whose name has all words, then the rest;
-    small typing errors are forgiven. A category alone lists all of it. `pagination.total` is the true number of hits.
-    Prices are not listed here; `catalog_get` has them. An empty result is not an error: `hint` says what to try next.
+    small typing errors are tolerated. A category alone lists all its products. `pagination.total` is the exact number
+    of hits. Prices are not included; use `catalog_get`. An empty result is not an error: `hint` says what to try next.
     """
     return catalog.search(
         tx, query=query, category_id=category, active_only=active_only, limit=capped(limit), page=page
@@ -85,9 +85,9 @@ def catalog_get(
 ) -> ProductDetail:
     """Read one product in full: specs with units, attributes, and its list prices by price book and currency.
 
-    Ask with `include_relationships` before quoting a `configurable` product or a `bundle`: it lists the options that a
-    line's attributes may set, what the product requires or excludes, and a bundle's components. List prices are for
-    orientation; what a customer pays is computed by quote_price.
+    Set `include_relationships` before you quote a `configurable` product or a `bundle`: the answer then lists the
+    options that a line's attributes may set, what the product requires or excludes, and a bundle's components. List
+    prices are for orientation; quote_price computes what a customer pays.
     """
     return catalog.get(tx, product_id, include_relationships=include_relationships)
 
@@ -98,29 +98,32 @@ def quote_create(
     *,
     account_id: Annotated[Identifier, Field(description="The customer, for example `acct_acme_001`.")],
     line_items: Annotated[
-        list[LineItem], Field(min_length=1, max_length=LINES_MAX, description="What is quoted, in order."), Listed
+        list[LineItem],
+        Field(min_length=1, max_length=LINES_MAX, description="The lines of the quote, in order."),
+        Listed,
     ],
     deal_id: Annotated[Identifier | None, Field(description="Your own reference to the opportunity.")] = None,
     currency: Annotated[Currency, Field(description="ISO 4217, for example `EUR`.")] = "USD",
     term_months: Annotated[
-        Months | None, Field(description="How long recurring prices run. Without it each counts one billing period.")
+        Months | None,
+        Field(description="How long recurring prices run. Without it, each is charged for one billing period."),
     ] = None,
     start_date: Annotated[Day | None, Field(description="First day of the term, `2026-03-01`.")] = None,
     end_date: Annotated[
-        Day | None, Field(description="Last day of the term, instead of term_months; needs start_date.")
+        Day | None, Field(description="Last day of the term, instead of term_months; requires start_date.")
     ] = None,
-    notes: Annotated[Notes | None, Field(description="For the customer, on the quote.")] = None,
+    notes: Annotated[Notes | None, Field(description="Shown to the customer on the quote.")] = None,
     payment_terms: Annotated[
-        Word | None, Field(description="For example `net_30`, the standard; others may need an approval.")
+        Word | None, Field(description="For example `net_30`, the standard; others may need approval.")
     ] = None,
     idempotency_key: Key = None,
 ) -> CreatedQuote:
-    """Create a draft quote for an account, with one line for each product.
+    """Create a draft quote for an account, with one line per product.
 
     Product ids come from catalog_search. For a `configurable` product, `attributes` sets its options (catalog_get with
-    include_relationships lists them); what is left out takes its default. `unit_price` and `subtotal` of the answer
-    are before discounts. Every problem of the call is in `details.problems`, and nothing is stored then. `warnings`
-    say what the products still require of each other. Next: quote_price.
+    include_relationships lists them); omitted options take their defaults. `unit_price` and `subtotal` in the answer
+    are before discounts. If there is a problem, nothing is stored and `details.problems` lists all of them. `warnings`
+    name what the products still require of each other. Next: quote_price.
     """
     draft = quotes.Draft(
         account_id=account_id,
@@ -141,14 +144,15 @@ def quote_create(
 def quote_get(
     tx: Tx,
     *,
-    quote_id: Annotated[Identifier, Field(description="The `quote_id` that quote_create gave.")],
+    quote_id: Annotated[Identifier, Field(description="The `quote_id` from quote_create.")],
     include_pricing: Annotated[Flag, Field(description="Also return the totals.")] = True,
-    version: Annotated[Version | None, Field(description="An earlier version; the current one when left out.")] = None,
+    version: Annotated[Version | None, Field(description="An earlier version; default: the current one.")] = None,
 ) -> QuoteDetail:
-    """Read a quote: its terms, dates, status, lines and totals, as they stand now.
+    """Read a quote: its current terms, dates, status, lines and totals.
 
-    `priced_at` is null until quote_price has priced the current version. `valid_until` holds through the end of that
-    day where the account is. `version` and `edit` are what the tools that change a quote want back.
+    `priced_at` is null until quote_price has priced the current version. `valid_until` includes the whole of that day
+    in the account's time zone. Tools that change a quote take `version` and `edit` back as `expected_version` and
+    `expected_edit`.
     """
     return quotes.get(tx, quote_id, include_pricing=include_pricing, version=version)
 
@@ -159,15 +163,15 @@ def quote_price(
     *,
     quote_id: Annotated[Identifier, Field(description="The quote to price.")],
     requested_discount_pct: Annotated[
-        Percentage, Field(description="A discount on the whole quote, on top of those of its lines.")
+        Percentage, Field(description="A discount on the whole quote, on top of the line discounts.")
     ] = 0,
 ) -> PricedQuoteView:
     """Price a quote exactly and check it against the policies.
 
-    A draft keeps the result (`stored` is true). Any other quote is only evaluated and stays as it was: use quote_revise
-    to change it. A draft that was rejected gets a new version with this price. A breach of policy is no error: it is
-    listed in `policy_violations`, with the role that must approve; then call approval_request. Pricing twice changes
-    nothing.
+    A draft stores the result (`stored` is true). A quote in any other status is only evaluated and stays unchanged: use
+    quote_revise to change it. Pricing a rejected draft opens a new version with this price. A policy violation is not
+    an error: `policy_violations` lists it with the role that must approve; then call approval_request. Pricing twice
+    changes nothing.
     """
     return quotes.price(tx, quote_id, requested_discount=requested_discount_pct)
 
@@ -179,12 +183,12 @@ def quote_list(
     account_id: Annotated[Identifier | None, Field(description="Only quotes for this account.")] = None,
     status: Annotated[
         Annotated[Word, WithJsonSchema({"type": "string", "enum": [status.value for status in QuoteStatus]})] | None,
-        Field(description="Only quotes in this state."),
+        Field(description="Only quotes with this status."),
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
     page: Page = 1,
 ) -> QuotePage:
-    """List quotes, newest first. Filters combine; `pagination.total` is the true number of hits."""
+    """List quotes, newest first. Filters combine; `pagination.total` is the exact number of hits."""
     return quotes.list_quotes(tx, account_id=account_id, status=status, limit=capped(limit), page=page)
 
 
@@ -200,17 +204,18 @@ def approval_request(
     *,
     quote_id: Annotated[Identifier, Field(description="A quote that quote_price has priced.")],
     justification: Annotated[
-        Justification, Field(description="Why this deal deserves it; the approver decides on these words.")
+        Justification, Field(description="Why this deal deserves approval; the approver decides on these words.")
     ],
     approver_role: Annotated[
-        Word, Field(description="Whom to ask. All others that the policies name are asked in the same call.")
+        Word,
+        Field(description="The role to ask. All other roles that the policies require are asked in the same call."),
     ] = "sales_manager",
 ) -> ApprovalRequested:
     """Submit the current version of a quote for approval. A person decides; you cannot, and waiting approves nothing.
 
-    The request is bound to this version and its price, and the quote cannot be changed while it is pending. Whoever
-    else must approve by policy is in `also_requested`. An earlier approval that still covers this version is `kept`
-    and need not be given again. Next: approval_status, until nothing is pending.
+    The request is bound to this version and its price, and the quote cannot be changed while it is pending.
+    `also_requested` lists the other roles that the policies require. An earlier approval that still covers this
+    version is `kept` and not requested again. Next: approval_status, until nothing is pending.
     """
     return approvals.request(tx, quote_id, justification=justification, role=approver_role)
 
@@ -219,12 +224,12 @@ def approval_request(
 def approval_status(
     tx: Tx, *, quote_id: Annotated[Identifier, Field(description="The quote that was submitted.")]
 ) -> ApprovalStatus:
-    """Read where a quote stands: `rejected`, `pending_approval`, `approved` or `none`, for its current version.
+    """Read the approval status of a quote's current version: `rejected`, `pending_approval`, `approved` or `none`.
 
-    `can_proceed` is true when nothing stands between the quote and the customer: every role that the policies ask for
-    has approved, and nothing is pending or rejected. `missing_roles` still have to be asked: a request that nobody
-    decided in time is over. One beyond `required_roles` can be withdrawn instead. After a rejection, read `reason`,
-    then price the quote again for a new version.
+    `can_proceed` is true when the quote may go to the customer: every role that the policies require has approved, and
+    nothing is pending or rejected. `missing_roles` still have to be asked: a request that nobody decided in time has
+    expired. A request to a role outside `required_roles` can be withdrawn instead. After a rejection, read `reason`,
+    then price the quote again to open a new version.
     """
     return approvals.status(tx, quote_id)
 
@@ -236,10 +241,10 @@ def approval_pending(
     approver_role: Annotated[Word | None, Field(description="Only requests to this role.")] = None,
     limit: Limit = LIMIT_DEFAULT,
 ) -> PendingApprovals:
-    """List the requests that wait for a decision, oldest first. `total` is the true number of them.
+    """List the approval requests that wait for a decision, oldest first. `total` is their exact number.
 
-    `quote_total` and `fingerprint` are those of the price that the request is bound to. A request that `waits_for`
-    another role can be decided after that one.
+    `quote_total` and `fingerprint` belong to the price that the request is bound to. If `waits_for` names a role, that
+    role decides first.
     """
     return approvals.pending(tx, role=approver_role, limit=capped(limit))
 
@@ -248,21 +253,21 @@ def approval_pending(
 def quote_pdf(
     job: Job,
     *,
-    quote_id: Annotated[Identifier, Field(description="The quote to put on paper.")],
+    quote_id: Annotated[Identifier, Field(description="The quote to print.")],
     template: Annotated[
         Annotated[Word, WithJsonSchema({"type": "string", "enum": list(TEMPLATES)})],
-        Field(description="How it is laid out; `comparison` sets option sets side by side."),
+        Field(description="The layout; `comparison` shows option sets side by side."),
     ] = "standard",
     locale: Annotated[
-        Word | None, Field(description="Language, or language and country: `de`, `fr_CA`. The account's when left out.")
+        Word | None, Field(description="Language, or language and country: `de`, `fr_CA`. Default: the account's.")
     ] = None,
-    version: Annotated[Version | None, Field(description="An earlier version; the current one when left out.")] = None,
+    version: Annotated[Version | None, Field(description="An earlier version; default: the current one.")] = None,
 ) -> QuotePdf:
-    """Make the document of a quote as a PDF, and say where it is. The same version always gives the same bytes.
+    """Create the PDF of a quote and return where it is. The same version always gives the same bytes.
 
     A version that may not go to the customer (`can_proceed` of approval_status is false) is stamped DRAFT / NOT
-    APPROVED on every page, and `stamp` says so. The file holds the quote as JSON and as UBL, too. `resource_uri` is the
-    same document as an MCP resource. Next: quote_send, once it went out.
+    APPROVED on every page, and `stamp` says so. The file also contains the quote as JSON and as UBL. `resource_uri` is
+    the same document as an MCP resource. Next: quote_send, once it has gone out.
     """
     request = DocumentRequest(quote_id, template, locale, version)
     made = documents.issue(job.app, job.call, job.command, request, job.progress)

@@ -119,7 +119,7 @@ def test_a_file_without_rows_has_none(folder: Path, name: str, content: str):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("rows.csv", "a row with the names of the columns, then a row for each"),
+        ("rows.csv", "a row with the column names, then one row per record"),
         ("rows.json", "a list of JSON objects"),
         ("rows.jsonl", "a JSON object on each line"),
         ("rows.yaml", "a list of rows"),
@@ -129,7 +129,7 @@ def test_a_file_without_rows_has_none(folder: Path, name: str, content: str):
 def test_an_empty_file_is_refused_with_what_is_expected(folder: Path, name: str, expected: str, content: str):
     with pytest.raises(CpqError) as error:
         read(folder, name, content)
-    assert error.value.message == f"{name} is empty; expected products in it: {expected}"
+    assert error.value.message == f"{name} is empty; expected products: {expected}"
 
 
 def test_a_csv_row_after_quoted_line_ends_knows_where_it_starts(folder: Path):
@@ -349,7 +349,7 @@ def test_nesting_that_is_allowed_is_read(folder: Path, name: str):
         ("rows.csv", 'a,b\n1,2\n3,"x\n4,5\n', "line 4: unexpected end of data"),
         ("rows.csv", 'a,b\n1,2\n"x"y,3\n', "line 3: ',' expected after '\"'"),
         ("rows.csv", "a,b,a\n1,2,3\n", "line 1: two columns have the same name"),
-        ("rows.csv", "a;b\n1;2\n", "line 1: columns are parted by commas here; save the file as CSV with commas"),
+        ("rows.csv", "a;b\n1;2\n", "line 1: columns must be separated by commas; save the file as CSV with commas"),
         ("rows.csv", "a\n" + "x" * 1_000_001 + "\n", "line 2: field larger than field limit (1000000)"),
         ("rows.csv", "specs,spec.hp\nabc,1\n", "line 2: spec.hp is also given by the column specs"),
         (
@@ -394,7 +394,7 @@ def test_only_files_that_exist_and_have_a_known_ending_are_read(folder: Path):
         list(read_rows(folder / "folder.csv", "products"))
     with pytest.raises(CpqError, match=r"^there is no file "):
         list(read_rows(folder / "nul\0.csv", "products"))
-    assert refusal(folder, "rows.xlsx", "x") == " is none of .csv, .jsonl, .json, .yaml, .yml"
+    assert refusal(folder, "rows.xlsx", "x") == " is not one of .csv, .jsonl, .json, .yaml, .yml"
 
 
 def test_endings_may_be_in_capitals(folder: Path):

@@ -129,7 +129,7 @@ def test_an_empty_file_is_refused_and_not_taken_for_no_rows(home: Path, tmp_path
         ran = run("import", *kind, tmp_path / name)
         section = "products" if kind == ["catalog"] else kind[0]
         assert (ran.code, ran.out) == (1, "")
-        assert ran.err.startswith(f"Error: {name} is empty; expected {section} in it: ")
+        assert ran.err.startswith(f"Error: {name} is empty; expected {section}: ")
 
 
 def test_bad_rows_are_listed_as_json_when_asked(home: Path, tmp_path: Path, run: Run):
