@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from cpq.app import App, Call, Command, access, open_app
+from cpq.app import App, Call, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.base import background, logs
 from cpq.base.background import Loop
@@ -132,7 +132,7 @@ def _principal(app: App, as_name: str | None) -> Principal:
     command = Command("principal_find", Permission.READ, {"name": as_name})
 
     def look(tx: Any) -> dict[str, Any]:
-        found["principal"] = access.find_principal(tx, as_name)
+        found["principal"] = tokens.find_principal(tx, as_name)
         return {}
 
     app.read(app.new_call(OPERATOR), command, look)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.app import audit
-from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
+from cpq.app.access import DECIDERS, LOCAL_AGENT, Principal
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
@@ -228,14 +228,11 @@ class App:
     def _tx(self, call: Call, connection: Connection) -> Tx:
         return Tx(
             connection,
-            call.principal.tenant_id,
+            call.principal,
             self.effects.now(),
-            call.principal.caller,
             self.effects,
             self.settings,
             self.policies.current(),
-            call.principal.may(Permission.SEE_MARGIN),
-            frozenset(call.principal.roles),
             self.kept,
         )
 

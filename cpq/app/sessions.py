@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from cpq.app import access
+from cpq.app import tokens
 from cpq.app.access import Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
@@ -103,10 +103,10 @@ def end(tx: Tx, secret: str) -> None:
 def person(tx: Tx, name: str) -> Principal:
     """Somebody who may use the console: a human with a role. FORBIDDEN for everybody and everything else."""
     try:
-        principal = access.find_principal(tx, name)
+        principal = tokens.find_principal(tx, name)
     except CpqError:
         principal = None
-    if principal is None or principal.kind != "human" or not principal.may(Permission.READ):
+    if principal is None or not principal.is_person or not principal.may(Permission.READ):
         raise CpqError(
             Code.FORBIDDEN,
             f"There is no person {name!r} with a role here.",

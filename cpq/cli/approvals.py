@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from cpq.app import Answer, App, Command, access
+from cpq.app import Answer, App, Command, tokens
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
@@ -184,7 +184,7 @@ def _person(app: App, name: str) -> Principal:
     found: list[Principal] = []
 
     def look(tx: Tx) -> Answer:
-        found.append(access.find_principal(tx, name))
+        found.append(tokens.find_principal(tx, name))
         return {}
 
     app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": name}), look)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from cpq.app import Answer, App, Command, access, open_app
+from cpq.app import Answer, App, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
@@ -225,7 +225,7 @@ class _Shop:
 
     def knows_everybody(self) -> bool:
         def look(tx: Tx) -> Answer:
-            return {"known": PEOPLE.keys() <= set(access.people(tx, Permission.READ))}
+            return {"known": PEOPLE.keys() <= set(tokens.people(tx, Permission.READ))}
 
         return bool(self.app.look(self.app.new_call(OPERATOR), look)["known"])
 
@@ -266,7 +266,7 @@ class _Shop:
     def enrol(self) -> None:
         def work(tx: Tx) -> Answer:
             for name, role in PEOPLE.items():
-                access.grant(tx, name=name, role=role)
+                tokens.grant(tx, name=name, role=role)
             return {}
 
         self._do(OPERATOR, "token_grant", Permission.ADMINISTER, work)

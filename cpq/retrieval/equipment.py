@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from typing_extensions import TypedDict
 
 from cpq.app.corpus_changes import EQUIPMENT
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.words import QUERY_LENGTH_MAX, compact
 from cpq.retrieval.search import table_corpus
@@ -127,7 +127,7 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
     has_specs = sa.exists().where(
         product_spec.c.tenant_id == product.c.tenant_id, product_spec.c.product_id == product.c.id
     )
-    mine = product.c.tenant_id == tx.tenant_id if ids is None else mine_among(tx, product.c.id, ids)
+    mine = product.c.tenant_id == tx.tenant_id if ids is None else tx.own_among(product.c.id, ids)
     for row in tx.connection.execute(_PRODUCTS.where(mine, has_specs)):
         yield _chunk(row)
 
@@ -277,7 +277,7 @@ def _same_ends(one: str, other: str) -> int:
 
 
 def _rows(tx: Tx, ids: Sequence[str]) -> dict[str, AnyRow]:
-    return {row.id: row for row in tx.connection.execute(_PRODUCTS.where(mine_among(tx, product.c.id, ids)))}
+    return {row.id: row for row in tx.connection.execute(_PRODUCTS.where(tx.own_among(product.c.id, ids)))}
 
 
 def _hit(hit: Hit, row: AnyRow, words: Collection[str]) -> EquipmentHit:

@@ -20,7 +20,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import TypedDict
 
-from cpq.app import App, Command, access
+from cpq.app import App, Command, tokens
 from cpq.app.access import OPERATOR, Permission
 from cpq.app.health import readiness
 from cpq.base.clock import Effects
@@ -331,7 +331,7 @@ def new_token(settings: Settings, name: str, role: str) -> str:
     secrets: list[str] = []
 
     def create(tx) -> dict:
-        secrets.append(access.create_token(tx, name=name, role=role)[1])
+        secrets.append(tokens.create_token(tx, name=name, role=role)[1])
         return {}
 
     app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)

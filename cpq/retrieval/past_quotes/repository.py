@@ -9,7 +9,7 @@ from itertools import groupby
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import local_day, status_at
 from cpq.storage.schema import account, category, past_line, past_quote, product, quote, quote_line, quote_version
@@ -70,7 +70,7 @@ def customers(tx: Tx) -> Iterator[str]:
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    mine = past_quote.c.tenant_id == tx.tenant_id if ids is None else mine_among(tx, past_quote.c.id, ids)
+    mine = past_quote.c.tenant_id == tx.tenant_id if ids is None else tx.own_among(past_quote.c.id, ids)
     same = (past_line.c.tenant_id == past_quote.c.tenant_id) & (past_line.c.quote_id == past_quote.c.id)
     rows = tx.connection.execute(
         sa.select(
@@ -123,7 +123,7 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
         .group_by(quote_version.c.quote_id)
     )
     if ids is not None:
-        sent = sent.where(mine_among(tx, quote_version.c.quote_id, ids))
+        sent = sent.where(tx.own_among(quote_version.c.quote_id, ids))
     newest = sent.subquery()
     mine = [
         quote.c.tenant_id == tx.tenant_id,

@@ -10,7 +10,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from cpq.app.access import Permission, may
+from cpq.app.access import Permission
 from cpq.app.corpus_changes import PAST_QUOTES, generation
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
@@ -222,7 +222,7 @@ def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where)
 
 
 def _corpus(tx: Tx, source: Source) -> Corpus:
-    return table_corpus.current(tx, source if may(tx, Permission.SEE_CUSTOMERS) else _nameless(tx, source))
+    return table_corpus.current(tx, source if tx.principal.may(Permission.SEE_CUSTOMERS) else _nameless(tx, source))
 
 
 def variants(tx: Tx, source: Source) -> tuple[Source, ...]:
@@ -250,7 +250,7 @@ def _names(tx: Tx) -> Names:
 def _shown(tx: Tx, ids: Collection[str]) -> dict[str, PastQuote]:
     """The past quotes as the caller may read them."""
     found = {past.id: past for past in repository.load(tx, ids)}
-    if may(tx, Permission.SEE_CUSTOMERS):
+    if tx.principal.may(Permission.SEE_CUSTOMERS):
         return found
     names = _names(tx)
     return {id_: _without(past, names) for id_, past in found.items()}
@@ -286,7 +286,7 @@ def _summary(past: PastQuote) -> str:
 
 
 def _header(tx: Tx, past: PastQuote) -> PastQuoteHeader:
-    sees = may(tx, Permission.SEE_CUSTOMERS)
+    sees = tx.principal.may(Permission.SEE_CUSTOMERS)
     header: PastQuoteHeader = {
         "quote_id": past.id,
         "origin": past.origin,

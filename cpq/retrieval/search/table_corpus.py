@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app import App, Call, corpus_changes
 from cpq.app.access import ENGINE
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.retrieval.search.corpus import Corpus, new_corpus
 from cpq.retrieval.search.embedding import MODEL
 from cpq.retrieval.search.index import Chunk
@@ -161,7 +161,7 @@ def forget_vectors(tx: Tx, *variants: Corpus) -> int:
     gone = [name for name in stored if name not in known]
     for start in range(0, len(gone), _ONE_BY_ONE_MAX):
         part = gone[start : start + _ONE_BY_ONE_MAX]
-        tx.connection.execute(sa.delete(search_vector).where(mine, mine_among(tx, search_vector.c.text_hash, part)))
+        tx.connection.execute(sa.delete(search_vector).where(mine, tx.own_among(search_vector.c.text_hash, part)))
     return len(gone)
 
 
@@ -176,7 +176,7 @@ def _stored(tx: Tx, corpus: Corpus, names: Sequence[bytes]) -> Iterator[dict[byt
     )
     wanted = {name.hex() for name in names}
     if len(wanted) <= _ONE_BY_ONE_MAX:
-        mine = mine.where(mine_among(tx, search_vector.c.text_hash, wanted))
+        mine = mine.where(tx.own_among(search_vector.c.text_hash, wanted))
     rows = iter(tx.connection.execute(mine))
     while part := list(islice(rows, 10_000)):
         yield {bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in wanted}

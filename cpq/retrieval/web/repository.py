@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app import corpus_changes
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import PROSE
 from cpq.retrieval.search.table_corpus import Source
@@ -71,13 +71,13 @@ def find_page(tx: Tx, url: str) -> StoredPage | None:
 
 def pages_by_id(tx: Tx, ids: Collection[str]) -> dict[str, StoredPage]:
     """Without their links, which are long to read and seldom wanted."""
-    rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, web_page.c.id, ids)))
+    rows = tx.connection.execute(sa.select(*_BARE).where(tx.own_among(web_page.c.id, ids)))
     return {row.id: _stored(row) for row in rows}
 
 
 def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]:
     """Where these pages lead to, each with the address of the page; in the order of the addresses."""
-    mine = sa.select(web_page.c.url, web_page.c.links).where(mine_among(tx, web_page.c.id, ids))
+    mine = sa.select(web_page.c.url, web_page.c.links).where(tx.own_among(web_page.c.id, ids))
     return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(web_page.c.url))]
 
 
@@ -91,7 +91,7 @@ def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = 
     """How many pages, passages and tokens there are, in all or on these hosts and of these pages."""
     mine = web_page.c.tenant_id == tx.tenant_id
     if hosts is not None:
-        mine &= sa.or_(mine_among(tx, web_page.c.host, hosts), mine_among(tx, web_page.c.id, ids))
+        mine &= sa.or_(tx.own_among(web_page.c.host, hosts), tx.own_among(web_page.c.id, ids))
     counted = sa.select(
         sa.func.count(),
         sa.func.coalesce(sa.func.sum(web_page.c.passages), 0),
@@ -106,14 +106,14 @@ def read_passages(tx: Tx, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, 
     pairs = set(wanted)
     ids = {page_id for page_id, _ in pairs}
     ordinals = {ordinal for _, ordinal in pairs}
-    mine = mine_among(tx, web_passage.c.page_id, ids) & web_passage.c.ordinal.in_(sorted(ordinals))
+    mine = tx.own_among(web_passage.c.page_id, ids) & web_passage.c.ordinal.in_(sorted(ordinals))
     rows = tx.connection.execute(sa.select(web_passage).where(mine))
     return {(row.page_id, row.ordinal): _passage(row) for row in rows if (row.page_id, row.ordinal) in pairs}
 
 
 def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
     """All passages of these pages, in order."""
-    mine = sa.select(web_passage).where(mine_among(tx, web_passage.c.page_id, ids))
+    mine = sa.select(web_passage).where(tx.own_among(web_passage.c.page_id, ids))
     return [_passage(row) for row in tx.connection.execute(mine.order_by(web_passage.c.page_id, web_passage.c.ordinal))]
 
 
@@ -191,7 +191,7 @@ def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
         (web_alias, web_alias.c.page_id),
         (web_page, web_page.c.id),
     ):
-        tx.connection.execute(sa.delete(table).where(mine_among(tx, column, ids)))
+        tx.connection.execute(sa.delete(table).where(tx.own_among(column, ids)))
     corpus_changes.touch(tx, CORPUS, ids)
 
 
@@ -213,9 +213,7 @@ def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
         web_page, (web_page.c.tenant_id == web_passage.c.tenant_id) & (web_page.c.id == web_passage.c.page_id)
     )
     mine = (
-        web_passage.c.tenant_id == tx.tenant_id
-        if documents is None
-        else mine_among(tx, web_passage.c.page_id, documents)
+        web_passage.c.tenant_id == tx.tenant_id if documents is None else tx.own_among(web_passage.c.page_id, documents)
     )
     for row in tx.connection.execute(joined.where(mine)):
         yield Chunk(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app import access
+from cpq.app import tokens
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
@@ -65,12 +65,12 @@ def barred_by(tx: Tx, makers: frozenset[str], since: datetime) -> Barred:
 
 def able(tx: Tx, role: str, barred: frozenset[str]) -> list[str]:
     """The people of a role who are not barred."""
-    return [name for name in access.holders(tx, role) if f"{HUMAN}{name}" not in barred]
+    return [name for name in tokens.holders(tx, role) if f"{HUMAN}{name}" not in barred]
 
 
 def gone(tx: Tx, callers: Collection[str]) -> frozenset[str]:
     """Those of them who may no longer decide anything."""
-    return frozenset(callers) - {f"{HUMAN}{name}" for name in access.people(tx, Permission.DECIDE)}
+    return frozenset(callers) - {f"{HUMAN}{name}" for name in tokens.people(tx, Permission.DECIDE)}
 
 
 class Capacity(NamedTuple):
@@ -226,7 +226,7 @@ def _require_scope(tx: Tx, account_id: str | None, quote_id: str | None) -> None
 
 def _require_borrower(tx: Tx, own: str, to: str) -> None:
     try:
-        principal = access.find_principal(tx, to)
+        principal = tokens.find_principal(tx, to)
     except CpqError:
         raise bad_field("/to", f"There is no person {to!r} who may decide anything.") from None
     if principal.kind != "human" or not principal.may(Permission.DECIDE):

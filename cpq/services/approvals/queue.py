@@ -15,7 +15,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.money import Amount, amount
 from cpq.base.text import digest
@@ -240,7 +240,7 @@ def _margins(tx: Tx, rows: Sequence[AnyRow]) -> Mapping[str, Any]:
         (quote.c.tenant_id == line.tenant_id) & (quote.c.id == line.quote_id) & (quote.c.version == line.version)
     )
     found: dict[str, list[Any]] = defaultdict(list)
-    query = sums.join(quote, of_version).where(mine_among(tx, line.quote_id, list(selected)))
+    query = sums.join(quote, of_version).where(tx.own_among(line.quote_id, list(selected)))
     for quote_id, option_set, net, cost, unknown in tx.connection.execute(
         query.group_by(line.quote_id, line.option_set)
     ):

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.rounds import Round, Step, StepStatus
 from cpq.services.quotes.repository import Quote
@@ -29,7 +29,7 @@ def of_quote(tx: Tx, quote_id: str, version: int | None = None) -> Sequence[AnyR
 
 def of_quotes(tx: Tx, quote_ids: Collection[str]) -> Sequence[AnyRow]:
     """The requests about many quotes."""
-    query = sa.select(approval).where(mine_among(tx, approval.c.quote_id, quote_ids))
+    query = sa.select(approval).where(tx.own_among(approval.c.quote_id, quote_ids))
     return tx.connection.execute(query.order_by(approval.c.requested_at, approval.c.id)).all()
 
 
@@ -83,7 +83,7 @@ def mark_escalated(tx: Tx, row: AnyRow) -> None:
 
 def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[AnyRow]]:
     """Who said what, by request, in the order it was said."""
-    query = sa.select(approval_vote).where(mine_among(tx, approval_vote.c.approval_id, approval_ids))
+    query = sa.select(approval_vote).where(tx.own_among(approval_vote.c.approval_id, approval_ids))
     found: dict[str, list[AnyRow]] = {id_: [] for id_ in approval_ids}
     for row in tx.connection.execute(query.order_by(approval_vote.c.at, approval_vote.c.caller)):
         found[row.approval_id].append(row)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app import access
+from cpq.app import tokens
 from cpq.app.transaction import Tx
 from cpq.base.text import read_json
 from cpq.services.approvals.people import HUMAN
@@ -72,7 +72,7 @@ class Bench:
         self._roles = tx.roles if tx.caller.startswith(HUMAN) else frozenset[str]()
         self._name = tx.caller.removeprefix(HUMAN)
         backed = (role for role, backup in tx.policies.roles.backup.items() if backup in self._roles)
-        self._holders = {role: access.holders(tx, role) for role in backed}
+        self._holders = {role: tokens.holders(tx, role) for role in backed}
         self._loans = _loans(tx, self._name) if tx.caller.startswith(HUMAN) else {}
         self._ties = _ties(tx)
         self._spoken = _spoken(tx)
@@ -134,7 +134,7 @@ def _loans(tx: Tx, name: str) -> dict[str, list[Loan]]:
         )
         .order_by(delegation.c.from_name)
     ).all()
-    holders = {role: access.holders(tx, role) for role in {row.role for row in rows}}
+    holders = {role: tokens.holders(tx, role) for role in {row.role for row in rows}}
     found: dict[str, list[Loan]] = defaultdict(list)
     for row in rows:
         if row.from_name in holders[row.role]:

@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app.access import Permission, may
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.services.paging import Pagination, pagination
@@ -77,7 +77,7 @@ def get_account(tx: Tx, account_id: str) -> AccountDetail:
 
 def missing_account(tx: Tx, account_id: str) -> CpqError:
     """What to say of an account that is not there, with those that are called alike for whoever sees customers."""
-    near = _called_alike(tx, account_id) if may(tx, Permission.SEE_CUSTOMERS) else []
+    near = _called_alike(tx, account_id) if tx.principal.may(Permission.SEE_CUSTOMERS) else []
     return CpqError(
         Code.NOT_FOUND,
         f"There is no account {account_id!r}.",

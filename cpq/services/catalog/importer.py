@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app import corpus_changes
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import nearest
 from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
@@ -266,7 +266,7 @@ class _Import(ExitStack):
         for table, new in ((product_spec, specs), (product_relation, relations)):
             if self.report.updated["products"]:
                 ids = [part.id for part in changed]
-                self.tx.connection.execute(sa.delete(table).where(mine_among(self.tx, table.c.product_id, ids)))
+                self.tx.connection.execute(sa.delete(table).where(self.tx.own_among(table.c.product_id, ids)))
             insert_many(self.tx.connection, table, new)
         # Products of one category share most of their terms, and SQLite indexes them quicker when they come together.
         together = sorted(changed, key=attrgetter("category_id"))
@@ -298,7 +298,7 @@ class _Import(ExitStack):
     def _vacate_skus(self, ids: list[str]) -> None:
         """Products may hand their SKUs to each other, so all that change first let go of theirs."""
         nobody = sa.literal("\x01") + product.c.id  # No SKU holds a control character.
-        mine = mine_among(self.tx, product.c.id, ids)
+        mine = self.tx.own_among(product.c.id, ids)
         self.tx.connection.execute(sa.update(product).where(mine).values(sku_key=nobody))
 
     def _update(self, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool) -> None:
@@ -311,12 +311,12 @@ class _Import(ExitStack):
 
     def _known(self, table: sa.Table, ids: Iterable[str], column: sa.Column[Any] | None = None) -> dict[str, Any]:
         query = sa.select(table.c.id, table.c.id if column is None else column)
-        found = self.tx.connection.execute(query.where(mine_among(self.tx, table.c.id, sorted(set(ids)))))
+        found = self.tx.connection.execute(query.where(self.tx.own_among(table.c.id, sorted(set(ids)))))
         return {row[0]: row[1] for row in found}
 
     def _sku_owners(self, parts: Iterable[Prepared]) -> dict[str, str]:
         keys = sorted({part.sku_key for part in parts})
-        query = sa.select(product.c.sku_key, product.c.id).where(mine_among(self.tx, product.c.sku_key, keys))
+        query = sa.select(product.c.sku_key, product.c.id).where(self.tx.own_among(product.c.sku_key, keys))
         return {row[0]: row[1] for row in self.tx.connection.execute(query)}
 
     def _ensure_category(self, category_id: str) -> None:

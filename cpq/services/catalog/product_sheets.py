@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.services.catalog.repository import Relation
 from cpq.storage.schema import category, product, product_relation
 
@@ -42,11 +42,11 @@ def _sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
     query = (
         sa.select(product, category.c.name.label("category_name"), category.c.specs.label("definitions"))
         .join(category, (category.c.tenant_id == product.c.tenant_id) & (category.c.id == product.c.category_id))
-        .where(mine_among(tx, product.c.id, product_ids))
+        .where(tx.own_among(product.c.id, product_ids))
     )
     parts = (
         sa.select(product_relation.c.product_id, product_relation.c.other_id, product_relation.c.quantity)
-        .where(mine_among(tx, product_relation.c.product_id, product_ids), product_relation.c.kind == "component")
+        .where(tx.own_among(product_relation.c.product_id, product_ids), product_relation.c.kind == "component")
         .order_by(product_relation.c.product_id, product_relation.c.position)
     )
     components = defaultdict(list)

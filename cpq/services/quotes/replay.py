@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import from_micro
 from cpq.base.text import digest, read_json
@@ -80,7 +80,7 @@ class _Now:
     def _learn(self, table: sa.Table, known: dict[str, str], ids: Sequence[str]) -> None:
         unknown = [id_ for id_ in ids if id_ not in known]
         if unknown:
-            mine = mine_among(self._tx, table.c.id, unknown)
+            mine = self._tx.own_among(table.c.id, unknown)
             rows = self._tx.connection.execute(sa.select(table.c.id, table.c.content_hash).where(mine))
             known.update(dict.fromkeys(unknown, "") | {row.id: row.content_hash for row in rows})
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.domain.policy.diff import DecisionChange, decision_change
 from cpq.domain.policy.facts import QuoteFacts
 from cpq.domain.policy.policy_set import PolicySet
@@ -168,7 +168,7 @@ def _batches(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
 def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]]]:
     """What the pricer said of each quote's current version, one for each option set."""
     columns = quote_pricing.c
-    query = sa.select(columns.quote_id, columns.result).where(mine_among(tx, columns.quote_id, ids))
+    query = sa.select(columns.quote_id, columns.result).where(tx.own_among(columns.quote_id, ids))
     found = defaultdict(list)
     for quote_id, result in tx.connection.execute(_current(query, quote_pricing).order_by(columns.option_set)):
         found[quote_id].append(result)
@@ -179,7 +179,7 @@ def _attributes(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, Mappin
     """What was chosen on lines, where anything was: most lines say nothing of their own."""
     columns = quote_line.c
     query = sa.select(columns.quote_id, columns.number, columns.attributes).where(
-        mine_among(tx, columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
+        tx.own_among(columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
     )
     found: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for quote_id, number, attributes in tx.connection.execute(_current(query, quote_line)):
