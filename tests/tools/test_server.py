@@ -448,7 +448,7 @@ async def test_q01_hostile_bytes_over_http_get_the_envelope(sqlite_app: App, arg
 
 def test_logs_go_to_stderr_as_single_json_lines_without_secrets(home: dict[str, str]):
     code = (
-        "from cpq import logs; import logging; logs.configure('INFO', 'json');"
+        "from cpq.base import logs; import logging; logs.configure('INFO', 'json');"
         "logging.getLogger('x').info('Bearer abc.def and qw_tok-12_sEcret\\nfaked line', extra={'tool': 'a\\nb'})"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=home, check=True)
@@ -564,7 +564,7 @@ async def test_more_calls_than_the_server_can_hold_are_told_to_come_back(facade:
 def look_twice(job: Job) -> Slept:
     """A job that reads several times and is still one call."""
     for _ in range(2):
-        job.read(lambda tx: {"now": tx.now})
+        job.app.read_unaudited(job.call, lambda tx: tx.now)
     return {"steps": 2}
 
 
