@@ -52,11 +52,11 @@ def show(options: Options, limit: int) -> None:
       cpq audit show --limit 50
     """
 
-    def work(tx: Tx) -> Answer:
-        return {"items": [asdict(entry) for entry in audit.entries(tx.connection, tx.tenant_id, newest=limit)]}
+    def work(tx: Tx) -> list[Answer]:
+        return [asdict(entry) for entry in audit.entries(tx.connection, tx.tenant_id, newest=limit)]
 
     with engine.opened(options) as app:
-        items = engine.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)["items"]
+        items = engine.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)
     if options.as_json:
         show_json({"items": items})
         return

@@ -96,7 +96,7 @@ def _load_sample(app: App) -> list[Answer]:
 
 
 def _is_empty(app: App) -> bool:
-    return not engine.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))["products"]
+    return not engine.read(app, "catalog_count", exporter.counts)["products"]
 
 
 def _prepare_demo(options: Options) -> None:

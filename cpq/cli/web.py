@@ -82,12 +82,8 @@ def status(options: Options, url: str | None) -> None:
       cpq web status https://vendor.example/products
     """
     address = read_address(url, "URL") if url else None
-
-    def work(tx: Tx) -> Answer:
-        return {"status": view_texts.status(tx, address, include_urls=True)}
-
     with engine.opened(options) as app:
-        found = engine.read(app, "web_status", work, url=url)["status"]
+        found = engine.read(app, "web_status", lambda tx: view_texts.status(tx, address, include_urls=True), url=url)
     if options.as_json:
         show_json(to_wire(found))
     else:
