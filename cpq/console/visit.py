@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
@@ -25,6 +25,8 @@ from cpq.base.text import clean, clean_identifier
 from cpq.console.template_files import Showing, link
 
 log = logging.getLogger("cpq.console")
+
+T = TypeVar("T")
 
 FORM_BYTES_MAX = 64 * 1024
 FIELDS_MAX = 40
@@ -131,14 +133,10 @@ class Door:
         secret = request.cookies.get(self.session_cookie, "")
         if not secret or len(secret) > 200 or not secret.isascii():
             return None
-        found: list[Session | None] = []
-
-        def look(tx: Tx) -> Answer:
-            found.append(sessions.find(tx, secret, idle_minutes=self.app.settings.console_idle_minutes))
-            return {}
-
-        self.app.look(self.upkeep_call(secret), look)
-        return found[-1]
+        minutes = self.app.settings.console_idle_minutes
+        return self.app.read_unaudited(
+            self.upkeep_call(secret), lambda tx: sessions.find(tx, secret, idle_minutes=minutes)
+        )
 
     def upkeep_call(self, presented: str) -> Call:
         """The engine's own call in the tenant that a cookie or a link says it belongs to."""
@@ -197,7 +195,7 @@ class Visit:
     def page_number(self) -> int:
         return min(whole(self.query("page")) or 1, 100_000)
 
-    def read(self, name: str, work: Callable[[Tx], Answer], *, subject: str | None = None, **asked: Any) -> Answer:
+    def read(self, name: str, work: Callable[[Tx], T], *, subject: str | None = None, **asked: Any) -> T:
         """Read as this person; like every call it is allowed by role and left on record."""
         needs = asked.pop("needs", Permission.READ)
         return self.app.read(self.call, Command(f"console_{name}", needs, asked, subject=subject), work)
