@@ -87,12 +87,8 @@ class Follower:
         """Reckon and store some vectors; whether there are more to come."""
         call = app.new_call(OPERATOR)
 
-        def look(tx: Tx) -> dict[str, object]:
-            self.load(tx)
-            return {}
-
         if self._looked_at != self._keeper.revision:
-            app.look(call, look)
+            app.read_unaudited(call, self.load)
         corpus = self._keeper.corpus
         has_waited = corpus.has_missing()
         table_corpus.embed(app, call, corpus, limit=table_corpus.BATCH)

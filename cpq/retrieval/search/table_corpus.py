@@ -95,7 +95,7 @@ def embed(
     done = reckoned = 0
     progress(0, todo)
     while done < todo and (batch := corpus.missing(min(BATCH, todo - done), newest_first=newest_first)):
-        known = app.look(call, lambda tx, batch=batch: {"parts": list(_stored(tx, corpus, batch))})["parts"]  # type: ignore[misc] # A default.
+        known = app.read_unaudited(call, lambda tx, batch=batch: list(_stored(tx, corpus, batch)))  # type: ignore[misc] # A default.
         for part in known:
             corpus.fill(part)
         if made := corpus.embed(len(batch) - sum(map(len, known)), newest_first=newest_first):
@@ -114,12 +114,11 @@ def embed_round(
     The first round builds the corpora, with those variants that somebody may ask for, so that no caller waits for it.
     """
 
-    def follow(tx: Tx, source: Source) -> dict[str, object]:
+    def follow(tx: Tx, source: Source) -> None:
         _followed(tx, variants(tx, source) if variants else [source])
-        return {}
 
     for source in sources:
-        app.look(app.new_call(ENGINE), partial(follow, source=source))
+        app.read_unaudited(app.new_call(ENGINE), partial(follow, source=source))
     for key, corpus in list(app.kept.items()):
         if isinstance(corpus, Corpus) and corpus.has_missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))

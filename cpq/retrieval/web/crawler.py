@@ -238,8 +238,7 @@ def embed_newest(app: App, call: Call, passages: int) -> int:
 
 
 def _corpus(app: App, call: Call) -> Corpus:
-    found: Corpus = app.look(call, lambda tx: {"corpus": search_storing.current(tx, repository.SOURCE)})["corpus"]
-    return found
+    return app.read_unaudited(call, lambda tx: search_storing.current(tx, repository.SOURCE))
 
 
 def require_page(got: Got, field: str) -> StoredPage:
@@ -288,8 +287,7 @@ def _note_failure(app: App, call: Call, page: StoredPage, reason: str) -> Stored
 
 
 def _look(app: App, call: Call, url: str) -> StoredPage | None:
-    found: StoredPage | None = app.look(call, lambda tx: {"page": repository.find_page(tx, url)})["page"]
-    return found
+    return app.read_unaudited(call, lambda tx: repository.find_page(tx, url))
 
 
 def _is_wanted(call: Call) -> bool:
