@@ -37,12 +37,12 @@ def issue(app: App, call: Call, command: Command, wish: Wish, progress: Progress
     if earlier is not None:
         _restore(app, call, str(earlier["document_id"]), store, design, progress)
         return app.write(call, command, lambda _tx: earlier)
-    order = app.look(call, lambda tx: ordering.prepare(tx, wish, design))
+    order = app.read_unaudited(call, lambda tx: ordering.prepare(tx, wish, design))
     known = order.known
     if known is not None and store.read(known.checksum) is not None:
         found: Answer = dict(ordering.answer(known, str(store.path(known.checksum)), "no_change"))
         return found if command.idempotency_key is None else app.write(call, command, lambda _tx: found)
-    content = order.content or app.look(call, lambda tx: ordering.content_of(tx, known.id if known else ""))
+    content = order.content or app.read_unaudited(call, lambda tx: ordering.content_of(tx, known.id if known else ""))
     made = _render(app, design, order, content, progress)
     checksum = checksum_of(made.pdf)
 
@@ -72,11 +72,11 @@ def read_document(settings: Settings, checksum: str) -> bytes:
 
 def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:
     """Make a document again whose file is gone from this machine, so that an answer of before is true again."""
-    row = app.look(call, lambda tx: ordering.find(tx, document_id))
+    row = app.read_unaudited(call, lambda tx: ordering.find(tx, document_id))
     if store.read(row.checksum) is not None:
         return
     order = Order(row.quote_id, row.version, row.template, row.locale, row.stamp, row.state, row.fingerprint, row, None)
-    content = app.look(call, lambda tx: ordering.content_of(tx, document_id))
+    content = app.read_unaudited(call, lambda tx: ordering.content_of(tx, document_id))
     made = _render(app, design, order, content, progress)
     if checksum_of(made.pdf) != row.checksum:
         raise CpqError(
