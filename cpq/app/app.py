@@ -101,8 +101,6 @@ class App:
         """
         return self._attempt(call, lambda: self._read_once(call, work))
 
-    look = read_unaudited
-
     def recall(self, call: Call, command: Command) -> Answer | None:
         """What `write` would replay, so that long work is not done in vain; CONFLICT if the key was another's."""
         key = command.idempotency_key
