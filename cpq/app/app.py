@@ -24,7 +24,8 @@ from cpq.base.text import to_wire
 from cpq.domain.policy.policy_set import PolicySet
 from cpq.storage.database_errors import is_missing_table, is_storage_full, is_taken, is_too_slow, is_transient
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
-from cpq.storage.schema import SCHEMA_VERSION, idempotency
+from cpq.storage.schema import SCHEMA_VERSION, tables
+from cpq.storage.tenants import of_tenant
 
 log = logging.getLogger("cpq.app")
 
@@ -259,8 +260,10 @@ class App:
             for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
                 audit.seal(connection, tenant_id, batch[start : start + audit.SEAL_BATCH])
             if self.effects.monotonic() >= self._next_sweep.get(tenant_id, 0):
-                over = (idempotency.c.tenant_id == tenant_id) & (idempotency.c.expires_at <= self.effects.now())
-                connection.execute(sa.delete(idempotency).where(over))
+                over = of_tenant(tables.idempotency, tenant_id) & (
+                    tables.idempotency.c.expires_at <= self.effects.now()
+                )
+                connection.execute(sa.delete(tables.idempotency).where(over))
                 self._next_sweep[tenant_id] = self.effects.monotonic() + SWEEP_SECONDS
 
 

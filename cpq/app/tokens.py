@@ -19,6 +19,7 @@ from cpq.base.errors import Code, CpqError, bad_field, nearest
 from cpq.base.text import clean_identifier
 from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 NO_SECRET = "-"  # noqa: S105 - the mark of none
 """Stands for the hash of a token that nobody can present: its holder has the role, and signs in by other means."""
@@ -58,7 +59,7 @@ def revoke_token(tx: Tx, token_id: str) -> None:
     """From now on the token opens nothing. Revoking twice changes nothing."""
     found = tx.connection.execute(
         sa.update(tables.token)
-        .where(tables.token.c.tenant_id == tx.tenant_id, tables.token.c.id == token_id)
+        .where(tx.own(tables.token), tables.token.c.id == token_id)
         .values(
             revoked_at=sa.func.coalesce(
                 tables.token.c.revoked_at, sa.bindparam("now", tx.now, type_=tables.token.c.revoked_at.type)
@@ -71,7 +72,7 @@ def revoke_token(tx: Tx, token_id: str) -> None:
 
 def list_tokens(tx: Tx) -> list[TokenSummary]:
     rows = tx.connection.execute(
-        _tokens().where(tables.token.c.tenant_id == tx.tenant_id).order_by(tables.token.c.created_at, tables.token.c.id)
+        _tokens().where(tx.own(tables.token)).order_by(tables.token.c.created_at, tables.token.c.id)
     )
     return [_summary(row) for row in rows]
 
@@ -98,7 +99,7 @@ def verify_token(connection: Connection, presented: str, now: datetime) -> Princ
 
 def find_principal(tx: Tx, name: str) -> Principal:
     """A principal with the roles of all its tokens that still open."""
-    mine = (tables.token.c.tenant_id == tx.tenant_id) & (tables.token.c.principal_name == name.strip())
+    mine = tx.own(tables.token) & (tables.token.c.principal_name == name.strip())
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     open_ones = [summary.principal for summary in summaries if summary.is_open(tx.now)]
     if not open_ones:
@@ -110,7 +111,7 @@ def find_principal(tx: Tx, name: str) -> Principal:
 
 def holders(tx: Tx, role: str) -> list[str]:
     """The names of the people who hold a role by a token that still opens, in order."""
-    mine = (tables.token.c.tenant_id == tx.tenant_id) & (tables.token.c.role == role)
+    mine = tx.own(tables.token) & (tables.token.c.role == role)
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     people = {one.principal.name for one in summaries if one.is_open(tx.now) and one.principal.is_person}
     return sorted(people)
@@ -118,7 +119,7 @@ def holders(tx: Tx, role: str) -> list[str]:
 
 def people(tx: Tx, permission: Permission) -> list[str]:
     """The names of the people who may do something, in order."""
-    mine = tables.token.c.tenant_id == tx.tenant_id
+    mine = tx.own(tables.token)
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     able = {one.principal for one in summaries if one.is_open(tx.now) and one.principal.may(permission)}
     return sorted({principal.name for principal in able if principal.is_person})
@@ -153,9 +154,7 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
         raise bad_field("/name", f"{name!r} is the name of a built-in caller; choose another", reserved=RESERVED_NAMES)
     wanted = kind or ("agent" if role is Role.AGENT else "human")
     known = tx.connection.scalar(
-        sa.select(tables.principal.c.kind).where(
-            tables.principal.c.tenant_id == tx.tenant_id, tables.principal.c.name == name
-        )
+        sa.select(tables.principal.c.kind).where(tx.own(tables.principal), tables.principal.c.name == name)
     )
     if known is None:
         _require_own_name(tx, name)
@@ -172,7 +171,7 @@ def _require_own_name(tx: Tx, name: str) -> None:
         plain = unicodedata.normalize("NFKC", name).casefold()
         near = [plain] if _NAME.fullmatch(plain) else None
         raise bad_field("/name", "name has small letters a to z, digits and . _ - @ only", nearest=near)
-    mine = tables.principal.c.tenant_id == tx.tenant_id
+    mine = tx.own(tables.principal)
     alike = sa.select(tables.principal.c.name).where(mine, sa.func.lower(tables.principal.c.name) == name)
     other = tx.connection.scalar(alike.limit(1))
     if other is not None:
@@ -192,7 +191,7 @@ def _role(word: str) -> Role:
 def _tokens() -> sa.Select[*tuple[Any, ...]]:
     return sa.select(tables.token, tables.principal.c.name, tables.principal.c.kind).join(
         tables.principal,
-        (tables.principal.c.tenant_id == tables.token.c.tenant_id)
+        of_tenant(tables.principal, tables.token.c.tenant_id)
         & (tables.principal.c.name == tables.token.c.principal_name),
     )
 
