@@ -31,7 +31,7 @@ def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
     Only the root is changed: a version stays what it was when its time ended, because a revision that is cancelled
     leads back to it. The edit is not counted: whoever read the quote since its last day saw it expired.
     """
-    mine = quote.c.tenant_id == tx.tenant_id
+    mine = tx.own(quote)
     over = sa.select(quote.c.id).where(mine, *_over(tx)).order_by(quote.c.expires_at, quote.c.id).limit(limit)
     ids = list(tx.connection.scalars(over.with_for_update(skip_locked=True)))
     for quote_id in ids:
@@ -62,8 +62,6 @@ def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
 
 def _is_told(tx: Tx, quote_id: str) -> bool:
     """A version expires once, even when a revision of it was opened and cancelled since."""
-    version = tx.connection.scalar(
-        sa.select(quote.c.version).where(quote.c.tenant_id == tx.tenant_id, quote.c.id == quote_id)
-    )
+    version = tx.connection.scalar(sa.select(quote.c.version).where(tx.own(quote), quote.c.id == quote_id))
     known = [row for row in events.of_subject(tx, quote_id) if row.name == EventName.QUOTE_EXPIRED]
     return any(row.body["version"] == version for row in known)

@@ -18,6 +18,7 @@ from cpq.services.quotes import repository
 from cpq.services.quotes.composition import fingerprint_of
 from cpq.storage.schema import account, product, quote, quote_pricing, quote_version
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 PAGE = 200
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
@@ -48,7 +49,7 @@ def replay_stored(tx: Tx, quote_id: str | None, progress: Progress = lambda _don
     """Prove every version of a quote, or of all quotes; CONFLICT tells the first difference and ends it."""
     if quote_id is not None:
         repository.load(tx, quote_id)
-    mine = [quote_version.c.tenant_id == tx.tenant_id]
+    mine = [tx.own(quote_version)]
     mine += [quote_version.c.quote_id == quote_id] if quote_id is not None else []
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(quote_version).where(*mine)) or 0
     now = _Now(tx)
@@ -90,7 +91,7 @@ def _versions(tx: Tx, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[AnyRow
     columns = quote_version.c
     key = sa.tuple_(columns.quote_id, columns.version)
     query = sa.select(quote_version, quote.c.account_id, quote.c.currency).join(
-        quote, (quote.c.tenant_id == columns.tenant_id) & (quote.c.id == columns.quote_id)
+        quote, of_tenant(quote, columns.tenant_id) & (quote.c.id == columns.quote_id)
     )
     query = query.where(*mine).order_by(columns.quote_id, columns.version).limit(PAGE)
     rows = tx.connection.execute(query).all()
@@ -125,7 +126,7 @@ def _records(tx: Tx, row: AnyRow) -> list[_Record]:
     columns = quote_pricing.c
     query = sa.select(
         columns.option_set, sa.type_coerce(columns.request, sa.Text), sa.type_coerce(columns.result, sa.Text)
-    ).where(columns.tenant_id == tx.tenant_id, columns.quote_id == row.quote_id, columns.version == row.version)
+    ).where(tx.own(quote_pricing), columns.quote_id == row.quote_id, columns.version == row.version)
     return [_Record(*values) for values in tx.connection.execute(query)]
 
 

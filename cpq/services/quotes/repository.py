@@ -21,6 +21,7 @@ from cpq.services.quotes.composition import Composition
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import account, quote, quote_line, quote_pricing, quote_version
 from cpq.storage.statements import AnyRow, Statement
+from cpq.storage.tenants import of_tenant
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Quote:
 
 def find(tx: Tx, quote_id: str) -> Quote | None:
     """A quote to be changed, if there is one."""
-    mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == quote_id)
+    mine = tx.own(quote) & (quote.c.id == quote_id)
     is_known = tx.connection.scalar(sa.select(quote.c.id).where(mine)) is not None
     return load(tx, quote_id, for_update=True) if is_known else None
 
@@ -68,9 +69,9 @@ def load(
 ) -> Quote:
     """A quote with its current version, or another one; NOT_FOUND when there is none."""
     query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(
-        account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
+        account, of_tenant(account, quote.c.tenant_id) & (account.c.id == quote.c.account_id)
     )
-    query = query.where(quote.c.tenant_id == tx.tenant_id, quote.c.id == quote_id)
+    query = query.where(tx.own(quote), quote.c.id == quote_id)
     root = tx.connection.execute(query.with_for_update(of=quote) if for_update else query).one_or_none()
     if root is None:
         raise CpqError(
@@ -92,7 +93,7 @@ def load(
 
 def statuses(tx: Tx, quote_id: str) -> dict[int, str]:
     """The status of every version, as stored."""
-    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
+    mine = tx.own(quote_version) & (quote_version.c.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(quote_version.c.version, quote_version.c.status).where(mine))
     return {row.version: row.status for row in rows}
 
@@ -168,7 +169,7 @@ def replace_version(tx: Tx, found: Quote, composed: Composition, *, priced_at: d
 
 def move(tx: Tx, found: Quote, **changes: Any) -> None:
     """Change the root, and count the change: whoever read the quote before can tell that it moved."""
-    mine = (quote.c.tenant_id == tx.tenant_id) & (quote.c.id == found.id)
+    mine = tx.own(quote) & (quote.c.id == found.id)
     tx.connection.execute(sa.update(quote).where(mine).values(edit=found.root.edit + 1, **changes))
 
 
@@ -280,4 +281,4 @@ def _as_line(row: AnyRow) -> DraftLine:
 
 
 def _mine(tx: Tx, table: sa.Table, quote_id: str, version: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return table.c.tenant_id == tx.tenant_id, table.c.quote_id == quote_id, table.c.version == version
+    return tx.own(table), table.c.quote_id == quote_id, table.c.version == version

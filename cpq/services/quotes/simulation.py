@@ -22,6 +22,7 @@ from cpq.services.quotes.policy_check import facts_of
 from cpq.storage.engine import read_unmapped
 from cpq.storage.schema import account, quote, quote_line, quote_pricing, quote_version
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 PAGE = 500
 BATCH_LINES = 2_000
@@ -53,7 +54,7 @@ class Page(NamedTuple):
 
 
 def count_quotes(tx: Tx) -> int:
-    mine = quote.c.tenant_id == tx.tenant_id
+    mine = tx.own(quote)
     return tx.connection.scalar(sa.select(sa.func.count()).select_from(quote).where(mine)) or 0
 
 
@@ -116,7 +117,7 @@ def _roots(tx: Tx, last: str | None) -> Sequence[AnyRow]:
     version, line = quote_version.c, quote_line.c
     lines = (
         sa.select(sa.func.count())
-        .where(line.tenant_id == quote.c.tenant_id, line.quote_id == quote.c.id, line.version == quote.c.version)
+        .where(of_tenant(quote_line, quote.c.tenant_id), line.quote_id == quote.c.id, line.version == quote.c.version)
         .correlate(quote)
         .scalar_subquery()
     )
@@ -140,12 +141,12 @@ def _roots(tx: Tx, last: str | None) -> Sequence[AnyRow]:
         )
         .join(
             quote_version,
-            (version.tenant_id == quote.c.tenant_id)
+            of_tenant(quote_version, quote.c.tenant_id)
             & (version.quote_id == quote.c.id)
             & (version.version == quote.c.version),
         )
-        .join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
-        .where(quote.c.tenant_id == tx.tenant_id)
+        .join(account, of_tenant(account, quote.c.tenant_id) & (account.c.id == quote.c.account_id))
+        .where(tx.own(quote))
         .order_by(quote.c.id)
         .limit(PAGE)
     )
@@ -191,7 +192,5 @@ def _current(query: sa.Select[*tuple[Any, ...]], table: sa.Table) -> sa.Select[*
     """Only the rows of the version that is the quote's current one."""
     return query.join(
         quote,
-        (quote.c.tenant_id == table.c.tenant_id)
-        & (quote.c.id == table.c.quote_id)
-        & (quote.c.version == table.c.version),
+        of_tenant(quote, table.c.tenant_id) & (quote.c.id == table.c.quote_id) & (quote.c.version == table.c.version),
     )

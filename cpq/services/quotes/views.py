@@ -230,13 +230,13 @@ def list_quotes(
             allowed=list(QUOTE_STATUSES),
             nearest=nearest(status, QUOTE_STATUSES) or None,
         )
-    mine = [quote.c.tenant_id == tx.tenant_id]
+    mine = [tx.own(quote)]
     if account_id is not None:
         mine.append(quote.c.account_id == account_id)
     if status is not None:
         mine.append(_has_status(tx, status))
     if query:
-        named = sa.select(account.c.id).where(account.c.tenant_id == tx.tenant_id, *account_has(query))
+        named = sa.select(account.c.id).where(tx.own(account), *account_has(query))
         mine.append(_starts_with(tx, query) | (quote.c.deal_id == query) | quote.c.account_id.in_(named))
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(quote).where(*mine)) or 0
     chosen = sa.select(quote).where(*mine).order_by(quote.c.created_at.desc(), quote.c.id)
@@ -358,7 +358,7 @@ def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
 
 def _account_names(tx: Tx, ids: set[str]) -> dict[str, str]:
     query = sa.select(account.c.id, account.c.name)
-    rows = tx.connection.execute(query.where(account.c.tenant_id == tx.tenant_id, account.c.id.in_(ids)))
+    rows = tx.connection.execute(query.where(tx.own(account), account.c.id.in_(ids)))
     return {row.id: row.name for row in rows}
 
 
