@@ -259,7 +259,7 @@ def _require_same(tx: Tx, row: AnyRow, found: Quote, fingerprint: str) -> None:
             field="/approval_id",
             next_call=next_call("quote_revise", quote_id=found.id, expected_version=found.root.version),
         )
-    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == found.id)
+    mine = tx.own(quote_version) & (quote_version.c.quote_id == found.id)
     shown = tx.connection.execute(
         sa.select(quote_version).where(mine, quote_version.c.fingerprint == fingerprint).limit(1)
     ).one_or_none()

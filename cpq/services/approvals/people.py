@@ -57,7 +57,7 @@ def barred_by(tx: Tx, makers: frozenset[str], since: datetime) -> Barred:
     at_work = (delegation.c.starts_at <= tx.now) & (delegation.c.ends_at > since)
     shared = delegation.c.from_name.in_(names) | delegation.c.to_name.in_(names)
     query = sa.select(delegation.c.from_name, delegation.c.to_name)
-    pairs = tx.connection.execute(query.where(delegation.c.tenant_id == tx.tenant_id, at_work, shared)).all()
+    pairs = tx.connection.execute(query.where(tx.own(delegation), at_work, shared)).all()
     lenders = {f"{HUMAN}{pair.from_name}" for pair in pairs}
     borrowers = {f"{HUMAN}{pair.to_name}" for pair in pairs}
     return Barred(makers | lenders | borrowers, makers | lenders)
@@ -138,7 +138,7 @@ def end_delegation(tx: Tx, role: str, *, to: str, account_id: str | None, quote_
     own = tx.caller.removeprefix(HUMAN)
     scope = {name: id_ for name, id_ in (("account_id", account_id), ("quote_id", quote_id)) if id_ is not None}
     lent = (
-        (delegation.c.tenant_id == tx.tenant_id)
+        tx.own(delegation)
         & (delegation.c.role == role)
         & (delegation.c.from_name == own)
         & (delegation.c.to_name == to)
@@ -160,7 +160,7 @@ def end_delegation(tx: Tx, role: str, *, to: str, account_id: str | None, quote_
 
 def lent_by(tx: Tx) -> list[DelegationView]:
     """What the caller has lent and not had back, what ends first first."""
-    mine = (delegation.c.tenant_id == tx.tenant_id) & (delegation.c.from_name == tx.caller.removeprefix(HUMAN))
+    mine = tx.own(delegation) & (delegation.c.from_name == tx.caller.removeprefix(HUMAN))
     query = sa.select(delegation).where(mine, delegation.c.ends_at > tx.now).order_by(delegation.c.ends_at)
     return [_told({**row._mapping}, "created", "") for row in tx.connection.execute(query.limit(LOANS_MAX))]
 
@@ -196,7 +196,7 @@ def _lenders(tx: Tx, role: str, found: Quote, barred: Barred) -> list[str]:
     names = tx.connection.scalars(
         sa.select(delegation.c.from_name)
         .where(
-            delegation.c.tenant_id == tx.tenant_id,
+            tx.own(delegation),
             delegation.c.to_name == tx.caller.removeprefix(HUMAN),
             delegation.c.role == role,
             delegation.c.starts_at <= tx.now,
@@ -219,7 +219,7 @@ def _require_window(tx: Tx, starts_at: datetime, ends_at: datetime) -> None:
 
 def _require_scope(tx: Tx, account_id: str | None, quote_id: str | None) -> None:
     for table, field, wanted in ((account, "account_id", account_id), (quote, "quote_id", quote_id)):
-        mine = (table.c.tenant_id == tx.tenant_id) & (table.c.id == wanted)
+        mine = tx.own(table) & (table.c.id == wanted)
         if wanted is not None and tx.connection.scalar(sa.select(table.c.id).where(mine)) is None:
             raise CpqError(Code.NOT_FOUND, f"There is no {table.name} {wanted!r}.", field=f"/{field}")
 

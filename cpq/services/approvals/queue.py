@@ -28,6 +28,7 @@ from cpq.services.paging import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
 from cpq.storage.schema import account, approval, delegation, quote, quote_line, quote_version
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 Scope = Literal["mine", "lent", "all"]
 Sort = Literal["oldest", "biggest"]
@@ -112,7 +113,7 @@ def queue_page(
 def queue_stamp(tx: Tx) -> str:
     """Changes when something came, went or grew a minute older, when a word was said that is not the last one, and
     when a loan began or ended; cheap enough to be asked for every few seconds."""
-    loans = (delegation.c.tenant_id == tx.tenant_id) & (delegation.c.starts_at <= tx.now)
+    loans = tx.own(delegation) & (delegation.c.starts_at <= tx.now)
     seen: list[sa.Select[*tuple[Any, ...]]] = [
         sa.select(sa.func.count(), sa.func.max(approval.c.requested_at)).where(is_pending(tx)),
         sa.select(sa.func.count(), sa.func.max(delegation.c.starts_at)).where(loans, delegation.c.ends_at > tx.now),
@@ -175,14 +176,14 @@ def _requests(tx: Tx, words: str | None, sort: Sort) -> sa.Select[*tuple[Any, ..
 def _waiting(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> sa.Select[*tuple[Any, ...]]:
     """Only what can still be answered: in time, about the current version of a quote that waits for approval."""
     of_version = (
-        (quote_version.c.tenant_id == approval.c.tenant_id)
+        of_tenant(quote_version, approval.c.tenant_id)
         & (quote_version.c.quote_id == approval.c.quote_id)
         & (quote_version.c.version == approval.c.version)
     )
     joined = (
-        approval.join(quote, (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id))
+        approval.join(quote, of_tenant(quote, approval.c.tenant_id) & (quote.c.id == approval.c.quote_id))
         .join(quote_version, of_version)
-        .join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
+        .join(account, of_tenant(account, quote.c.tenant_id) & (account.c.id == quote.c.account_id))
     )
     return query.select_from(joined).where(
         is_pending(tx),
@@ -236,9 +237,7 @@ def _margins(tx: Tx, rows: Sequence[AnyRow]) -> Mapping[str, Any]:
     selected = {row.quote_id: row.option_set for row in rows}
     costs = sa.func.count() - sa.func.count(line.cost)
     sums = sa.select(line.quote_id, line.option_set, sa.func.sum(line.net), sa.func.sum(line.cost), costs)
-    of_version = (
-        (quote.c.tenant_id == line.tenant_id) & (quote.c.id == line.quote_id) & (quote.c.version == line.version)
-    )
+    of_version = of_tenant(quote, line.tenant_id) & (quote.c.id == line.quote_id) & (quote.c.version == line.version)
     found: dict[str, list[Any]] = defaultdict(list)
     query = sums.join(quote, of_version).where(tx.own_among(line.quote_id, list(selected)))
     for quote_id, option_set, net, cost, unknown in tx.connection.execute(

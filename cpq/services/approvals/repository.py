@@ -13,6 +13,7 @@ from cpq.domain.approvals.rounds import Round, Step, StepStatus
 from cpq.services.quotes.repository import Quote
 from cpq.storage.schema import account, approval, approval_vote, quote
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 
 def find(tx: Tx, approval_id: str) -> AnyRow | None:
@@ -36,10 +37,10 @@ def of_quotes(tx: Tx, quote_ids: Collection[str]) -> Sequence[AnyRow]:
 def live(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
     """Requests that can still be answered: in time, about the current version of a quote that waits for approval."""
     query = sa.select(approval, quote.c.currency, account.c.name.label("account_name"))
-    query = query.join(quote, (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id))
-    query = query.join(account, (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id))
+    query = query.join(quote, of_tenant(quote, approval.c.tenant_id) & (quote.c.id == approval.c.quote_id))
+    query = query.join(account, of_tenant(account, quote.c.tenant_id) & (account.c.id == quote.c.account_id))
     return query.where(
-        approval.c.tenant_id == tx.tenant_id,
+        tx.own(approval),
         approval.c.status == "pending",
         approval.c.expires_at > tx.now,
         quote.c.version == approval.c.version,
@@ -49,7 +50,7 @@ def live(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
 
 def overdue(tx: Tx, limit: int) -> list[str]:
     """Quotes with a request that is stored as pending and is not any more, or that has to be passed on."""
-    query = _overdue(tx, approval.c.quote_id).where(approval.c.tenant_id == tx.tenant_id)
+    query = _overdue(tx, approval.c.quote_id).where(tx.own(approval))
     return list(tx.connection.scalars(query.order_by(approval.c.quote_id).limit(limit)))
 
 
@@ -65,7 +66,7 @@ def add(tx: Tx, row: Mapping[str, Any]) -> None:
 def close(tx: Tx, row: AnyRow, status: StepStatus, **changes: Any) -> None:
     """End a request that is open, or that ended without an answer; CONFLICT when somebody has ended it meanwhile."""
     assert row.status in ("pending", "expired"), "what was answered stays as it is"
-    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id) & (approval.c.status == row.status)
+    mine = tx.own(approval) & (approval.c.id == row.id) & (approval.c.status == row.status)
     done = tx.connection.execute(sa.update(approval).where(mine).values(status=status.value, **changes))
     if done.rowcount != 1:
         raise CpqError(
@@ -77,7 +78,7 @@ def close(tx: Tx, row: AnyRow, status: StepStatus, **changes: Any) -> None:
 
 
 def mark_escalated(tx: Tx, row: AnyRow) -> None:
-    mine = (approval.c.tenant_id == tx.tenant_id) & (approval.c.id == row.id)
+    mine = tx.own(approval) & (approval.c.id == row.id)
     tx.connection.execute(sa.update(approval).where(mine).values(escalated_at=tx.now))
 
 
@@ -114,7 +115,7 @@ def step_of(row: AnyRow) -> Step:
 
 
 def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
-    joined = (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
+    joined = of_tenant(quote, approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
     is_due = (
         (approval.c.expires_at <= tx.now)
         | (quote.c.version != approval.c.version)
@@ -125,4 +126,4 @@ def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
 
 
 def _all(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
-    return sa.select(approval).where(approval.c.tenant_id == tx.tenant_id)
+    return sa.select(approval).where(tx.own(approval))

@@ -14,6 +14,7 @@ from cpq.app.transaction import Tx
 from cpq.base.text import read_json
 from cpq.services.approvals.people import HUMAN
 from cpq.storage.schema import approval, approval_vote, delegation
+from cpq.storage.tenants import of_tenant
 
 
 class Request(NamedTuple):
@@ -114,12 +115,12 @@ class Bench:
 _STANDS_IN = Standing("stand-in")
 
 VOTES_OF_REQUESTS = approval_vote.join(
-    approval, (approval_vote.c.tenant_id == approval.c.tenant_id) & (approval_vote.c.approval_id == approval.c.id)
+    approval, of_tenant(approval_vote, approval.c.tenant_id) & (approval_vote.c.approval_id == approval.c.id)
 )
 
 
 def is_pending(tx: Tx) -> sa.ColumnElement[bool]:
-    return (approval.c.tenant_id == tx.tenant_id) & (approval.c.status == "pending")
+    return tx.own(approval) & (approval.c.status == "pending")
 
 
 def _loans(tx: Tx, name: str) -> dict[str, list[Loan]]:
@@ -127,7 +128,7 @@ def _loans(tx: Tx, name: str) -> dict[str, list[Loan]]:
     rows = tx.connection.execute(
         sa.select(delegation)
         .where(
-            delegation.c.tenant_id == tx.tenant_id,
+            tx.own(delegation),
             delegation.c.to_name == name,
             delegation.c.starts_at <= tx.now,
             delegation.c.ends_at > tx.now,
@@ -154,7 +155,7 @@ def _ties(tx: Tx) -> tuple[Ties, Ties]:
     """
     oldest = sa.select(sa.func.min(approval.c.requested_at)).where(is_pending(tx), approval.c.expires_at > tx.now)
     pairs = sa.select(delegation.c.from_name, delegation.c.to_name, delegation.c.ends_at).where(
-        delegation.c.tenant_id == tx.tenant_id,
+        tx.own(delegation),
         delegation.c.starts_at <= tx.now,
         delegation.c.ends_at > oldest.scalar_subquery(),
     )
