@@ -7,8 +7,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
@@ -22,6 +20,7 @@ from cpq.services.quotes import repository as quote_repository
 from cpq.services.quotes.repository import Quote
 from cpq.storage.schema import document
 from cpq.storage.statements import AnyRow
+from cpq.storage.upsert import insert_if_absent
 
 WENT_OUT = ("sent", "accepted", "declined", "superseded")
 STAMPS = {"cancelled": "cancelled", "pending_approval": "not_approved", "rejected": "not_approved"}
@@ -137,13 +136,13 @@ def stamp_of(tx: Tx, found: Quote) -> str | None:
 
 
 def content_of(tx: Tx, document_id: str) -> dict[str, Any]:
-    mine = (document.c.tenant_id == tx.tenant_id) & (document.c.id == document_id)
+    mine = tx.own(document) & (document.c.id == document_id)
     content: dict[str, Any] = tx.connection.execute(sa.select(document.c.content).where(mine)).scalar_one()
     return content
 
 
 def find(tx: Tx, document_id: str) -> AnyRow:
-    mine = (document.c.tenant_id == tx.tenant_id) & (document.c.id == document_id)
+    mine = tx.own(document) & (document.c.id == document_id)
     return tx.connection.execute(sa.select(*_WITHOUT_CONTENT).where(mine)).one()
 
 
@@ -157,7 +156,7 @@ def record(tx: Tx, order: Order, content: dict[str, Any], checksum: str, size: i
         "locale": order.locale,
         "checksum": checksum,
     }
-    mine = sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in key.items()))
+    mine = sa.and_(tx.own(document), *(document.c[name] == value for name, value in key.items()))
     row = {
         "tenant_id": tx.tenant_id,
         "id": tx.new_id("DOC-"),
@@ -171,8 +170,8 @@ def record(tx: Tx, order: Order, content: dict[str, Any], checksum: str, size: i
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    tx.connection.execute(insert(document).values(row).on_conflict_do_nothing(index_elements=["tenant_id", *key]))
+    once = insert_if_absent(tx.connection.dialect.name, document, "tenant_id", *key)
+    tx.connection.execute(once.values(row))
     return tx.connection.execute(sa.select(*_WITHOUT_CONTENT).where(mine)).one()
 
 
@@ -257,7 +256,7 @@ def _said_before(tx: Tx, found: Quote, stamp: str | None, template: str, locale:
     if stamp is not None or found.version.status == "draft":
         return None
     key = {"quote_id": found.id, "version": found.version.version, "template": template, "locale": locale}
-    mine = sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in key.items()))
+    mine = sa.and_(tx.own(document), *(document.c[name] == value for name, value in key.items()))
     as_draft = document.c.state.startswith("final:draft:", autoescape=True)
     newest = sa.select(document.c.content).where(mine, as_draft).order_by(document.c.created_at.desc(), document.c.id)
     content: dict[str, Any] | None = tx.connection.scalar(newest.limit(1))
@@ -267,6 +266,6 @@ def _said_before(tx: Tx, found: Quote, stamp: str | None, template: str, locale:
 def _known(tx: Tx, quote_id: str, version: int, state: str, template: str, locale: str) -> AnyRow | None:
     """The last one issued: a document that could not be made again to the byte was issued anew."""
     key = {"quote_id": quote_id, "version": version, "state": state, "template": template, "locale": locale}
-    mine = sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in key.items()))
+    mine = sa.and_(tx.own(document), *(document.c[name] == value for name, value in key.items()))
     chosen = sa.select(*_WITHOUT_CONTENT).where(mine).order_by(document.c.created_at.desc(), document.c.id.desc())
     return tx.connection.execute(chosen.limit(1)).one_or_none()

@@ -60,7 +60,7 @@ def read_checksum(text: str) -> str | None:
 def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None) -> VerifiedPdf:
     """What is known of a document by its bytes, or by their checksum."""
     checksum = checksum or checksum_of(content or b"")
-    mine = (document.c.tenant_id == tx.tenant_id) & (document.c.checksum == checksum)
+    mine = tx.own(document) & (document.c.checksum == checksum)
     newest = sa.select(document).where(mine).order_by(document.c.created_at.desc(), document.c.id.desc()).limit(1)
     row = tx.connection.execute(newest).one_or_none()
     if row is not None:
@@ -159,7 +159,7 @@ def _streams(content: bytes) -> Iterator[bytes]:
 
 
 def _version(tx: Tx, quote_id: str, version: int, fingerprint: str) -> int | None:
-    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
+    mine = tx.own(quote_version) & (quote_version.c.quote_id == quote_id)
     query = sa.select(quote_version.c.version).where(
         mine, quote_version.c.version == version, quote_version.c.fingerprint == fingerprint
     )
