@@ -14,6 +14,7 @@ from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import local_day, status_at
 from cpq.storage.schema import account, category, past_line, past_quote, product, quote, quote_line, quote_version
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 HISTORY, STORED = "history", "stored"
 
@@ -60,18 +61,14 @@ def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
 
 def customers(tx: Tx) -> Iterator[str]:
     """The names of all customers that past quotes went to."""
-    yield from tx.connection.scalars(
-        sa.select(past_quote.c.customer).where(past_quote.c.tenant_id == tx.tenant_id).distinct()
-    )
-    served = sa.select(quote.c.account_id).where(quote.c.tenant_id == tx.tenant_id)
-    yield from tx.connection.scalars(
-        sa.select(account.c.name).where(account.c.tenant_id == tx.tenant_id, account.c.id.in_(served))
-    )
+    yield from tx.connection.scalars(sa.select(past_quote.c.customer).where(tx.own(past_quote)).distinct())
+    served = sa.select(quote.c.account_id).where(tx.own(quote))
+    yield from tx.connection.scalars(sa.select(account.c.name).where(tx.own(account), account.c.id.in_(served)))
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    mine = past_quote.c.tenant_id == tx.tenant_id if ids is None else tx.own_among(past_quote.c.id, ids)
-    same = (past_line.c.tenant_id == past_quote.c.tenant_id) & (past_line.c.quote_id == past_quote.c.id)
+    mine = tx.own(past_quote) if ids is None else tx.own_among(past_quote.c.id, ids)
+    same = of_tenant(past_line, past_quote.c.tenant_id) & (past_line.c.quote_id == past_quote.c.id)
     rows = tx.connection.execute(
         sa.select(
             past_quote,
@@ -119,17 +116,17 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
     """The newest version of each quote that went out. Lines are told by product and options; nobody wrote more."""
     sent = (
         sa.select(quote_version.c.quote_id, sa.func.max(quote_version.c.version).label("version"))
-        .where(quote_version.c.tenant_id == tx.tenant_id, quote_version.c.status.in_(_WENT_OUT))
+        .where(tx.own(quote_version), quote_version.c.status.in_(_WENT_OUT))
         .group_by(quote_version.c.quote_id)
     )
     if ids is not None:
         sent = sent.where(tx.own_among(quote_version.c.quote_id, ids))
     newest = sent.subquery()
     mine = [
-        quote.c.tenant_id == tx.tenant_id,
-        quote_version.c.tenant_id == tx.tenant_id,
-        quote_line.c.tenant_id == tx.tenant_id,
-        account.c.tenant_id == tx.tenant_id,
+        tx.own(quote),
+        tx.own(quote_version),
+        tx.own(quote_line),
+        tx.own(account),
     ]
     rows = tx.connection.execute(
         sa.select(
@@ -162,8 +159,8 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
             (quote_version.c.quote_id == newest.c.quote_id) & (quote_version.c.version == newest.c.version),
         )
         .join(quote_line, (quote_line.c.quote_id == newest.c.quote_id) & (quote_line.c.version == newest.c.version))
-        .outerjoin(product, (product.c.tenant_id == tx.tenant_id) & (product.c.id == quote_line.c.product_id))
-        .outerjoin(category, (category.c.tenant_id == tx.tenant_id) & (category.c.id == product.c.category_id))
+        .outerjoin(product, tx.own(product) & (product.c.id == quote_line.c.product_id))
+        .outerjoin(category, tx.own(category) & (category.c.id == product.c.category_id))
         .where(*mine)
         .order_by(quote.c.id, quote_line.c.number)
     )

@@ -9,8 +9,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app import App, Call, corpus_changes
 from cpq.app.access import ENGINE
@@ -21,6 +19,7 @@ from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import Scale
 from cpq.retrieval.search.vectors import Vector, from_bytes
 from cpq.storage.schema import search_vector
+from cpq.storage.upsert import insert_if_absent
 
 BATCH = 32
 """Texts that are embedded and stored together; a killed process loses no more than this."""
@@ -137,7 +136,6 @@ def _followed(tx: Tx, sources: Sequence[Source]) -> None:
 
 
 def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
     rows = [
         {
             "tenant_id": tx.tenant_id,
@@ -149,13 +147,13 @@ def store_vectors(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
         for name, vector in vectors.items()
     ]
     if rows:
-        tx.connection.execute(insert(search_vector).on_conflict_do_nothing(), rows)
+        tx.connection.execute(insert_if_absent(tx.connection.dialect.name, search_vector), rows)
 
 
 def forget_vectors(tx: Tx, *variants: Corpus) -> int:
     """Delete the stored vectors of texts that are in no variant of a corpus any more; how many there were."""
     known = {name.hex() for corpus in variants for name in corpus.hashes()}
-    mine = (search_vector.c.tenant_id == tx.tenant_id) & (search_vector.c.corpus == variants[0].name)
+    mine = tx.own(search_vector) & (search_vector.c.corpus == variants[0].name)
     stored = tx.connection.scalars(sa.select(search_vector.c.text_hash).where(mine)).all()
     gone = [name for name in stored if name not in known]
     for start in range(0, len(gone), _ONE_BY_ONE_MAX):
@@ -169,7 +167,7 @@ def _stored(tx: Tx, corpus: Corpus, names: Sequence[bytes]) -> Iterator[dict[byt
     if not names:
         return
     mine = sa.select(search_vector.c.text_hash, search_vector.c.vector).where(
-        search_vector.c.tenant_id == tx.tenant_id,
+        tx.own(search_vector),
         search_vector.c.corpus == corpus.name,
         search_vector.c.model == MODEL,
     )

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
@@ -22,6 +20,8 @@ from cpq.retrieval.web.rules.page import Image, Link, Page
 from cpq.retrieval.web.rules.page_passages import Passage
 from cpq.storage.schema import web_alias, web_page, web_passage
 from cpq.storage.statements import AnyRow, insert_many
+from cpq.storage.tenants import of_tenant
+from cpq.storage.upsert import upsert
 
 CORPUS = "web"
 PAGES_MAX = 50_000
@@ -60,10 +60,8 @@ class StoredPassage:
 
 def find_page(tx: Tx, url: str) -> StoredPage | None:
     """The page that an address leads to, also by a redirect."""
-    by_alias = sa.select(web_alias.c.page_id).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == url)
-    mine = (web_page.c.tenant_id == tx.tenant_id) & sa.or_(
-        web_page.c.url == url, web_page.c.id == by_alias.scalar_subquery()
-    )
+    by_alias = sa.select(web_alias.c.page_id).where(tx.own(web_alias), web_alias.c.url == url)
+    mine = tx.own(web_page) & sa.or_(web_page.c.url == url, web_page.c.id == by_alias.scalar_subquery())
     rows = tx.connection.execute(sa.select(web_page).where(mine)).all()
     exact = next((row for row in rows if row.url == url), rows[0] if rows else None)
     return _stored(exact) if exact is not None else None
@@ -83,13 +81,13 @@ def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]
 
 def list_pages(tx: Tx, limit: int) -> list[StoredPage]:
     """In the order of their addresses, without their links."""
-    mine = sa.select(*_BARE).where(web_page.c.tenant_id == tx.tenant_id)
+    mine = sa.select(*_BARE).where(tx.own(web_page))
     return [_stored(row) for row in tx.connection.execute(mine.order_by(web_page.c.url).limit(limit))]
 
 
 def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = ()) -> tuple[int, int, int]:
     """How many pages, passages and tokens there are, in all or on these hosts and of these pages."""
-    mine = web_page.c.tenant_id == tx.tenant_id
+    mine = tx.own(web_page)
     if hosts is not None:
         mine &= sa.or_(tx.own_among(web_page.c.host, hosts), tx.own_among(web_page.c.id, ids))
     counted = sa.select(
@@ -141,19 +139,11 @@ def keep(
         fetched_at=tx.now,
         checked_at=tx.now,
     )
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    values = _row(tx, stored)
-    made = insert(web_page).values(values)
-    others = {name: made.excluded[name] for name in values if name not in ("tenant_id", "id")}
-    tx.connection.execute(made.on_conflict_do_update(index_elements=["tenant_id", "id"], set_=others))
-    tx.connection.execute(
-        sa.delete(web_passage).where(web_passage.c.tenant_id == tx.tenant_id, web_passage.c.page_id == page_id)
-    )
+    tx.connection.execute(upsert(tx.connection.dialect.name, web_page).values(_row(tx, stored)))
+    tx.connection.execute(sa.delete(web_passage).where(tx.own(web_passage), web_passage.c.page_id == page_id))
     insert_many(tx.connection, web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
     # An address that redirected before and now has a page of its own is that page.
-    tx.connection.execute(
-        sa.delete(web_alias).where(web_alias.c.tenant_id == tx.tenant_id, web_alias.c.url == address.url)
-    )
+    tx.connection.execute(sa.delete(web_alias).where(tx.own(web_alias), web_alias.c.url == address.url))
     corpus_changes.touch(tx, CORPUS, [page_id])
     return stored
 
@@ -176,11 +166,8 @@ def lead(tx: Tx, url: str, page: StoredPage) -> None:
     """Remember that an address redirects to a page."""
     if url == page.url:
         return
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    made = insert(web_alias).values(tenant_id=tx.tenant_id, url=url, page_id=page.id)
-    tx.connection.execute(
-        made.on_conflict_do_update(index_elements=["tenant_id", "url"], set_={"page_id": made.excluded.page_id})
-    )
+    row = {"tenant_id": tx.tenant_id, "url": url, "page_id": page.id}
+    tx.connection.execute(upsert(tx.connection.dialect.name, web_alias).values(row))
 
 
 def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
@@ -210,11 +197,9 @@ def page_tag(page_id: str) -> str:
 def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
     columns = (web_passage.c.page_id, web_passage.c.ordinal, web_passage.c.headings, web_passage.c.text)
     joined = sa.select(web_page.c.title, web_page.c.host, *columns).join(
-        web_page, (web_page.c.tenant_id == web_passage.c.tenant_id) & (web_page.c.id == web_passage.c.page_id)
+        web_page, of_tenant(web_page, web_passage.c.tenant_id) & (web_page.c.id == web_passage.c.page_id)
     )
-    mine = (
-        web_passage.c.tenant_id == tx.tenant_id if documents is None else tx.own_among(web_passage.c.page_id, documents)
-    )
+    mine = tx.own(web_passage) if documents is None else tx.own_among(web_passage.c.page_id, documents)
     for row in tx.connection.execute(joined.where(mine)):
         yield Chunk(
             id=f"{row.page_id}/{row.ordinal:05}",
@@ -233,7 +218,7 @@ SOURCE = Source(CORPUS, PROSE, _gather)
 
 
 def _is(tx: Tx, page_id: str) -> sa.ColumnElement[bool]:
-    return (web_page.c.tenant_id == tx.tenant_id) & (web_page.c.id == page_id)
+    return tx.own(web_page) & (web_page.c.id == page_id)
 
 
 def _row(tx: Tx, page: StoredPage) -> dict[str, object]:
