@@ -7,12 +7,11 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import anyio
 import uvicorn
 
-from cpq.app import App, Call, Command, access, open_app
+from cpq.app import App, Call, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.base import background, logs
 from cpq.base.background import Loop
@@ -128,15 +127,8 @@ def _start(loops: Iterable[Loop]) -> None:
 def _principal(app: App, as_name: str | None) -> Principal:
     if as_name is None:
         return LOCAL_AGENT
-    found: dict[str, Principal] = {}
     command = Command("principal_find", Permission.READ, {"name": as_name})
-
-    def look(tx: Any) -> dict[str, Any]:
-        found["principal"] = access.find_principal(tx, as_name)
-        return {}
-
-    app.read(app.new_call(OPERATOR), command, look)
-    return found["principal"]
+    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, as_name))
 
 
 def _has_uvloop() -> bool:

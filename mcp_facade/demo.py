@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 import cpq
-from cpq.app import Command, access, open_app
+from cpq.app import Command, open_app, tokens
 from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
@@ -411,12 +411,12 @@ def _manager() -> Iterator[str]:
     made: list[str] = []
 
     def create(tx: Tx) -> Body:
-        summary, _ = access.create_token(tx, name=MANAGER, role="sales_manager", days=1)
+        summary, _ = tokens.create_token(tx, name=MANAGER, role="sales_manager", days=1)
         made.append(summary.id)
         return {}
 
     def revoke(tx: Tx) -> Body:
-        access.revoke_token(tx, made[-1])
+        tokens.revoke_token(tx, made[-1])
         return {}
 
     try:

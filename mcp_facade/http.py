@@ -23,7 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cpq import __version__
-from cpq.app import App, Call, Command, access
+from cpq.app import App, Call, Command, tokens
 from cpq.app.access import LOCAL_AGENT, Permission, Principal
 from cpq.app.health import readiness
 from cpq.base import background
@@ -203,7 +203,7 @@ class _Bearer:
             return LOCAL_AGENT
         if presented:
             with self._app.database.reading() as connection:
-                return access.verify_token(connection, presented, self._app.effects.now())
+                return tokens.verify_token(connection, presented, self._app.effects.now())
         # A proxy in front calls from loopback, too, for whoever calls it.
         is_open = self._app.settings.is_private and not _has_callers(self._app)
         return LOCAL_AGENT if is_open else None
@@ -296,7 +296,7 @@ def _has_callers(app: App) -> bool:
     if app.settings.auth_token:
         return True
     with app.database.reading() as connection:
-        return access.has_tokens(connection)
+        return tokens.has_tokens(connection)
 
 
 def _digest(secret: str) -> str:

@@ -6,15 +6,14 @@ import inspect
 import logging
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from cpq.app import OUTCOME_OK, Answer, App, Call, Command, Outcome
+from cpq.app import Answer, App, Call, Command, Outcome, Record
 from cpq.app.access import Permission
-from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
 from cpq.base.rate_limit import RateLimiter
@@ -26,8 +25,6 @@ from mcp_facade.envelope import Reply, failure, internal_failure, invalid_argume
 log = logging.getLogger("cpq.tools")
 
 KEY = "idempotency_key"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,19 +57,18 @@ class Job:
 
     app: App
     call: Call
-    command: Command
+    record: Record
     writes: list[Outcome] = field(default_factory=list)
 
-    def read(self, work: Callable[[Tx], T]) -> T:
-        return self.app.look(self.call, work)
+    @property
+    def command(self) -> Command:
+        return self.record.command
 
     def note(self, outcome: Outcome) -> Answer:
-        """Take what a use case has written by itself for the answer of this call."""
+        """Take what a use case has written by itself for the answer of this call; its entry is that of the write."""
         self.writes.append(outcome)
+        self.record.is_written = True
         return outcome.answer
-
-    def write(self, work: Callable[[Tx], Answer]) -> Answer:
-        return self.note(self.app.write(self.call, self.command, work))
 
     def progress(self, done: int, total: int, message: str, *, is_phase: bool = False) -> None:
         """Tell the client how far it is, and stop here if the client has left. A new phase is always told."""
@@ -184,57 +180,37 @@ class Registry:
         return failure(error)
 
     def _run(self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]) -> Reply:
-        tool, command, given = self._admit(call, tool, name, arguments)
-        if tool.is_job:
-            job = Job(self._app, call, command)
-            answer = self._run_job(job, tool, given)
-            return success(answer) if not tool.writes else _written(tool, job.writes, answer)
-        if not tool.writes:
-            return success(self._app.read(call, command, lambda tx: tool.run(tx, **given)))
-        outcome = self._app.write(call, command, lambda tx: tool.run(tx, **given))
-        return _written(tool, [outcome], outcome.answer)
-
-    def _run_job(self, job: Job, tool: Tool, given: dict[str, Any]) -> Answer:
-        """However often it reads, a job is one call and leaves one entry; one that wrote left it with the change."""
-        outcome = Code.INTERNAL_ERROR.value
-        try:
-            answer: Answer = tool.run(job, **given)
-            outcome = OUTCOME_OK
-            return answer
-        except CpqError as error:
-            outcome = error.code.value
-            raise
-        finally:
-            if not job.writes:
-                self._app.note(job.call, job.command, outcome)
+        """One call leaves one entry, however often it reads; what is refused before the engine is asked, too."""
+        label, needs = (tool.name, tool.needs) if tool else ("unknown", Permission.READ)
+        with self._app.audited(call, Command(label, needs)) as record:
+            tool, given = self._admit(call, record, tool, name, arguments)
+            if tool.is_job:
+                job = Job(self._app, call, record)
+                answer = tool.run(job, **given)
+                writes = job.writes
+            elif tool.writes:
+                writes = [self._app.write_within(call, record, lambda tx: tool.run(tx, **given))]
+                answer = writes[-1].answer
+            else:
+                answer, writes = self._app.read_unaudited(call, lambda tx: tool.run(tx, **given)), []
+        return _written(tool, writes, answer) if tool.writes else success(answer)
 
     def _admit(
-        self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]
-    ) -> tuple[Tool, Command, dict[str, Any]]:
-        """Everything that can be refused before the engine is asked; a refusal is on record like every call."""
-        label, needs = (tool.name, tool.needs) if tool else ("unknown", Permission.READ)
-        command = Command(label, needs)
-        refusal: Code | None = Code.INTERNAL_ERROR
-        try:
-            require_shallow(arguments)
-            command = Command(label, needs, arguments)
-            self._limiter.take(call.principal.caller)
-            if tool is None:
-                raise self._unknown(name)
-            self._app.allow(call, command)
-            valid = _validate(tool, arguments)
-            command = _command(tool, valid)
-            given = dict(valid)
-            if not tool.takes_key:
-                given.pop(KEY, None)
-            refusal = None
-            return tool, command, given
-        except CpqError as error:
-            refusal = error.code
-            raise
-        finally:
-            if refusal is not None:
-                self._app.note(call, command, refusal.value)
+        self, call: Call, record: Record, tool: Tool | None, name: str, arguments: Mapping[str, Any]
+    ) -> tuple[Tool, dict[str, Any]]:
+        """The tool and its arguments as its function takes them; here is everything refused that needs no database."""
+        require_shallow(arguments)
+        record.command = replace(record.command, arguments=arguments)
+        self._limiter.take(call.principal.caller)
+        if tool is None:
+            raise self._unknown(name)
+        self._app.allow(call, record.command)
+        valid = _validate(tool, arguments)
+        record.command = _command(tool, valid)
+        given = dict(valid)
+        if not tool.takes_key:
+            given.pop(KEY, None)
+        return tool, given
 
     def _without_absent_tools(self, error: CpqError) -> CpqError:
         """A next call can be sent as it is, so it never names a tool that is switched off."""

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from cpq.app import App
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings, read_settings
-from tests.support import engine, loopback, postgres
+from tests.support import engine, loopback, postgres, tenant_watch
 from tests.support.engine import open_app
 
 # The suite tries the same examples every time, so that it fails for a change and never by chance.
@@ -27,6 +27,7 @@ DATABASES = ("sqlite", "postgresql")
 def pytest_configure(config: pytest.Config) -> None:
     """The first process starts PostgreSQL, workers of pytest-xdist use it, and it ends with the first process."""
     loopback.stay()
+    tenant_watch.watch()
     if not hasattr(config, "workerinput") and CLUSTER not in os.environ:
         cluster = postgres.start()
         os.environ[CLUSTER] = cluster.describe()
@@ -38,6 +39,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_clock" in getattr(item, "fixturenames", ()):
             item.add_marker("today")
+
+
+@pytest.fixture(autouse=True)
+def _tenants_apart() -> Iterator[None]:
+    """No statement of the product reads or writes over all tenants, but for the few that are named."""
+    yield
+    forgetful = tenant_watch.found[:]
+    tenant_watch.found.clear()
+    assert not forgetful
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """The engine as every edge sees it: `App` owns transactions, keys, permissions and the audit record."""
 
 from cpq.app.app import App, open_app, unusable
-from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome
+from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.transaction import Tx
 
-__all__ = ["OUTCOME_OK", "Answer", "App", "Call", "Command", "Outcome", "Tx", "open_app", "unusable"]
+__all__ = ["OUTCOME_OK", "Answer", "App", "Call", "Command", "Outcome", "Record", "Tx", "open_app", "unusable"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.app import audit
-from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
-from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome
+from cpq.app.access import DECIDERS, LOCAL_AGENT, Principal
+from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.transaction import Tx
@@ -20,9 +21,11 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.metrics import RETRIES
 from cpq.base.settings import Settings, shipped
 from cpq.base.text import to_wire
+from cpq.domain.policy.policy_set import PolicySet
 from cpq.storage.database_errors import is_missing_table, is_storage_full, is_taken, is_too_slow, is_transient
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
-from cpq.storage.schema import SCHEMA_VERSION, idempotency
+from cpq.storage.schema import SCHEMA_VERSION, tables
+from cpq.storage.tenants import of_tenant
 
 log = logging.getLogger("cpq.app")
 
@@ -52,28 +55,11 @@ class App:
     def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
         return Call(principal, self.effects.new_id("tr-"), **options)
 
-    def read(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Answer:
+    def read(self, call: Call, command: Command, work: Callable[[Tx], T]) -> T:
         """Answer from a consistent snapshot. Nothing can be written; the audit entry follows within a moment."""
-        outcome = Code.INTERNAL_ERROR.value
-        try:
+        with self.audited(call, command):
             self.allow(call, command)
-            answer = self.look(call, work)
-            outcome = OUTCOME_OK
-            return answer
-        except CpqError as error:
-            outcome = error.code.value
-            raise
-        finally:
-            self.note(call, command, outcome)
-
-    def look(self, call: Call, work: Callable[[Tx], T]) -> T:
-        """A read that is part of a larger call, which is allowed and recorded as a whole."""
-        return self._attempt(call, lambda: self._read_once(call, work))
-
-    def recall(self, call: Call, command: Command) -> Answer | None:
-        """What `write` would replay, so that long work is not done in vain; CONFLICT if the key was another's."""
-        key = command.idempotency_key
-        return None if key is None else self.look(call, lambda tx: Claim(tx, command, key, call.trace_id, 1).recall())
+            return self.read_unaudited(call, work)
 
     def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
         """Do `work` once and for all in one transaction, or not at all.
@@ -81,21 +67,47 @@ class App:
         The key is claimed first, so a rival with the same key waits and then gets the same answer. A call without a key
         gets one of its own, so that a lost acknowledgement of the commit can be retried without doing the work twice.
         """
-        refusal: Code | None = Code.INTERNAL_ERROR
-        try:
+        with self.audited(call, command) as record:
             self.allow(call, command)
-            key = command.idempotency_key or call.next_write()
-            outcome = self._attempt(call, lambda: self._write_once(call, command, key, work))
-            refusal = None
-            return outcome
+            return self.write_within(call, record, work)
+
+    @contextmanager
+    def audited(self, call: Call, command: Command) -> Iterator[Record]:
+        """Whatever comes of the call, it leaves one audit entry: with its change, or here."""
+        record = Record(command)
+        outcome = Code.INTERNAL_ERROR.value
+        try:
+            yield record
+            outcome = OUTCOME_OK
         except CpqError as error:
-            refusal = error.code
+            outcome = error.code.value
             raise
         finally:
-            if refusal is None:
-                self._recorder.note_unsealed(call.principal.tenant_id)
-            else:
-                self.note(call, command, refusal.value)
+            if not record.is_written:
+                self.note(call, record.command, outcome)
+
+    def write_within(self, call: Call, record: Record, work: Callable[[Tx], Answer]) -> Outcome:
+        """`write` for whoever has checked the permission and opened the record."""
+        command = record.command
+        key = command.idempotency_key or call.next_write()
+        outcome = self._attempt(call, lambda: self._write_once(call, command, key, work))
+        record.is_written = True
+        self._recorder.note_unsealed(call.principal.tenant_id)
+        return outcome
+
+    def read_unaudited(self, call: Call, work: Callable[[Tx], T]) -> T:
+        """Read with neither a permission check nor an audit entry.
+
+        For one of several reads of a call that is allowed and recorded as a whole, and for the engine's own upkeep.
+        """
+        return self._attempt(call, lambda: self._read_once(call, work))
+
+    def recall(self, call: Call, command: Command) -> Answer | None:
+        """What `write` would replay, so that long work is not done in vain; CONFLICT if the key was another's."""
+        key = command.idempotency_key
+        if key is None:
+            return None
+        return self.read_unaudited(call, lambda tx: Claim(tx, command, key, call.trace_id, 1).recall())
 
     def upkeep(self, call: Call, work: Callable[[Tx], T]) -> T:
         """A transaction of the engine's own, which nobody asked for: without key and audit entry.
@@ -197,16 +209,17 @@ class App:
         raise AssertionError("the loop returns or raises")
 
     def _read_once(self, call: Call, work: Callable[[Tx], T]) -> T:
+        policies = self.policies.current()
         with self.database.reading() as connection:
-            answer = work(self._tx(call, connection))
+            answer = work(self._tx(call, connection, policies))
         call.check()  # A call that was given up is on record as such, not as answered.
         return answer
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
-        self.policies.current()  # Read anew here if need be, not while others wait for the transaction.
+        policies = self.policies.current()  # A changed file is loaded here, not while others wait for the transaction.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
-            tx = self._tx(call, connection)
+            tx = self._tx(call, connection, policies)
             # A key that the caller did not give only protects this call's own retries, and is forgotten the next day.
             days = self.settings.key_retention_days if command.idempotency_key else 1
             claim = Claim(tx, command, key, call.trace_id, days)
@@ -222,22 +235,12 @@ class App:
         return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
+        policies = self.policies.current()
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            return work(self._tx(call, connection))
+            return work(self._tx(call, connection, policies))
 
-    def _tx(self, call: Call, connection: Connection) -> Tx:
-        return Tx(
-            connection,
-            call.principal.tenant_id,
-            self.effects.now(),
-            call.principal.caller,
-            self.effects,
-            self.settings,
-            self.policies.current(),
-            call.principal.may(Permission.SEE_MARGIN),
-            frozenset(call.principal.roles),
-            self.kept,
-        )
+    def _tx(self, call: Call, connection: Connection, policies: PolicySet) -> Tx:
+        return Tx(connection, call.principal, self.effects.now(), self.effects, self.settings, policies, self.kept)
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:
         return audit.Entry(
@@ -257,8 +260,10 @@ class App:
             for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
                 audit.seal(connection, tenant_id, batch[start : start + audit.SEAL_BATCH])
             if self.effects.monotonic() >= self._next_sweep.get(tenant_id, 0):
-                over = (idempotency.c.tenant_id == tenant_id) & (idempotency.c.expires_at <= self.effects.now())
-                connection.execute(sa.delete(idempotency).where(over))
+                over = of_tenant(tables.idempotency, tenant_id) & (
+                    tables.idempotency.c.expires_at <= self.effects.now()
+                )
+                connection.execute(sa.delete(tables.idempotency).where(over))
                 self._next_sweep[tenant_id] = self.effects.monotonic() + SWEEP_SECONDS
 
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine import Connection
 
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import canonical_json
-from cpq.storage.schema import audit_entry, audit_head
+from cpq.storage.schema import tables
 from cpq.storage.statements import Statement
+from cpq.storage.tenants import of_tenant
+from cpq.storage.upsert import insert_if_absent
 
 log = logging.getLogger("cpq.audit")
 
@@ -69,15 +69,15 @@ def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) ->
     """Chain the entries that are committed but unsealed, then the `fresh` ones, which are inserted sealed."""
     seq, previous = _lock_head(connection, tenant_id)
     # An entry is known already when the acknowledgement of its commit was lost and it comes again.
-    ids = sa.select(audit_entry.c.id).where(
-        audit_entry.c.tenant_id == tenant_id, audit_entry.c.id.in_([entry.id for entry in fresh])
+    ids = sa.select(tables.audit_entry.c.id).where(
+        of_tenant(tables.audit_entry, tenant_id), tables.audit_entry.c.id.in_([entry.id for entry in fresh])
     )
     known = set(connection.scalars(ids)) if fresh else set()
     fresh = [entry for entry in fresh if entry.id not in known]
     waiting = connection.execute(
-        sa.select(audit_entry)
-        .where(audit_entry.c.tenant_id == tenant_id, audit_entry.c.seq.is_(None))
-        .order_by(audit_entry.c.at, audit_entry.c.id)
+        sa.select(tables.audit_entry)
+        .where(of_tenant(tables.audit_entry, tenant_id), tables.audit_entry.c.seq.is_(None))
+        .order_by(tables.audit_entry.c.at, tables.audit_entry.c.id)
         .limit(SEAL_BATCH)
     )
     updates, inserts = [], []
@@ -89,13 +89,15 @@ def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) ->
         else:
             updates.append({"the_id": entry.id, "the_tenant": tenant_id, "seq": seq, "hash": previous})
     if updates:
-        key = (audit_entry.c.tenant_id == sa.bindparam("the_tenant")) & (audit_entry.c.id == sa.bindparam("the_id"))
-        connection.execute(sa.update(audit_entry).where(key), updates)
+        key = of_tenant(tables.audit_entry, sa.bindparam("the_tenant")) & (
+            tables.audit_entry.c.id == sa.bindparam("the_id")
+        )
+        connection.execute(sa.update(tables.audit_entry).where(key), updates)
     if inserts:
         connection.execute(_INSERT, inserts)
     if updates or inserts:
         connection.execute(
-            sa.update(audit_head).where(audit_head.c.tenant_id == tenant_id).values(seq=seq, hash=previous)
+            sa.update(tables.audit_head).where(of_tenant(tables.audit_head, tenant_id)).values(seq=seq, hash=previous)
         )
     return len(updates) + len(inserts)
 
@@ -111,9 +113,9 @@ def verify(
 
     `expect` is a head that was kept elsewhere: the entry of that number must still have that hash.
     """
-    head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id)).one_or_none()
+    head = connection.execute(sa.select(tables.audit_head).where(of_tenant(tables.audit_head, tenant_id))).one_or_none()
     total = head.seq if head else 0
-    unsealed = connection.scalar(_count(tenant_id).where(audit_entry.c.seq.is_(None))) or 0
+    unsealed = connection.scalar(_count(tenant_id).where(tables.audit_entry.c.seq.is_(None))) or 0
     seq, previous = 0, GENESIS
     with closing(entries(connection, tenant_id, sealed_only=True)) as sealed:
         for entry in sealed:
@@ -139,11 +141,11 @@ def entries(
     connection: Connection, tenant_id: str, *, sealed_only: bool = False, newest: int | None = None
 ) -> Generator[Entry, None, None]:
     """Entries in sealed order; or the `newest` ones, latest first, sealed or not."""
-    query = sa.select(audit_entry).where(audit_entry.c.tenant_id == tenant_id)
+    query = sa.select(tables.audit_entry).where(of_tenant(tables.audit_entry, tenant_id))
     if sealed_only:
-        query = query.where(audit_entry.c.seq.is_not(None)).order_by(audit_entry.c.seq)
+        query = query.where(tables.audit_entry.c.seq.is_not(None)).order_by(tables.audit_entry.c.seq)
     else:
-        query = query.order_by(audit_entry.c.at.desc(), audit_entry.c.id.desc()).limit(newest)
+        query = query.order_by(tables.audit_entry.c.at.desc(), tables.audit_entry.c.id.desc()).limit(newest)
     with connection.execute(query.execution_options(yield_per=1000)) as rows:
         for row in rows:
             yield Entry(**row._mapping)
@@ -159,12 +161,14 @@ class Sealed:
 
 def about(connection: Connection, tenant_id: str, subjects: Collection[str], *, newest: int) -> list[Sealed]:
     """The newest entries about some things, latest first, each checked against its seal and that of the one before."""
-    mine = audit_entry.c.tenant_id == tenant_id
-    query = sa.select(audit_entry).where(mine, audit_entry.c.subject.in_(subjects))
-    query = query.order_by(audit_entry.c.at.desc(), audit_entry.c.id.desc()).limit(newest)
+    mine = of_tenant(tables.audit_entry, tenant_id)
+    query = sa.select(tables.audit_entry).where(mine, tables.audit_entry.c.subject.in_(subjects))
+    query = query.order_by(tables.audit_entry.c.at.desc(), tables.audit_entry.c.id.desc()).limit(newest)
     found = [Entry(**row._mapping) for row in connection.execute(query)]
     before = [entry.seq - 1 for entry in found if entry.seq is not None]
-    hashes = sa.select(audit_entry.c.seq, audit_entry.c.hash).where(mine, audit_entry.c.seq.in_(before))
+    hashes = sa.select(tables.audit_entry.c.seq, tables.audit_entry.c.hash).where(
+        mine, tables.audit_entry.c.seq.in_(before)
+    )
     seals = {0: GENESIS, **{row.seq: row.hash for row in connection.execute(hashes)}}
     return [Sealed(entry, _is_whole(entry, seals)) for entry in found]
 
@@ -178,11 +182,13 @@ def _is_whole(entry: Entry, seals: Mapping[int, str]) -> bool | None:
 
 def recent(connection: Connection, tenant_id: str, *, among: int) -> list[Entry]:
     """The newest sealed entries that did not end well, latest first, of so many calls."""
-    last = connection.scalar(sa.select(audit_head.c.seq).where(audit_head.c.tenant_id == tenant_id)) or 0
-    query = sa.select(audit_entry).where(
-        audit_entry.c.tenant_id == tenant_id, audit_entry.c.seq > last - among, audit_entry.c.outcome != "OK"
+    last = connection.scalar(sa.select(tables.audit_head.c.seq).where(of_tenant(tables.audit_head, tenant_id))) or 0
+    query = sa.select(tables.audit_entry).where(
+        of_tenant(tables.audit_entry, tenant_id),
+        tables.audit_entry.c.seq > last - among,
+        tables.audit_entry.c.outcome != "OK",
     )
-    return [Entry(**row._mapping) for row in connection.execute(query.order_by(audit_entry.c.seq.desc()))]
+    return [Entry(**row._mapping) for row in connection.execute(query.order_by(tables.audit_entry.c.seq.desc()))]
 
 
 class Recorder:
@@ -269,7 +275,7 @@ class Recorder:
                 self._unsealed.add(tenant_id)
 
 
-_INSERT = sa.insert(audit_entry)
+_INSERT = sa.insert(tables.audit_entry)
 _RECORD = Statement(lambda _dialect: _INSERT)
 
 
@@ -297,16 +303,18 @@ def _link(previous: str, seq: int, entry: Entry) -> str:
 
 
 def _lock_head(connection: Connection, tenant_id: str) -> tuple[int, str]:
-    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgres_insert
     start = {"tenant_id": tenant_id, "seq": 0, "hash": GENESIS}
-    begin = insert(audit_head).values(start).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    begin = insert_if_absent(connection.dialect.name, tables.audit_head).values(start)
+    begin = begin.execution_options(preserve_rowcount=True)
     if connection.execute(begin).rowcount == 1 and connection.scalar(
-        _count(tenant_id).where(audit_entry.c.seq.is_not(None))
+        _count(tenant_id).where(tables.audit_entry.c.seq.is_not(None))
     ):
         raise CpqError(Code.CONFLICT, "The head of the audit chain is gone: somebody has removed it.")
-    head = connection.execute(sa.select(audit_head).where(audit_head.c.tenant_id == tenant_id).with_for_update()).one()
+    head = connection.execute(
+        sa.select(tables.audit_head).where(of_tenant(tables.audit_head, tenant_id)).with_for_update()
+    ).one()
     return head.seq, head.hash
 
 
 def _count(tenant_id: str) -> sa.Select[int]:
-    return sa.select(sa.func.count()).select_from(audit_entry).where(audit_entry.c.tenant_id == tenant_id)
+    return sa.select(sa.func.count()).select_from(tables.audit_entry).where(of_tenant(tables.audit_entry, tenant_id))

@@ -39,6 +39,15 @@ class Outcome:
     replayed: bool = False
 
 
+@dataclass
+class Record:
+    """What the audit will say of a call while it runs: its command, as far as that is known."""
+
+    command: Command
+    is_written: bool = False
+    """True when the entry was written in one transaction with the change."""
+
+
 class Call:
     """One invocation: who asks, how to find it in the log, and whether it may still take effect."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app.transaction import Tx
-from cpq.storage.schema import search_change, search_corpus
+from cpq.storage.schema import tables
+from cpq.storage.tenants import of_tenant
+from cpq.storage.upsert import upsert
 
 EQUIPMENT = "equipment"
 PAST_QUOTES = "past_quotes"
@@ -24,22 +24,15 @@ def touch(tx: Tx, corpus: str, documents: Collection[str]) -> None:
     """Say that these documents were added, changed or removed; searches that begin later see it."""
     if not documents:
         return
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    head = insert(search_corpus).values(tenant_id=tx.tenant_id, corpus=corpus, generation=1)
-    generation = tx.connection.scalar(
-        head.on_conflict_do_update(
-            index_elements=["tenant_id", "corpus"], set_={"generation": search_corpus.c.generation + 1}
-        ).returning(search_corpus.c.generation)
-    )
+    dialect, head = tx.connection.dialect.name, tables.search_corpus
+    raised = upsert(dialect, head, {"generation": head.c.generation + 1}).returning(head.c.generation)
+    first = {"tenant_id": tx.tenant_id, "corpus": corpus, "generation": 1}
+    generation = tx.connection.scalar(raised.values(first))
     names = sorted(documents) if len(documents) <= LISTED_MAX else [EVERYTHING]
     rows = [
         {"tenant_id": tx.tenant_id, "corpus": corpus, "document_id": name, "generation": generation} for name in names
     ]
-    change = insert(search_change)
-    replaced = change.on_conflict_do_update(
-        index_elements=["tenant_id", "corpus", "document_id"], set_={"generation": change.excluded.generation}
-    )
-    tx.connection.execute(replaced, rows)
+    tx.connection.execute(upsert(dialect, tables.search_change), rows)
 
 
 def generation(tx: Tx, corpus: str) -> int:
@@ -53,15 +46,15 @@ def since(tx: Tx, corpus: str, generation: int) -> list[str] | None:
     return None if EVERYTHING in found else found
 
 
-_GENERATION = sa.select(search_corpus.c.generation).where(
-    search_corpus.c.tenant_id == sa.bindparam("tenant"), search_corpus.c.corpus == sa.bindparam("corpus")
+_GENERATION = sa.select(tables.search_corpus.c.generation).where(
+    of_tenant(tables.search_corpus, sa.bindparam("tenant")), tables.search_corpus.c.corpus == sa.bindparam("corpus")
 )
 _SINCE = (
-    sa.select(search_change.c.document_id)
+    sa.select(tables.search_change.c.document_id)
     .where(
-        search_change.c.tenant_id == sa.bindparam("tenant"),
-        search_change.c.corpus == sa.bindparam("corpus"),
-        search_change.c.generation > sa.bindparam("generation"),
+        of_tenant(tables.search_change, sa.bindparam("tenant")),
+        tables.search_change.c.corpus == sa.bindparam("corpus"),
+        tables.search_change.c.generation > sa.bindparam("generation"),
     )
-    .order_by(search_change.c.document_id)
+    .order_by(tables.search_change.c.document_id)
 )

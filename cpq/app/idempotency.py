@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app.call import Answer, Command
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import digest, plain_json
 from cpq.storage.columns import JsonText
-from cpq.storage.schema import idempotency
+from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow, Statement
+from cpq.storage.upsert import insert_if_absent
 
 
 class Claim:
@@ -38,11 +37,11 @@ class Claim:
         connection = self._tx.connection
         if _CLAIM.run(connection, **self._key, **self._values) == 1:
             return None
-        known = connection.execute(sa.select(idempotency).where(self._mine).with_for_update()).one_or_none()
+        known = connection.execute(sa.select(tables.idempotency).where(self._mine).with_for_update()).one_or_none()
         if known is None:
             return self.take()  # It was swept away in between.
         if known.expires_at <= self._tx.now:
-            connection.execute(sa.update(idempotency).where(self._mine).values(self._values))
+            connection.execute(sa.update(tables.idempotency).where(self._mine).values(self._values))
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
@@ -50,7 +49,7 @@ class Claim:
 
     def recall(self) -> Answer | None:
         """The answer that is stored under the key, if any; nothing is taken."""
-        known = self._tx.connection.execute(sa.select(idempotency).where(self._mine)).one_or_none()
+        known = self._tx.connection.execute(sa.select(tables.idempotency).where(self._mine)).one_or_none()
         if known is None or known.expires_at <= self._tx.now:
             return None
         if known.request_hashes != self._hashes:
@@ -60,7 +59,7 @@ class Claim:
 
     @property
     def _mine(self) -> sa.ColumnElement[bool]:
-        return sa.and_(*(idempotency.c[name] == value for name, value in self._key.items()))
+        return sa.and_(*(tables.idempotency.c[name] == value for name, value in self._key.items()))
 
     def keep(self, answer: Answer) -> None:
         # In its wire form it holds no decimals; a float may be spelled in another way and is still the same number.
@@ -79,16 +78,11 @@ class Claim:
         )
 
 
-def _claim(dialect: str) -> sa.Executable:
-    insert = sqlite_insert if dialect == "sqlite" else postgres_insert
-    return insert(idempotency).on_conflict_do_nothing()
-
-
-_CLAIM = Statement(_claim)
+_CLAIM = Statement(lambda dialect: insert_if_absent(dialect, tables.idempotency))
 _KEEP = Statement(
     lambda _dialect: (
-        sa.update(idempotency)
-        .where(*(column == sa.bindparam(f"of_{column.name}") for column in idempotency.primary_key))
+        sa.update(tables.idempotency)
+        .where(*(column == sa.bindparam(f"of_{column.name}") for column in tables.idempotency.primary_key))
         .values(answer=sa.bindparam("answer"))
     )
 )

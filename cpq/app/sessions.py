@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from cpq.app import access
+from cpq.app import tokens
 from cpq.app.access import Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.storage.schema import console_session, sign_in_link
+from cpq.storage.schema import tables
 
 LINK_MINUTES = 15
 LINK_MINUTES_MAX = 24 * 60
@@ -43,13 +43,13 @@ def new_link(tx: Tx, name: str, *, minutes: int = LINK_MINUTES) -> str:
     code = f"{tx.tenant_id}.{tx.effects.new_secret()}"
     row = {"tenant_id": tx.tenant_id, "code_hash": _hash(code), "principal_name": principal.name}
     values = {**row, "created_at": tx.now, "expires_at": tx.now + timedelta(minutes=minutes)}
-    tx.connection.execute(sa.insert(sign_in_link).values(values))
+    tx.connection.execute(sa.insert(tables.sign_in_link).values(values))
     return code
 
 
 def who_enters(tx: Tx, code: str) -> Principal:
     """Whom a link would sign in; FORBIDDEN when it does not open any more. Looking does not use it up."""
-    row = tx.connection.execute(sa.select(sign_in_link).where(_link(tx, code))).one_or_none()
+    row = tx.connection.execute(sa.select(tables.sign_in_link).where(_link(tx, code))).one_or_none()
     if row is None:
         raise _closed()
     return person(tx, row.principal_name)
@@ -57,11 +57,11 @@ def who_enters(tx: Tx, code: str) -> Principal:
 
 def enter(tx: Tx, code: str) -> Session:
     """Use up a link and begin a session. Of two who come with the same link, one gets in."""
-    used = tx.connection.execute(sa.update(sign_in_link).where(_link(tx, code)).values(used_at=tx.now))
+    used = tx.connection.execute(sa.update(tables.sign_in_link).where(_link(tx, code)).values(used_at=tx.now))
     if used.rowcount != 1:
         raise _closed()
-    mine = (sign_in_link.c.tenant_id == tx.tenant_id) & (sign_in_link.c.code_hash == _hash(code))
-    name = tx.connection.scalar(sa.select(sign_in_link.c.principal_name).where(mine))
+    mine = tx.own(tables.sign_in_link) & (tables.sign_in_link.c.code_hash == _hash(code))
+    name = tx.connection.scalar(sa.select(tables.sign_in_link.c.principal_name).where(mine))
     return begin(tx, str(name))
 
 
@@ -69,19 +69,21 @@ def begin(tx: Tx, name: str) -> Session:
     """A session for a person who has shown who they are; what is over is swept away on the way."""
     principal = person(tx, name)
     secret = f"{tx.tenant_id}.{tx.effects.new_secret()}"
-    for table in (console_session, sign_in_link):
-        tx.connection.execute(sa.delete(table).where(table.c.tenant_id == tx.tenant_id, table.c.expires_at <= tx.now))
+    for table in (tables.console_session, tables.sign_in_link):
+        tx.connection.execute(sa.delete(table).where(tx.own(table), table.c.expires_at <= tx.now))
     row = {"tenant_id": tx.tenant_id, "secret_hash": _hash(secret), "principal_name": principal.name}
     until = tx.now + timedelta(hours=SESSION_HOURS)
-    tx.connection.execute(sa.insert(console_session).values(**row, created_at=tx.now, seen_at=tx.now, expires_at=until))
+    tx.connection.execute(
+        sa.insert(tables.console_session).values(**row, created_at=tx.now, seen_at=tx.now, expires_at=until)
+    )
     return Session(principal, secret, tx.now)
 
 
 def find(tx: Tx, secret: str, *, idle_minutes: int) -> Session | None:
     """The session behind a cookie, if it is still good and the person still holds a role."""
     idle_since = tx.now - timedelta(minutes=idle_minutes)
-    is_good = (console_session.c.expires_at > tx.now) & (console_session.c.seen_at > idle_since)
-    row = tx.connection.execute(sa.select(console_session).where(_session(tx, secret), is_good)).one_or_none()
+    is_good = (tables.console_session.c.expires_at > tx.now) & (tables.console_session.c.seen_at > idle_since)
+    row = tx.connection.execute(sa.select(tables.console_session).where(_session(tx, secret), is_good)).one_or_none()
     if row is None:
         return None
     try:
@@ -92,21 +94,21 @@ def find(tx: Tx, secret: str, *, idle_minutes: int) -> Session | None:
 
 def touch(tx: Tx, secret: str) -> None:
     """Note that the person is there."""
-    tx.connection.execute(sa.update(console_session).where(_session(tx, secret)).values(seen_at=tx.now))
+    tx.connection.execute(sa.update(tables.console_session).where(_session(tx, secret)).values(seen_at=tx.now))
 
 
 def end(tx: Tx, secret: str) -> None:
     """From now on the cookie opens nothing. Ending twice changes nothing."""
-    tx.connection.execute(sa.delete(console_session).where(_session(tx, secret)))
+    tx.connection.execute(sa.delete(tables.console_session).where(_session(tx, secret)))
 
 
 def person(tx: Tx, name: str) -> Principal:
     """Somebody who may use the console: a human with a role. FORBIDDEN for everybody and everything else."""
     try:
-        principal = access.find_principal(tx, name)
+        principal = tokens.find_principal(tx, name)
     except CpqError:
         principal = None
-    if principal is None or principal.kind != "human" or not principal.may(Permission.READ):
+    if principal is None or not principal.is_person or not principal.may(Permission.READ):
         raise CpqError(
             Code.FORBIDDEN,
             f"There is no person {name!r} with a role here.",
@@ -127,15 +129,15 @@ def derived(purpose: str, secret: str) -> str:
 
 def _link(tx: Tx, code: str) -> sa.ColumnElement[bool]:
     return sa.and_(
-        sign_in_link.c.tenant_id == tx.tenant_id,
-        sign_in_link.c.code_hash == _hash(code),
-        sign_in_link.c.used_at.is_(None),
-        sign_in_link.c.expires_at > tx.now,
+        tx.own(tables.sign_in_link),
+        tables.sign_in_link.c.code_hash == _hash(code),
+        tables.sign_in_link.c.used_at.is_(None),
+        tables.sign_in_link.c.expires_at > tx.now,
     )
 
 
 def _session(tx: Tx, secret: str) -> sa.ColumnElement[bool]:
-    return (console_session.c.tenant_id == tx.tenant_id) & (console_session.c.secret_hash == _hash(secret))
+    return tx.own(tables.console_session) & (tables.console_session.c.secret_hash == _hash(secret))
 
 
 def _closed() -> CpqError:

@@ -10,34 +10,53 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from cpq.app.access import Permission, Principal
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
 from cpq.domain.policy.policy_set import PolicySet
 from cpq.storage.statements import among, listed
+from cpq.storage.tenants import of_tenant
 
 
 @dataclass(frozen=True)
 class Tx:
-    """What a use case works in: one transaction, one tenant, one moment, one caller."""
+    """What a use case works in: one transaction, one caller and their tenant, one moment."""
 
     connection: Connection
-    tenant_id: str
+    principal: Principal
+    """The caller with the roles of the token that was presented, not of others that the same person holds."""
     now: datetime
-    caller: str
     effects: Effects
     settings: Settings
     policies: PolicySet
-    sees_margin: bool = False
-    roles: frozenset[str] = frozenset()
-    """What the caller is here: the roles of the token that was presented, not of others that the same person holds."""
     kept: dict[Any, Any] = field(default_factory=dict)
     """What this process keeps in memory between transactions, search indexes for one; never the truth."""
+
+    @property
+    def tenant_id(self) -> str:
+        return self.principal.tenant_id
+
+    @property
+    def caller(self) -> str:
+        """The caller as stored: `agent:mcp`, `human:dana`."""
+        return self.principal.caller
+
+    @property
+    def roles(self) -> frozenset[str]:
+        return self.principal.roles
+
+    @property
+    def sees_margin(self) -> bool:
+        return self.principal.may(Permission.SEE_MARGIN)
 
     def new_id(self, prefix: str) -> str:
         return self.effects.new_id(prefix)
 
+    def own(self, table: sa.FromClause) -> sa.ColumnElement[bool]:
+        """Rows of the caller's tenant."""
+        return of_tenant(table, self.tenant_id)
 
-def mine_among(tx: Tx, column: sa.Column[Any], values: Collection[str]) -> sa.ColumnElement[bool]:
-    """Rows of the caller's tenant whose column is one of the values."""
-    bound: sa.BindParameter[Any] = sa.bindparam(None, listed(tx.connection, values), unique=True)
-    return (column.table.c.tenant_id == tx.tenant_id) & among(tx.connection.dialect.name, column, bound)
+    def own_among(self, column: sa.Column[Any], values: Collection[str]) -> sa.ColumnElement[bool]:
+        """Rows of the caller's tenant whose column is one of the values."""
+        bound: sa.BindParameter[Any] = sa.bindparam(None, listed(self.connection, values), unique=True)
+        return self.own(column.table) & among(self.connection.dialect.name, column, bound)

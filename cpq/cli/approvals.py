@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from cpq.app import Answer, App, Command, access
+from cpq.app import Answer, App, Command, tokens
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
@@ -181,25 +181,14 @@ def _decide(
 
 def _person(app: App, name: str) -> Principal:
     """Whoever runs the command speaks for this person, with the roles of their tokens that still open."""
-    found: list[Principal] = []
-
-    def look(tx: Tx) -> Answer:
-        found.append(access.find_principal(tx, name))
-        return {}
-
-    app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": name}), look)
-    return found[-1]
+    command = Command("principal_find", Permission.READ, {"name": name})
+    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, name))
 
 
 def _require_decidable(app: App, principal: Principal, approval_id: str, decision: approvals.Decision) -> None:
     """Whether this person may decide it at all, before they are shown it and asked."""
-
-    def look(tx: Tx) -> Answer:
-        approvals.require_decidable(tx, approval_id, decision)
-        return {}
-
     command = Command(f"approvals_{decision}", Permission.DECIDE, {"approval_id": approval_id}, subject=approval_id)
-    app.read(app.new_call(principal), command, look)
+    app.read(app.new_call(principal), command, lambda tx: approvals.require_decidable(tx, approval_id, decision))
 
 
 def _found(tx: Tx, approval_id: str) -> Answer:

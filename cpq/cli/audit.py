@@ -52,11 +52,11 @@ def show(options: Options, limit: int) -> None:
       cpq audit show --limit 50
     """
 
-    def work(tx: Tx) -> Answer:
-        return {"items": [asdict(entry) for entry in audit.entries(tx.connection, tx.tenant_id, newest=limit)]}
+    def work(tx: Tx) -> list[Answer]:
+        return [asdict(entry) for entry in audit.entries(tx.connection, tx.tenant_id, newest=limit)]
 
     with local_app.opened(options) as app:
-        items = local_app.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)["items"]
+        items = local_app.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)
     if options.as_json:
         show_json({"items": items})
         return

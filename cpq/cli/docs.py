@@ -46,7 +46,7 @@ def index(options: Options, folder: Path | None) -> None:
     """
     with _opened(options, folder) as app:
         _index(app, forgets=folder is None)
-        found = local_app.read(app, "docs_status", lambda tx: dict(docs.status(tx)))
+        found = local_app.read(app, "docs_status", docs.status)
     if options.as_json:
         show_json(found)
         return
@@ -81,7 +81,7 @@ def search(
         found = local_app.read(
             app,
             "search_docs",
-            lambda tx: dict(docs.search(tx, asked, top_k=top_k, file_filter=file_filter)),
+            lambda tx: docs.search(tx, asked, top_k=top_k, file_filter=file_filter),
             query=asked,
         )
     if options.as_json:

@@ -54,12 +54,12 @@ def list_(options: Options, limit: int, subject: str | None, status: str | None)
       cpq events list --status waiting
     """
 
-    def work(tx: Tx) -> Answer:
-        return {"items": events.list_events(tx, limit=limit, subject=subject, status=status)}
+    def work(tx: Tx) -> list[Answer]:
+        return events.list_events(tx, limit=limit, subject=subject, status=status)
 
     with local_app.opened(options) as app:
         asked = {"limit": limit, "subject": subject, "status": status}
-        items = local_app.read(app, "event_list", work, needs=Permission.ADMINISTER, **asked)["items"]
+        items = local_app.read(app, "event_list", work, needs=Permission.ADMINISTER, **asked)
     if options.as_json:
         show_json({"items": items})
     elif items:

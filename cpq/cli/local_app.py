@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -19,6 +20,8 @@ from cpq.storage import migrations
 log = logging.getLogger("cpq.cli")
 
 Work = Callable[[Tx], Answer]
+
+T = TypeVar("T")
 
 
 def settings_of(options: Options) -> Settings:
@@ -44,7 +47,9 @@ def opened(options: Options) -> Iterator[App]:
         app.close()
 
 
-def read(app: App, name: str, work: Work, *, needs: Permission = Permission.READ, **arguments: object) -> Answer:
+def read(
+    app: App, name: str, work: Callable[[Tx], T], *, needs: Permission = Permission.READ, **arguments: object
+) -> T:
     return app.read(app.new_call(OPERATOR), Command(name, needs, arguments), work)
 
 

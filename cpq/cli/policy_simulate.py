@@ -13,7 +13,6 @@ import click
 
 from cpq.app import App, Command
 from cpq.app.access import OPERATOR, Permission
-from cpq.app.transaction import Tx
 from cpq.base.memory import spare_the_collector
 from cpq.base.money import from_micro, readable
 from cpq.base.text import to_wire
@@ -71,17 +70,13 @@ def _pages(app: App, before: PolicySet, after: PolicySet, against: str) -> Itera
     """
     asked = {"old": before.content_hash, "new": after.content_hash, "against": against}
     call, command = app.new_call(OPERATOR), Command("policy_simulate", Permission.ADMINISTER, asked)
-    total: int = app.read(call, command, lambda tx: {"quotes": quotes.count_quotes(tx)})["quotes"]
+    total = app.read(call, command, quotes.count_quotes)
     simulation = quotes.Simulation(before, after)
     last, is_first = None, True
     while last is not None or is_first:
-        page = app.look(call, partial(_look, simulation, last))["page"]
+        page = app.read_unaudited(call, partial(simulation.page, last=last))
         yield page, total
         last, is_first = page.last, False
-
-
-def _look(simulation: quotes.Simulation, last: str | None, tx: Tx) -> dict[str, Any]:
-    return {"page": simulation.page(tx, last)}
 
 
 class _Text:

@@ -158,7 +158,7 @@ def price(options: Options, quote_id: str, discount: int | None) -> None:
         if options.as_json:
             show_json(answer)
             return
-        found = local_app.read(app, "quote_get", lambda tx: dict(quotes.get(tx, quote_id, include_pricing=False)))
+        found = local_app.read(app, "quote_get", lambda tx: quotes.get(tx, quote_id, include_pricing=False))
     _show_priced(priced[-1], found["quote"]["currency"])  # Not the answer, whose amounts are on their way to JSON.
 
 

@@ -6,8 +6,9 @@ from datetime import datetime
 
 import click
 
-from cpq.app import Answer, access
-from cpq.app.access import PERMISSIONS, Permission, PrincipalKind, TokenSummary
+from cpq.app import Answer, tokens
+from cpq.app.access import PERMISSIONS, Permission, PrincipalKind
+from cpq.app.tokens import TokenSummary
 from cpq.app.transaction import Tx
 from cpq.base.text import to_wire
 from cpq.cli import local_app
@@ -43,7 +44,7 @@ def create(options: Options, name: str, role: str, kind: PrincipalKind | None, d
 
     def work(tx: Tx) -> Answer:
         nonlocal secret  # Kept out of the answer, because answers are stored.
-        summary, secret = access.create_token(tx, name=name, role=role, kind=kind, days=days)
+        summary, secret = tokens.create_token(tx, name=name, role=role, kind=kind, days=days)
         return _row(summary, tx.now)
 
     arguments = {"name": name, "role": role, "kind": kind, "days": days}
@@ -72,7 +73,7 @@ def grant(options: Options, name: str, role: str, days: int | None) -> None:
     """
 
     def work(tx: Tx) -> Answer:
-        return _row(access.grant(tx, name=name, role=role, days=days), tx.now)
+        return _row(tokens.grant(tx, name=name, role=role, days=days), tx.now)
 
     with local_app.opened(options) as app:
         made = local_app.write(app, "token_grant", work, {"name": name, "role": role, "days": days})
@@ -95,7 +96,7 @@ def list_(options: Options) -> None:
     """
 
     def work(tx: Tx) -> Answer:
-        return {"items": [_row(summary, tx.now) for summary in access.list_tokens(tx)]}
+        return {"items": [_row(summary, tx.now) for summary in tokens.list_tokens(tx)]}
 
     with local_app.opened(options) as app:
         answer = local_app.read(app, "token_list", work, needs=Permission.ADMINISTER)
@@ -120,7 +121,7 @@ def revoke(options: Options, token_id: str) -> None:
     """
 
     def work(tx: Tx) -> Answer:
-        access.revoke_token(tx, token_id)
+        tokens.revoke_token(tx, token_id)
         return {"id": token_id}
 
     with local_app.opened(options) as app:

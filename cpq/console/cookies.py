@@ -43,7 +43,7 @@ class Cookies:
             found.append(sessions.find(tx, secret, idle_minutes=self.app.settings.console_idle_minutes))
             return {}
 
-        self.app.look(self.upkeep_call(secret), look)
+        self.app.read_unaudited(self.upkeep_call(secret), look)
         return found[-1]
 
     def upkeep_call(self, presented: str) -> Call:

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from markupsafe import Markup, escape
 
+from cpq.app.access import Caller
 from cpq.base.money import readable
 from cpq.domain.policy.facts import Unit
 
@@ -55,8 +56,8 @@ def words(name: str | None) -> str:
 
 def who(caller: str | None) -> str:
     """`human:dana` is dana; a program is named as one."""
-    kind, _, name = (caller or "").partition(":")
-    return name if kind == "human" else f"{name} (agent)" if name else kind
+    found = Caller.parse(caller or "")
+    return found.name if found.is_person else f"{found.name} (agent)" if found.name else found.kind
 
 
 def span(duration: timedelta) -> str:

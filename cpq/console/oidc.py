@@ -15,9 +15,8 @@ import jwt
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from cpq.app import Answer, sessions
+from cpq.app import sessions
 from cpq.app.access import ENGINE, Principal
-from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import LOOPBACK, Settings
@@ -192,14 +191,8 @@ class ProviderEntrance:
             raise _refused(f"it said {given.get('error', 'nothing')[:60]!r}")
         token = self._provider.exchange(given["code"], sessions.derived("verifier", secret), self._back)
         name = self._name(self._provider.claims(token, sessions.derived("nonce", secret)))
-        found: list[Principal] = []
-
-        def look(tx: Tx) -> Answer:
-            found.append(sessions.person(tx, name))
-            return {}
-
-        self._site.app.look(self._site.app.new_call(ENGINE), look)
-        return found[-1], own_path(target)
+        app = self._site.app
+        return app.read_unaudited(app.new_call(ENGINE), lambda tx: sessions.person(tx, name)), own_path(target)
 
     def _name(self, claims: Mapping[str, Any]) -> str:
         settings = self._site.app.settings

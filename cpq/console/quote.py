@@ -9,8 +9,8 @@ from urllib.parse import quote as urlquote
 
 from starlette.responses import RedirectResponse, Response
 
-from cpq.app import Answer, Call, Command, access
-from cpq.app.access import Permission
+from cpq.app import Answer, Call, Command, tokens
+from cpq.app.access import Caller, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.console import charts, quote_summary
@@ -151,7 +151,7 @@ def _page(
         openings = approvals.openings(tx, quote_id) if is_current else []
         history = approvals.history(tx, quote_id)
         earlier = _earlier(review, history, shown)
-        able = [name for name in access.people(tx, Permission.DECIDE) if f"human:{name}" != tx.caller]
+        able = [name for name in tokens.people(tx, Permission.DECIDE) if str(Caller.person(name)) != tx.caller]
         own_roles = [role for role in tx.policies.roles.known if role in tx.roles]
         return {
             "review": review,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -17,6 +17,8 @@ from cpq.base.errors import CpqError
 from cpq.console.forms import clean_text, identifier, require_own_form, whole
 from cpq.console.site import TITLES, Site
 from cpq.console.template_files import link
+
+T = TypeVar("T")
 
 PAGE_ROWS = 50
 """Rows of a list on one page."""
@@ -51,7 +53,7 @@ class Visit:
     def page_number(self) -> int:
         return min(whole(self.query("page")) or 1, 100_000)
 
-    def read(self, name: str, work: Callable[[Tx], Answer], *, subject: str | None = None, **asked: Any) -> Answer:
+    def read(self, name: str, work: Callable[[Tx], T], *, subject: str | None = None, **asked: Any) -> T:
         """Read as this person; like every call it is allowed by role and left on record."""
         needs = asked.pop("needs", Permission.READ)
         return self.app.read(self.call, Command(f"console_{name}", needs, asked, subject=subject), work)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq.app import App, Call, Command, access, audit
+from cpq.app import App, Call, Command, audit, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
@@ -256,7 +256,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
     secrets = []
 
     def create(tx: Tx) -> dict:
-        summary, secret = access.create_token(tx, name="robo", role="agent", days=10)
+        summary, secret = tokens.create_token(tx, name="robo", role="agent", days=10)
         secrets.append(secret)
         return {"id": summary.id}
 
@@ -264,7 +264,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
 
     def opens() -> Principal | None:
         with app.database.reading() as connection:
-            return access.verify_token(connection, secrets[0], clock.now())
+            return tokens.verify_token(connection, secrets[0], clock.now())
 
     assert opens() == Principal("robo", "agent", frozenset({Role.AGENT}))
     clock.advance(days=11)
@@ -273,7 +273,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
     revoke = Command("token_revoke", Permission.ADMINISTER)
 
     def shut(tx: Tx) -> dict:
-        access.revoke_token(tx, token_id)
+        tokens.revoke_token(tx, token_id)
         return {}
 
     app.write(app.new_call(OPERATOR), revoke, shut)
@@ -290,7 +290,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
 )
 def test_a_made_up_token_opens_nothing(app: App, presented: str):
     with app.database.reading() as connection:
-        assert access.verify_token(connection, presented, app.effects.now()) is None
+        assert tokens.verify_token(connection, presented, app.effects.now()) is None
 
 
 def test_postgres_a_commit_that_the_standby_did_not_confirm_is_reported(cluster, postgres_template: str):
@@ -341,7 +341,7 @@ def test_a_role_ends_with_its_token(app: App):
 
     def create(role: str):
         def work(tx: Tx) -> dict:
-            made.append(access.create_token(tx, name="dana", role=role))
+            made.append(tokens.create_token(tx, name="dana", role=role))
             return {}
 
         app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), work)
@@ -349,7 +349,7 @@ def test_a_role_ends_with_its_token(app: App):
     create("sales_rep")
     create("admin")
     with app.database.reading() as connection:
-        first = access.verify_token(connection, made[0][1], app.effects.now())
+        first = tokens.verify_token(connection, made[0][1], app.effects.now())
     assert first
     assert first.roles == {Role.SALES_REP}
 
@@ -360,5 +360,5 @@ def test_the_names_of_built_in_callers_cannot_be_taken(app: App, name: str):
         app.write(
             app.new_call(OPERATOR),
             Command("token_create", Permission.ADMINISTER),
-            lambda tx: {"id": access.create_token(tx, name=name, role="agent")[0].id},
+            lambda tx: {"id": tokens.create_token(tx, name=name, role="agent")[0].id},
         )

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import sqlalchemy as sa
 
-from cpq.app import App, access, open_app, sessions
+from cpq.app import App, open_app, sessions, tokens
 from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.memory import spare_the_collector
@@ -68,7 +68,7 @@ def _pages(settings: Settings, pending: int) -> dict[str, float]:
 def _stamp(app: App) -> str:
     """What the page of a sales manager sends back every few seconds."""
     dana = Principal("dana", "human", frozenset({Role.SALES_MANAGER}))
-    return str(app.look(app.new_call(dana), lambda tx: {"stamp": approvals.queue_stamp(tx)})["stamp"])
+    return app.read_unaudited(app.new_call(dana), approvals.queue_stamp)
 
 
 def _asked(app: App, lines: int) -> str:
@@ -107,7 +107,7 @@ def _lend(app: App) -> None:
     def work(tx: Tx) -> dict[str, Any]:
         for number in range(LOANS):
             row = {"id": f"dlg-{number}", "role": "vp_sales", "from_name": f"lender{number}", "to_name": "dana"}
-            access.grant(tx, name=row["from_name"], role=row["role"])
+            tokens.grant(tx, name=row["from_name"], role=row["role"])
             window = {"starts_at": tx.now, "ends_at": tx.now + timedelta(days=1, minutes=number)}
             tx.connection.execute(
                 sa.insert(delegation).values(tenant_id=tx.tenant_id, **row, **window, created_at=tx.now)
@@ -121,7 +121,7 @@ def _signed_in(app: App) -> str:
     found: list[str] = []
 
     def work(tx: Tx) -> dict[str, Any]:
-        access.grant(tx, name="dana", role="sales_manager")
+        tokens.grant(tx, name="dana", role="sales_manager")
         found.append(sessions.begin(tx, "dana").secret)
         return {}
 

@@ -40,9 +40,7 @@ def measure(home: Path) -> dict[str, float]:
 def _chunks(home: Path) -> list[Chunk]:
     engine.fill_with_sample(read_settings({}, home=home))
     app = engine.opened(home)
-    gathered: list[Chunk] = app.look(
-        app.new_call(ENGINE), lambda tx: {"chunks": list(past_quotes.LINES.gather(tx, None))}
-    )["chunks"]
+    gathered = app.read_unaudited(app.new_call(ENGINE), lambda tx: list(past_quotes.LINES.gather(tx, None)))
     app.close()
     return gathered
 

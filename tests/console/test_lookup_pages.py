@@ -25,14 +25,8 @@ from tests.support.quotes import SEATS, exact, new_quote, sent_quote
 
 
 def figures_of(app: App, days: int = 90) -> dict[str, Any]:
-    found: list[Any] = []
-
-    def look(tx: Any) -> dict[str, Any]:
-        found.append(figures(tx, days=days))
-        return {}
-
-    app.look(app.new_call(), look)
-    return found[-1]
+    found: Any = app.read_unaudited(app.new_call(), lambda tx: figures(tx, days=days))
+    return found
 
 
 @pytest.fixture

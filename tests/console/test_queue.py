@@ -24,25 +24,12 @@ BIG = {"product_id": "prod_qmb15", "quantity": 20}
 
 
 def queue_of(who: Tools, **asked: Any) -> dict[str, Any]:
-    found: list[Any] = []
-
-    def look(tx: Tx) -> dict[str, Any]:
-        found.append(approvals.queue_page(tx, **asked))
-        return {}
-
-    who.app.look(who.app.new_call(who.principal), look)
-    return found[-1]
+    found: Any = who.app.read_unaudited(who.app.new_call(who.principal), lambda tx: approvals.queue_page(tx, **asked))
+    return found
 
 
 def openings_of(who: Tools, quote_id: str) -> list[Any]:
-    found: list[Any] = []
-
-    def look(tx: Tx) -> dict[str, Any]:
-        found.extend(approvals.openings(tx, quote_id))
-        return {}
-
-    who.app.look(who.app.new_call(who.principal), look)
-    return found
+    return who.app.read_unaudited(who.app.new_call(who.principal), lambda tx: approvals.openings(tx, quote_id))
 
 
 def lend(who: Tools, role: str, to: str, hours: int = 10, **scope: Any) -> None:

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 import sqlalchemy as sa
 
-from cpq.app import access, sessions
+from cpq.app import sessions, tokens
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
@@ -140,9 +140,9 @@ def test_an_agents_token_opens_no_page(console: Console):
     secrets: list[str] = []
 
     def work(tx: Tx) -> dict:
-        secrets.append(access.create_token(tx, name="bot", role="agent")[1])
-        secrets.append(access.create_token(tx, name="robo-manager", role="sales_manager", kind="agent")[1])
-        secrets.append(access.create_token(tx, name="dana", role="sales_manager")[1])
+        secrets.append(tokens.create_token(tx, name="bot", role="agent")[1])
+        secrets.append(tokens.create_token(tx, name="robo-manager", role="sales_manager", kind="agent")[1])
+        secrets.append(tokens.create_token(tx, name="dana", role="sales_manager")[1])
         return {}
 
     engine.write(console.app, work)

@@ -114,7 +114,7 @@ FORKED = """
 import os, sys, threading
 from pathlib import Path
 from cpq.base.settings import read_settings
-from cpq.db import Database
+from cpq.storage.engine import Database
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cpq.app import App, Command, access
+from cpq.app import App, Command, tokens
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
@@ -21,8 +21,8 @@ def person(app: App, name: str, *roles: str, kind: str | None = None) -> Tools:
 
     def work(tx: Tx) -> dict[str, Any]:
         for role in roles:
-            access.create_token(tx, name=name, role=role, kind=kind)  # type: ignore[arg-type] # A word in tests.
-        found.append(access.find_principal(tx, name))
+            tokens.create_token(tx, name=name, role=role, kind=kind)  # type: ignore[arg-type] # A word in tests.
+        found.append(tokens.find_principal(tx, name))
         return {}
 
     app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), work)
@@ -33,9 +33,9 @@ def revoke_all(app: App, name: str) -> None:
     """Nobody of that name holds anything any more."""
 
     def work(tx: Tx) -> dict[str, Any]:
-        for token in access.list_tokens(tx):
+        for token in tokens.list_tokens(tx):
             if token.principal.name == name:
-                access.revoke_token(tx, token.id)
+                tokens.revoke_token(tx, token.id)
         return {}
 
     app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), work)

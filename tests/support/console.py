@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from cpq.app import App, access, sessions
+from cpq.app import App, sessions, tokens
 from cpq.app.transaction import Tx
 from cpq.base.background import Loop
 from cpq.base.clock import Effects
@@ -39,7 +39,7 @@ class Console:
     def grant(self, name: str, *roles: str) -> None:
         def work(tx: Tx) -> dict[str, Any]:
             for role in roles:
-                access.grant(tx, name=name, role=role)
+                tokens.grant(tx, name=name, role=role)
             return {}
 
         engine.write(self.app, work)

@@ -291,9 +291,8 @@ def test_an_id_that_an_older_store_has_twice_is_the_one_of_history(sqlite_app: A
         connection.execute(sa.text("PRAGMA defer_foreign_keys = ON"))
         for column in (past_line.c.quote_id, past_quote.c.id):
             connection.execute(sa.update(column.table).where(column == "OLD-1").values({column: sent}))
-    found = sqlite_app.look(sqlite_app.new_call(LOCAL_AGENT), lambda tx: {"all": list(repository.load(tx, None))})[
-        "all"
-    ]
+    call = sqlite_app.new_call(LOCAL_AGENT)
+    found = sqlite_app.read_unaudited(call, lambda tx: list(repository.load(tx, None)))
     assert [past.origin for past in found if past.id == sent] == ["history"]
 
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from cpq.app import Command, access
+from cpq.app import Command, tokens
 from cpq.app.access import OPERATOR, Permission
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
@@ -52,7 +52,7 @@ async def test_a_public_server_stays_shut_when_its_last_token_is_revoked(store: 
         app = open_app(store)
 
         def revoke(tx) -> dict:
-            access.revoke_token(tx, token.split("_")[1])
+            tokens.revoke_token(tx, token.split("_")[1])
             return {}
 
         app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)

@@ -19,7 +19,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import TypedDict
 
-from cpq.app import App, Command, access
+from cpq.app import App, Command, tokens
 from cpq.app.access import OPERATOR, Permission
 from cpq.app.health import readiness
 from cpq.base.clock import Effects
@@ -330,7 +330,7 @@ def new_token(settings: Settings, name: str, role: str) -> str:
     secrets: list[str] = []
 
     def create(tx) -> dict:
-        secrets.append(access.create_token(tx, name=name, role=role)[1])
+        secrets.append(tokens.create_token(tx, name=name, role=role)[1])
         return {}
 
     app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)
@@ -563,7 +563,7 @@ async def test_more_calls_than_the_server_can_hold_are_told_to_come_back(facade:
 def look_twice(job: Job) -> Slept:
     """A job that reads several times and is still one call."""
     for _ in range(2):
-        job.read(lambda tx: {"now": tx.now})
+        job.app.read_unaudited(job.call, lambda tx: tx.now)
     return {"steps": 2}
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.storage.schema import tables
 
 
@@ -53,18 +53,18 @@ def with_specs(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:
     """The products that have specs, of these ids; all of them for None."""
     product, spec = tables.product.c, tables.product_spec.c
     has_specs = sa.exists().where(spec.tenant_id == product.tenant_id, spec.product_id == product.id)
-    mine = product.tenant_id == tx.tenant_id if ids is None else mine_among(tx, product.id, ids)
+    mine = tx.own(tables.product) if ids is None else tx.own_among(product.id, ids)
     return _read(tx, mine, has_specs)
 
 
 def by_id(tx: Tx, ids: Collection[str]) -> dict[str, Equipment]:
-    return {each.id: each for each in _read(tx, mine_among(tx, tables.product.c.id, ids))}
+    return {each.id: each for each in _read(tx, tx.own_among(tables.product.c.id, ids))}
 
 
 def declared_specs(tx: Tx) -> dict[str, dict[str, Any]]:
     """The specs of every category, by category id."""
     category = tables.category.c
-    mine = sa.select(category.id, category.specs).where(category.tenant_id == tx.tenant_id)
+    mine = sa.select(category.id, category.specs).where(tx.own(tables.category))
     return {row.id: row.specs for row in tx.connection.execute(mine)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 
-from cpq.app.access import Permission, may
+from cpq.app.access import Permission
 from cpq.app.corpus_changes import PAST_QUOTES, generation
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
@@ -149,7 +149,7 @@ def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where)
 
 
 def _corpus(tx: Tx, source: Source) -> Corpus:
-    return table_source.current(tx, source if may(tx, Permission.SEE_CUSTOMERS) else _nameless(tx, source))
+    return table_source.current(tx, source if tx.principal.may(Permission.SEE_CUSTOMERS) else _nameless(tx, source))
 
 
 def variants(tx: Tx, source: Source) -> tuple[Source, ...]:
@@ -177,7 +177,7 @@ def _names(tx: Tx) -> Names:
 def _shown(tx: Tx, ids: Collection[str]) -> dict[str, PastQuote]:
     """These past quotes, without customer names for callers who may not see them."""
     found = {past.id: past for past in repository.load(tx, ids)}
-    if may(tx, Permission.SEE_CUSTOMERS):
+    if tx.principal.may(Permission.SEE_CUSTOMERS):
         return found
     names = _names(tx)
     return {id_: _without(past, names) for id_, past in found.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from cpq.app import corpus_changes
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import nearest
 from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
@@ -68,13 +68,13 @@ def _store(
     tx: Tx, batch: dict[str, tuple[int, PastQuoteRow]], report: ImportReport, problems: list[Problem]
 ) -> list[str]:
     """Write new and changed quotes unless there are problems; returns the ids that were written."""
-    own = tx.connection.scalars(sa.select(tables.quote.c.id).where(mine_among(tx, tables.quote.c.id, batch)))
+    own = tx.connection.scalars(sa.select(tables.quote.c.id).where(tx.own_among(tables.quote.c.id, batch)))
     problems += [Problem(batch[id_][0], "id", f"{id_!r} is a quote of this system, not of its history") for id_ in own]
     if problems or not batch:
         return []
     hashes = {id_: fingerprint(row.model_dump(mode="json")) for id_, (_, row) in batch.items()}
     mine = sa.select(tables.past_quote.c.id, tables.past_quote.c.content_hash).where(
-        mine_among(tx, tables.past_quote.c.id, batch)
+        tx.own_among(tables.past_quote.c.id, batch)
     )
     known = {row.id: row.content_hash for row in tx.connection.execute(mine)}
     changed = [id_ for id_, stored in known.items() if stored != hashes[id_]]
@@ -87,7 +87,7 @@ def _store(
             (tables.past_line, tables.past_line.c.quote_id),
             (tables.past_quote, tables.past_quote.c.id),
         ):
-            tx.connection.execute(sa.delete(table).where(mine_among(tx, column, changed)))
+            tx.connection.execute(sa.delete(table).where(tx.own_among(column, changed)))
     wanted = [batch[id_][1] for id_ in (*fresh, *changed)]
     insert_many(tx.connection, tables.past_quote, [_quote_columns(tx, row, hashes[row.id]) for row in wanted])
     insert_many(tx.connection, tables.past_line, [columns for row in wanted for columns in _line_columns(tx, row)])

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import VersionStatus, local_day, status_at
 from cpq.storage.schema import tables
@@ -63,18 +63,16 @@ def load(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
 def customers(tx: Tx) -> Iterator[str]:
     """The names of all customers with past quotes."""
     yield from tx.connection.scalars(
-        sa.select(tables.past_quote.c.customer).where(tables.past_quote.c.tenant_id == tx.tenant_id).distinct()
+        sa.select(tables.past_quote.c.customer).where(tx.own(tables.past_quote)).distinct()
     )
-    served = sa.select(tables.quote.c.account_id).where(tables.quote.c.tenant_id == tx.tenant_id)
+    served = sa.select(tables.quote.c.account_id).where(tx.own(tables.quote))
     yield from tx.connection.scalars(
-        sa.select(tables.account.c.name).where(
-            tables.account.c.tenant_id == tx.tenant_id, tables.account.c.id.in_(served)
-        )
+        sa.select(tables.account.c.name).where(tx.own(tables.account), tables.account.c.id.in_(served))
     )
 
 
 def _history(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
-    mine = tables.past_quote.c.tenant_id == tx.tenant_id if ids is None else mine_among(tx, tables.past_quote.c.id, ids)
+    mine = tx.own(tables.past_quote) if ids is None else tx.own_among(tables.past_quote.c.id, ids)
     same = (tables.past_line.c.tenant_id == tables.past_quote.c.tenant_id) & (
         tables.past_line.c.quote_id == tables.past_quote.c.id
     )
@@ -125,17 +123,17 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
     """The newest sent version of each quote. A line is described by its product, options and notes."""
     sent = (
         sa.select(tables.quote_version.c.quote_id, sa.func.max(tables.quote_version.c.version).label("version"))
-        .where(tables.quote_version.c.tenant_id == tx.tenant_id, tables.quote_version.c.status.in_(_WENT_OUT))
+        .where(tx.own(tables.quote_version), tables.quote_version.c.status.in_(_WENT_OUT))
         .group_by(tables.quote_version.c.quote_id)
     )
     if ids is not None:
-        sent = sent.where(mine_among(tx, tables.quote_version.c.quote_id, ids))
+        sent = sent.where(tx.own_among(tables.quote_version.c.quote_id, ids))
     newest = sent.subquery()
     mine = [
-        tables.quote.c.tenant_id == tx.tenant_id,
-        tables.quote_version.c.tenant_id == tx.tenant_id,
-        tables.quote_line.c.tenant_id == tx.tenant_id,
-        tables.account.c.tenant_id == tx.tenant_id,
+        tx.own(tables.quote),
+        tx.own(tables.quote_version),
+        tx.own(tables.quote_line),
+        tx.own(tables.account),
     ]
     rows = tx.connection.execute(
         sa.select(
@@ -174,11 +172,11 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
         )
         .outerjoin(
             tables.product,
-            (tables.product.c.tenant_id == tx.tenant_id) & (tables.product.c.id == tables.quote_line.c.product_id),
+            tx.own(tables.product) & (tables.product.c.id == tables.quote_line.c.product_id),
         )
         .outerjoin(
             tables.category,
-            (tables.category.c.tenant_id == tx.tenant_id) & (tables.category.c.id == tables.product.c.category_id),
+            tx.own(tables.category) & (tables.category.c.id == tables.product.c.category_id),
         )
         .where(*mine)
         .order_by(tables.quote.c.id, tables.quote_line.c.number)

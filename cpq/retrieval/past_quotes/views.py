@@ -7,7 +7,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from cpq.app.access import Permission, may
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.retrieval.past_quotes.repository import HISTORY, PastLine, PastQuote
@@ -93,7 +93,7 @@ class PastQuoteDetail(TypedDict):
 
 
 def header_view(tx: Tx, past: PastQuote) -> PastQuoteHeader:
-    sees = may(tx, Permission.SEE_CUSTOMERS)
+    sees = tx.principal.may(Permission.SEE_CUSTOMERS)
     header: PastQuoteHeader = {
         "quote_id": past.id,
         "origin": past.origin,

@@ -92,7 +92,7 @@ class FolderCorpus(ABC):
             return {}
 
         if self._loaded_revision != self.revision:
-            app.look(call, load)
+            app.read_unaudited(call, load)
         had_missing = self.corpus.has_missing()
         vector_repository.embed(app, call, self.corpus, limit=vector_repository.BATCH)
         is_done = not self.corpus.has_missing()

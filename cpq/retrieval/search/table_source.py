@@ -73,7 +73,7 @@ def embed_round(
         return {}
 
     for source in sources:
-        app.look(app.new_call(ENGINE), partial(follow, source=source))
+        app.read_unaudited(app.new_call(ENGINE), partial(follow, source=source))
     for key, corpus in list(app.kept.items()):
         if isinstance(corpus, Corpus) and corpus.has_missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))

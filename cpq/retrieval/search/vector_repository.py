@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app import App, Call
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import MODEL
 from cpq.retrieval.search.vectors import Vector, from_bytes
 from cpq.storage.schema import tables
+from cpq.storage.upsert import insert_if_absent
 
 BATCH = 32
 """Texts that are embedded and stored in one transaction; a killed process loses at most this many."""
@@ -55,7 +54,7 @@ def embed(
     done = computed = 0
     progress(0, todo)
     while done < todo and (batch := corpus.missing(min(BATCH, todo - done), newest_first=newest_first)):
-        known = app.look(call, lambda tx, batch=batch: {"parts": list(_stored(tx, corpus, batch))})["parts"]  # type: ignore[misc] # A default.
+        known = app.read_unaudited(call, lambda tx, batch=batch: {"parts": list(_stored(tx, corpus, batch))})["parts"]  # type: ignore[misc] # A default.
         for part in known:
             corpus.fill(part)
         if made := corpus.embed(len(batch) - sum(map(len, known)), newest_first=newest_first):
@@ -68,7 +67,6 @@ def embed(
 
 def store(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
     """Insert vectors by text hash; a vector that another process stored first stays."""
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
     rows = [
         {
             "tenant_id": tx.tenant_id,
@@ -80,19 +78,19 @@ def store(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
         for name, vector in vectors.items()
     ]
     if rows:
-        tx.connection.execute(insert(tables.search_vector).on_conflict_do_nothing(), rows)
+        tx.connection.execute(insert_if_absent(tx.connection.dialect.name, tables.search_vector), rows)
 
 
 def forget(tx: Tx, *variants: Corpus) -> int:
     """Delete the vectors of texts that no variant of a corpus holds any more; returns how many."""
     vector = tables.search_vector.c
     known = {name.hex() for corpus in variants for name in corpus.hashes()}
-    mine = (vector.tenant_id == tx.tenant_id) & (vector.corpus == variants[0].name)
+    mine = tx.own(tables.search_vector) & (vector.corpus == variants[0].name)
     stored = tx.connection.scalars(sa.select(vector.text_hash).where(mine)).all()
     gone = [name for name in stored if name not in known]
     for start in range(0, len(gone), _LISTED_MAX):
         part = gone[start : start + _LISTED_MAX]
-        tx.connection.execute(sa.delete(tables.search_vector).where(mine, mine_among(tx, vector.text_hash, part)))
+        tx.connection.execute(sa.delete(tables.search_vector).where(mine, tx.own_among(vector.text_hash, part)))
     return len(gone)
 
 
@@ -102,11 +100,11 @@ def _stored(tx: Tx, corpus: Corpus, names: Sequence[bytes]) -> Iterator[dict[byt
         return
     vector = tables.search_vector.c
     mine = sa.select(vector.text_hash, vector.vector).where(
-        vector.tenant_id == tx.tenant_id, vector.corpus == corpus.name, vector.model == MODEL
+        tx.own(tables.search_vector), vector.corpus == corpus.name, vector.model == MODEL
     )
     wanted = {name.hex() for name in names}
     if len(wanted) <= _LISTED_MAX:
-        mine = mine.where(mine_among(tx, vector.text_hash, wanted))
+        mine = mine.where(tx.own_among(vector.text_hash, wanted))
     rows = iter(tx.connection.execute(mine))
     while part := list(islice(rows, 10_000)):
         yield {bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in wanted}

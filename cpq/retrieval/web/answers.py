@@ -114,7 +114,7 @@ def search(
     started = app.effects.monotonic()
     question = read_question(query, intent)
 
-    def work(tx: Tx) -> dict[str, Answered]:
+    def work(tx: Tx) -> Answered:
         notes: list[str] = []
         where = Where()
         scope_pages = repository.totals(tx)[0]
@@ -139,10 +139,9 @@ def search(
             phases_ms={"retrieval": spent},
             notes=notes,
         )
-        return {"answered": _written(app, evidence, stats)}
+        return _written(app, evidence, stats)
 
-    answered: Answered = app.look(call, work)["answered"]
-    return answered
+    return app.read_unaudited(call, work)
 
 
 class _Research:
@@ -203,11 +202,11 @@ class _Research:
         began = self._app.effects.monotonic()
         self._call.check()
 
-        def work(tx: Tx) -> dict[str, Findings]:
-            return {"found": find(tx, self._question, self._scope.where, self._known, limit=CANDIDATES)}
+        def work(tx: Tx) -> Findings:
+            return find(tx, self._question, self._scope.where, self._known, limit=CANDIDATES)
 
         self._report("retrieval", f"Searching {len(self._scope.hosts)} sites...")
-        self._found = self._app.look(self._call, work)["found"]
+        self._found = self._app.read_unaudited(self._call, work)
         self._report("reranking", f"Reranking {len(self._found.evidence)} chunks...")
         self._add_time("retrieval", began)
 
@@ -240,8 +239,7 @@ class _Research:
         self._call.check()
         self._report("locality", "Grabbing adjacent context...")
         began = self._app.effects.monotonic()
-        result = self._app.look(self._call, lambda tx: {"result": self._evidence(tx)})["result"]
-        evidence, mode, documents = result
+        evidence, mode, documents = self._app.read_unaudited(self._call, self._evidence)
         self._add_time("locality", began)
         tokens = sum(each.tokens for each in evidence)
         self._report("merge", f"Assembling results ({len(evidence)} chunks, {tokens:,} tokens)...")
@@ -322,7 +320,7 @@ class _Research:
         fresh = [page_id for page_id in list(best)[:LEADING_PAGES] if page_id not in self._noted]
         self._noted.update(fresh)
         if fresh:
-            found = self._app.look(self._call, lambda tx: {"links": repository.links_of(tx, fresh)})["links"]
+            found = self._app.read_unaudited(self._call, lambda tx: repository.links_of(tx, fresh))
             for url, links in found:
                 self._note_links(url, links, depth=0)
 

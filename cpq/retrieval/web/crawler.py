@@ -241,7 +241,9 @@ def embed_newest(app: App, call: Call, passages: int) -> int:
 
 
 def _corpus(app: App, call: Call) -> Corpus:
-    found: Corpus = app.look(call, lambda tx: {"corpus": table_source.current(tx, repository.SOURCE)})["corpus"]
+    found: Corpus = app.read_unaudited(call, lambda tx: {"corpus": table_source.current(tx, repository.SOURCE)})[
+        "corpus"
+    ]
     return found
 
 
@@ -291,8 +293,7 @@ def _note_failure(app: App, call: Call, page: StoredPage, reason: str) -> Stored
 
 
 def _look(app: App, call: Call, url: str) -> StoredPage | None:
-    found: StoredPage | None = app.look(call, lambda tx: {"page": repository.find_page(tx, url)})["page"]
-    return found
+    return app.read_unaudited(call, lambda tx: repository.find_page(tx, url))
 
 
 def _is_wanted(call: Call) -> bool:

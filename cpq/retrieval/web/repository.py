@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app import corpus_changes
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import PROSE
 from cpq.retrieval.search.table_source import Source
@@ -22,6 +20,7 @@ from cpq.retrieval.web.rules.page import Image, Link, Page
 from cpq.retrieval.web.rules.page_passages import Passage
 from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow, insert_many
+from cpq.storage.upsert import upsert
 
 CORPUS = "web"
 PAGES_MAX = 50_000
@@ -60,10 +59,8 @@ class StoredPassage:
 
 def find_page(tx: Tx, url: str) -> StoredPage | None:
     """The page at an address, also through a redirect."""
-    by_alias = sa.select(tables.web_alias.c.page_id).where(
-        tables.web_alias.c.tenant_id == tx.tenant_id, tables.web_alias.c.url == url
-    )
-    mine = (tables.web_page.c.tenant_id == tx.tenant_id) & sa.or_(
+    by_alias = sa.select(tables.web_alias.c.page_id).where(tx.own(tables.web_alias), tables.web_alias.c.url == url)
+    mine = tx.own(tables.web_page) & sa.or_(
         tables.web_page.c.url == url, tables.web_page.c.id == by_alias.scalar_subquery()
     )
     rows = tx.connection.execute(sa.select(tables.web_page).where(mine)).all()
@@ -73,27 +70,27 @@ def find_page(tx: Tx, url: str) -> StoredPage | None:
 
 def pages_by_id(tx: Tx, ids: Collection[str]) -> dict[str, StoredPage]:
     """Pages without their links, which are large and seldom needed."""
-    rows = tx.connection.execute(sa.select(*_BARE).where(mine_among(tx, tables.web_page.c.id, ids)))
+    rows = tx.connection.execute(sa.select(*_BARE).where(tx.own_among(tables.web_page.c.id, ids)))
     return {row.id: _stored(row) for row in rows}
 
 
 def links_of(tx: Tx, ids: Collection[str]) -> list[tuple[str, tuple[Link, ...]]]:
     """The links of these pages, each with the address of its page, ordered by address."""
-    mine = sa.select(tables.web_page.c.url, tables.web_page.c.links).where(mine_among(tx, tables.web_page.c.id, ids))
+    mine = sa.select(tables.web_page.c.url, tables.web_page.c.links).where(tx.own_among(tables.web_page.c.id, ids))
     return [(row.url, _links(row.links)) for row in tx.connection.execute(mine.order_by(tables.web_page.c.url))]
 
 
 def list_pages(tx: Tx, limit: int) -> list[StoredPage]:
     """Pages ordered by address, without their links."""
-    mine = sa.select(*_BARE).where(tables.web_page.c.tenant_id == tx.tenant_id)
+    mine = sa.select(*_BARE).where(tx.own(tables.web_page))
     return [_stored(row) for row in tx.connection.execute(mine.order_by(tables.web_page.c.url).limit(limit))]
 
 
 def totals(tx: Tx, hosts: Collection[str] | None = None, ids: Collection[str] = ()) -> tuple[int, int, int]:
     """The number of pages, passages and tokens, in all or on these hosts and of these pages."""
-    mine = tables.web_page.c.tenant_id == tx.tenant_id
+    mine = tx.own(tables.web_page)
     if hosts is not None:
-        mine &= sa.or_(mine_among(tx, tables.web_page.c.host, hosts), mine_among(tx, tables.web_page.c.id, ids))
+        mine &= sa.or_(tx.own_among(tables.web_page.c.host, hosts), tx.own_among(tables.web_page.c.id, ids))
     counted = sa.select(
         sa.func.count(),
         sa.func.coalesce(sa.func.sum(tables.web_page.c.passages), 0),
@@ -108,14 +105,14 @@ def read_passages(tx: Tx, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, 
     pairs = set(wanted)
     ids = {page_id for page_id, _ in pairs}
     ordinals = {ordinal for _, ordinal in pairs}
-    mine = mine_among(tx, tables.web_passage.c.page_id, ids) & tables.web_passage.c.ordinal.in_(sorted(ordinals))
+    mine = tx.own_among(tables.web_passage.c.page_id, ids) & tables.web_passage.c.ordinal.in_(sorted(ordinals))
     rows = tx.connection.execute(sa.select(tables.web_passage).where(mine))
     return {(row.page_id, row.ordinal): _passage(row) for row in rows if (row.page_id, row.ordinal) in pairs}
 
 
 def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
     """All passages of these pages, in order."""
-    mine = sa.select(tables.web_passage).where(mine_among(tx, tables.web_passage.c.page_id, ids))
+    mine = sa.select(tables.web_passage).where(tx.own_among(tables.web_passage.c.page_id, ids))
     return [
         _passage(row)
         for row in tx.connection.execute(mine.order_by(tables.web_passage.c.page_id, tables.web_passage.c.ordinal))
@@ -146,22 +143,14 @@ def keep(
         fetched_at=tx.now,
         checked_at=tx.now,
     )
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    values = _row(tx, stored)
-    made = insert(tables.web_page).values(values)
-    others = {name: made.excluded[name] for name in values if name not in ("tenant_id", "id")}
-    tx.connection.execute(made.on_conflict_do_update(index_elements=["tenant_id", "id"], set_=others))
+    tx.connection.execute(upsert(tx.connection.dialect.name, tables.web_page).values(_row(tx, stored)))
     tx.connection.execute(
-        sa.delete(tables.web_passage).where(
-            tables.web_passage.c.tenant_id == tx.tenant_id, tables.web_passage.c.page_id == page_id
-        )
+        sa.delete(tables.web_passage).where(tx.own(tables.web_passage), tables.web_passage.c.page_id == page_id)
     )
     insert_many(tx.connection, tables.web_passage, [_passage_row(tx, page_id, passage) for passage in passages])
     # An address that redirected before may now have a page of its own.
     tx.connection.execute(
-        sa.delete(tables.web_alias).where(
-            tables.web_alias.c.tenant_id == tx.tenant_id, tables.web_alias.c.url == address.url
-        )
+        sa.delete(tables.web_alias).where(tx.own(tables.web_alias), tables.web_alias.c.url == address.url)
     )
     corpus_changes.touch(tx, CORPUS, [page_id])
     return stored
@@ -185,11 +174,8 @@ def lead(tx: Tx, url: str, page: StoredPage) -> None:
     """Record that an address redirects to a page."""
     if url == page.url:
         return
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    made = insert(tables.web_alias).values(tenant_id=tx.tenant_id, url=url, page_id=page.id)
-    tx.connection.execute(
-        made.on_conflict_do_update(index_elements=["tenant_id", "url"], set_={"page_id": made.excluded.page_id})
-    )
+    row = {"tenant_id": tx.tenant_id, "url": url, "page_id": page.id}
+    tx.connection.execute(upsert(tx.connection.dialect.name, tables.web_alias).values(row))
 
 
 def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
@@ -200,7 +186,7 @@ def forget(tx: Tx, pages: Sequence[StoredPage]) -> None:
         (tables.web_alias, tables.web_alias.c.page_id),
         (tables.web_page, tables.web_page.c.id),
     ):
-        tx.connection.execute(sa.delete(table).where(mine_among(tx, column, ids)))
+        tx.connection.execute(sa.delete(table).where(tx.own_among(column, ids)))
     corpus_changes.touch(tx, CORPUS, ids)
 
 
@@ -228,11 +214,7 @@ def _gather(tx: Tx, documents: Collection[str] | None) -> Iterator[Chunk]:
         (tables.web_page.c.tenant_id == tables.web_passage.c.tenant_id)
         & (tables.web_page.c.id == tables.web_passage.c.page_id),
     )
-    mine = (
-        tables.web_passage.c.tenant_id == tx.tenant_id
-        if documents is None
-        else mine_among(tx, tables.web_passage.c.page_id, documents)
-    )
+    mine = tx.own(tables.web_passage) if documents is None else tx.own_among(tables.web_passage.c.page_id, documents)
     for row in tx.connection.execute(joined.where(mine)):
         yield Chunk(
             id=f"{row.page_id}/{row.ordinal:05}",
@@ -251,7 +233,7 @@ SOURCE = Source(CORPUS, PROSE, _gather)
 
 
 def _is(tx: Tx, page_id: str) -> sa.ColumnElement[bool]:
-    return (tables.web_page.c.tenant_id == tx.tenant_id) & (tables.web_page.c.id == page_id)
+    return tx.own(tables.web_page) & (tables.web_page.c.id == page_id)
 
 
 def _row(tx: Tx, page: StoredPage) -> dict[str, object]:

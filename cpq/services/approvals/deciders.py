@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from cpq.app import access
+from cpq.app import tokens
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.domain.approvals import eligibility
@@ -69,9 +69,9 @@ def conflicts(tx: Tx, made_by: frozenset[str], *, since: datetime) -> Conflicts:
 
 def without_permission(tx: Tx, callers: Collection[str]) -> frozenset[str]:
     """The callers who may no longer decide anything."""
-    able = (repository.caller_of(name) for name in access.people(tx, Permission.DECIDE))
+    able = (repository.caller_of(name) for name in tokens.people(tx, Permission.DECIDE))
     return frozenset(callers).difference(able)
 
 
 def _holders(tx: Tx, role: str) -> list[str]:
-    return [repository.caller_of(name) for name in access.holders(tx, role)]
+    return [repository.caller_of(name) for name in tokens.holders(tx, role)]

@@ -266,7 +266,7 @@ def _require_same(tx: Tx, case: Case, fingerprint: str) -> None:
             next_call=next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version),
         )
     version = tables.quote_version
-    mine = (version.c.tenant_id == tx.tenant_id) & (version.c.quote_id == quote.id)
+    mine = tx.own(version) & (version.c.quote_id == quote.id)
     shown = tx.connection.execute(
         sa.select(version).where(mine, version.c.fingerprint == fingerprint).limit(1)
     ).one_or_none()

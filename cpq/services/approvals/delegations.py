@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app import access
+from cpq.app import tokens
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
@@ -104,14 +104,14 @@ def _require_window(tx: Tx, starts_at: datetime, ends_at: datetime) -> None:
 
 def _require_scope(tx: Tx, account_id: str | None, quote_id: str | None) -> None:
     for table, field, wanted in ((tables.account, "account_id", account_id), (tables.quote, "quote_id", quote_id)):
-        mine = (table.c.tenant_id == tx.tenant_id) & (table.c.id == wanted)
+        mine = tx.own(table) & (table.c.id == wanted)
         if wanted is not None and tx.connection.scalar(sa.select(table.c.id).where(mine)) is None:
             raise CpqError(Code.NOT_FOUND, f"There is no {table.name} {wanted!r}.", field=f"/{field}")
 
 
 def _require_delegate(tx: Tx, to: str) -> None:
     try:
-        principal = access.find_principal(tx, to)
+        principal = tokens.find_principal(tx, to)
     except CpqError:
         raise bad_field("/to", f"There is no person {to!r} who may decide anything.") from None
     if principal.kind != "human" or not principal.may(Permission.DECIDE):

@@ -30,7 +30,7 @@ def sweep_if_due(app: App) -> bool:
 
     A look costs nothing, a write would be on record every minute.
     """
-    tenants = app.look(app.new_call(ENGINE), lambda tx: {"tenants": repository.tenants_overdue(tx)})["tenants"]
+    tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_overdue)
     command = Command("approvals_sweep", Permission.ADMINISTER)
     for tenant_id in tenants:
         has_more = True

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.base.text import digest, read_json
 from cpq.domain.approvals.eligibility import Allowed, Basis, Refused, RequestFacts, eligibility
@@ -116,7 +116,7 @@ def queue_stamp(tx: Tx) -> str:
     """Changes when a request came, went or grew a minute older, when a vote was given that is not the last one, and
     when a delegation began or ended; cheap enough to be asked for every few seconds."""
     approval, delegation = tables.approval.c, tables.delegation.c
-    begun = (delegation.tenant_id == tx.tenant_id) & (delegation.starts_at <= tx.now)
+    begun = tx.own(tables.approval) & (delegation.starts_at <= tx.now)
     seen: list[sa.Select[*tuple[Any, ...]]] = [
         sa.select(sa.func.count(), sa.func.max(approval.requested_at)).where(repository.is_pending(tx)),
         sa.select(sa.func.count(), sa.func.max(delegation.starts_at)).where(begun, delegation.ends_at > tx.now),
@@ -258,7 +258,7 @@ def _margins(tx: Tx, shown: Sequence[_Shown]) -> Mapping[str, Amount]:
     sums = sa.select(line.quote_id, line.option_set, sa.func.sum(line.net), sa.func.sum(line.cost), costs)
     of_version = (quote.tenant_id == line.tenant_id) & (quote.id == line.quote_id) & (quote.version == line.version)
     found: dict[str, list[Any]] = defaultdict(list)
-    query = sums.join(tables.quote, of_version).where(mine_among(tx, line.quote_id, list(selected)))
+    query = sums.join(tables.quote, of_version).where(tx.own_among(line.quote_id, list(selected)))
     for quote_id, option_set, net, cost, unknown in tx.connection.execute(
         query.group_by(line.quote_id, line.option_set)
     ):

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.request import ApprovalRequest, RequestStatus, Vote
@@ -51,7 +51,7 @@ def of_quote(tx: Tx, quote_id: str, version: int | None = None) -> list[Approval
 def rounds(tx: Tx, quote_ids: Collection[str]) -> dict[tuple[str, int], list[ApprovalRequest]]:
     """The requests about many quotes, by quote and version, oldest first."""
     approval = tables.approval.c
-    query = sa.select(*REQUEST_COLUMNS).where(mine_among(tx, approval.quote_id, quote_ids))
+    query = sa.select(*REQUEST_COLUMNS).where(tx.own_among(approval.quote_id, quote_ids))
     found: dict[tuple[str, int], list[ApprovalRequest]] = defaultdict(list)
     for request in _read(tx, query.order_by(approval.requested_at, approval.id)):
         found[request.quote_id, request.version].append(request)
@@ -106,13 +106,13 @@ def waiting_of(row: sa.RowMapping) -> WaitingRequest:
 def is_pending(tx: Tx) -> sa.ColumnElement[bool]:
     """The condition of a request that is stored as pending."""
     approval = tables.approval.c
-    return (approval.tenant_id == tx.tenant_id) & (approval.status == RequestStatus.PENDING.value)
+    return tx.own(tables.approval) & (approval.status == RequestStatus.PENDING.value)
 
 
 def overdue(tx: Tx, limit: int) -> list[str]:
     """Quotes with a request that is stored as pending and is not any more, or that has to be passed on."""
     approval = tables.approval.c
-    query = _overdue(tx, approval.quote_id).where(approval.tenant_id == tx.tenant_id)
+    query = _overdue(tx, approval.quote_id).where(tx.own(tables.approval))
     return list(tx.connection.scalars(query.order_by(approval.quote_id).limit(limit)))
 
 
@@ -147,7 +147,7 @@ def mark_escalated(tx: Tx, request: ApprovalRequest) -> None:
 def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[Vote]]:
     """The votes on some requests, by request, in the order they were given."""
     vote = tables.approval_vote.c
-    query = sa.select(*_VOTE_COLUMNS).where(mine_among(tx, vote.approval_id, approval_ids))
+    query = sa.select(*_VOTE_COLUMNS).where(tx.own_among(vote.approval_id, approval_ids))
     return {id_: [] for id_ in approval_ids} | _by_request(tx, query)
 
 
@@ -169,7 +169,7 @@ def delegations(tx: Tx, callers: Iterable[str], *, since: datetime) -> list[Dele
     bound: sa.BindParameter[Any] = sa.bindparam("names", listed(tx.connection, names))
     dialect = tx.connection.dialect.name
     query = sa.select(*_DELEGATION_COLUMNS).where(
-        delegation.tenant_id == tx.tenant_id,
+        tx.own(tables.delegation),
         delegation.starts_at <= tx.now,
         delegation.ends_at > since,
         among(dialect, delegation.from_name, bound) | among(dialect, delegation.to_name, bound),
@@ -235,7 +235,7 @@ _DELEGATION_COLUMNS = tuple(
 def _given(tx: Tx, role: str | None, to: str | None, scope: Mapping[str, str | None]) -> sa.ColumnElement[bool]:
     delegation = tables.delegation.c
     wanted = {"role": role, "to_name": to, **scope}
-    own = (delegation.tenant_id == tx.tenant_id) & (delegation.from_name == name_of(tx.caller))
+    own = tx.own(tables.delegation) & (delegation.from_name == name_of(tx.caller))
     named = (delegation[name] == value for name, value in wanted.items() if value is not None)
     return sa.and_(own, delegation.ends_at > tx.now, *named)
 
@@ -256,11 +256,11 @@ def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
 
 
 def _all(tx: Tx) -> sa.Select[*tuple[Any, ...]]:
-    return sa.select(*REQUEST_COLUMNS).where(tables.approval.c.tenant_id == tx.tenant_id)
+    return sa.select(*REQUEST_COLUMNS).where(tx.own(tables.approval))
 
 
 def _own(tx: Tx, request: ApprovalRequest) -> sa.ColumnElement[bool]:
-    return (tables.approval.c.tenant_id == tx.tenant_id) & (tables.approval.c.id == request.id)
+    return tx.own(tables.approval) & (tables.approval.c.id == request.id)
 
 
 def _read(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> list[ApprovalRequest]:

@@ -8,11 +8,11 @@ from datetime import datetime
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app.access import Permission, may
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.services.paging import Pagination, pagination
-from cpq.storage.schema import account
+from cpq.storage.schema import tables
 
 WORDS_MAX = 10
 NEIGHBOURS = 50
@@ -52,12 +52,16 @@ class AccountDetail(AccountSummary):
 
 def search_accounts(tx: Tx, *, query: str | None, active_only: bool, limit: int, page: int) -> AccountPage:
     """Accounts whose name or id has every word, by name; all of them without words."""
-    mine = [account.c.tenant_id == tx.tenant_id]
+    mine = [tx.own(tables.account)]
     if active_only:
-        mine.append(account.c.active == sa.literal(True, account.c.active.type))
+        mine.append(tables.account.c.active == sa.literal(True, tables.account.c.active.type))
     mine += account_has(query)
-    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(account).where(*mine)) or 0
-    chosen = sa.select(*(account.c[name] for name in _SUMMARY)).where(*mine).order_by(account.c.name, account.c.id)
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.account).where(*mine)) or 0
+    chosen = (
+        sa.select(*(tables.account.c[name] for name in _SUMMARY))
+        .where(*mine)
+        .order_by(tables.account.c.name, tables.account.c.id)
+    )
     rows = tx.connection.execute(chosen.limit(limit).offset((page - 1) * limit))
     items = [dict(zip(_SUMMARY, row, strict=True)) for row in rows]
     return {"items": items, "pagination": pagination(total, page, limit)}  # type: ignore[typeddict-item] # Exactly these.
@@ -65,8 +69,8 @@ def search_accounts(tx: Tx, *, query: str | None, active_only: bool, limit: int,
 
 def get_account(tx: Tx, account_id: str) -> AccountDetail:
     names = (*_DETAIL, "price_book_id", "created_at", "updated_at")
-    columns = [account.c[name] for name in names]
-    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == account_id)
+    columns = [tables.account.c[name] for name in names]
+    mine = tx.own(tables.account) & (tables.account.c.id == account_id)
     row = tx.connection.execute(sa.select(*columns).where(mine)).one_or_none()
     if row is None:
         raise missing_account(tx, account_id)
@@ -77,7 +81,7 @@ def get_account(tx: Tx, account_id: str) -> AccountDetail:
 
 def missing_account(tx: Tx, account_id: str) -> CpqError:
     """What to say of an account that is not there, with those that are called alike for whoever sees customers."""
-    near = _called_alike(tx, account_id) if may(tx, Permission.SEE_CUSTOMERS) else []
+    near = _called_alike(tx, account_id) if tx.principal.may(Permission.SEE_CUSTOMERS) else []
     return CpqError(
         Code.NOT_FOUND,
         f"There is no account {account_id!r}.",
@@ -90,7 +94,7 @@ def missing_account(tx: Tx, account_id: str) -> CpqError:
 
 def _called_alike(tx: Tx, account_id: str) -> list[str]:
     """Ids that differ by a typing error, else those that have all its words. However many there are, few are read."""
-    ids, id_ = sa.select(account.c.id).where(account.c.tenant_id == tx.tenant_id), account.c.id
+    ids, id_ = sa.select(tables.account.c.id).where(tx.own(tables.account)), tables.account.c.id
     beside = (ids.where(id_ >= account_id).order_by(id_), ids.where(id_ < account_id).order_by(id_.desc()))
     near = nearest(account_id, [row for query in beside for row in tx.connection.scalars(query.limit(NEIGHBOURS))])
     words = re.sub(r"[\W_]+", " ", account_id).strip()
@@ -101,7 +105,7 @@ def _called_alike(tx: Tx, account_id: str) -> list[str]:
 
 def account_has(query: str | None) -> list[sa.ColumnElement[bool]]:
     """Conditions for accounts whose name or id has every word."""
-    return has_words(query, account.c.name, account.c.id)
+    return has_words(query, tables.account.c.name, tables.account.c.id)
 
 
 def has_words(query: str | None, *columns: sa.Column[str]) -> list[sa.ColumnElement[bool]]:

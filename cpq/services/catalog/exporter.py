@@ -17,7 +17,7 @@ from cpq.app.transaction import Tx
 from cpq.domain.catalog.products import AttributeDefinition, Bundle, CategoryRow, ProductRow, SpecDefinition
 from cpq.domain.configuration.declarations import OptionRow
 from cpq.domain.field_types import Row
-from cpq.storage.schema import account, category, price, product, product_relation
+from cpq.storage.schema import tables
 
 BATCH = 500
 
@@ -37,19 +37,16 @@ def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda 
 
 def counts(tx: Tx) -> dict[str, int]:
     """How many products, prices and accounts there are."""
-    tables = {"products": product, "prices": price, "accounts": account}
+    counted = {"products": tables.product, "prices": tables.price, "accounts": tables.account}
     return {
-        name: tx.connection.scalar(
-            sa.select(sa.func.count()).select_from(table).where(table.c.tenant_id == tx.tenant_id)
-        )
-        or 0
-        for name, table in tables.items()
+        name: tx.connection.scalar(sa.select(sa.func.count()).select_from(table).where(tx.own(table))) or 0
+        for name, table in counted.items()
     }
 
 
 def categories(tx: Tx) -> Iterator[Values]:
     """Every category as a row of an import file, in the order of ids."""
-    query = sa.select(category).where(category.c.tenant_id == tx.tenant_id).order_by(category.c.id)
+    query = sa.select(tables.category).where(tx.own(tables.category)).order_by(tables.category.c.id)
     for row in tx.connection.execute(query):
         yield _without_defaults(
             CategoryRow,
@@ -64,7 +61,7 @@ def categories(tx: Tx) -> Iterator[Values]:
 
 def products(tx: Tx) -> Iterator[Values]:
     """Every product as a row of an import file, in the order of ids, read in pieces."""
-    query = sa.select(product).where(product.c.tenant_id == tx.tenant_id).order_by(product.c.id)
+    query = sa.select(tables.product).where(tx.own(tables.product)).order_by(tables.product.c.id)
     for batch in tx.connection.execute(query.execution_options(yield_per=BATCH)).partitions():
         relations = _relationships(tx, [row.id for row in batch])
         for row in batch:
@@ -96,9 +93,9 @@ def _option(stored: Mapping[str, Any]) -> Values:
 
 def _relationships(tx: Tx, ids: list[str]) -> dict[str, list[Values]]:
     query = (
-        sa.select(product_relation)
-        .where(product_relation.c.tenant_id == tx.tenant_id, product_relation.c.product_id.in_(ids))
-        .order_by(product_relation.c.product_id, product_relation.c.position)
+        sa.select(tables.product_relation)
+        .where(tx.own(tables.product_relation), tables.product_relation.c.product_id.in_(ids))
+        .order_by(tables.product_relation.c.product_id, tables.product_relation.c.position)
     )
     found: dict[str, list[Values]] = defaultdict(list)
     for row in tx.connection.execute(query):

@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app import corpus_changes
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import nearest
 from cpq.base.row_files import SourceRow
 from cpq.base.row_problems import Problem, require_none
@@ -38,16 +38,7 @@ from cpq.domain.catalog.prices import PriceBookRow, PriceRow
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDefinition
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
-from cpq.storage.schema import (
-    account,
-    catalog_revision,
-    category,
-    price,
-    price_book,
-    product,
-    product_relation,
-    product_spec,
-)
+from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow, insert_many, insert_written
 
 BATCH = 5_000
@@ -88,10 +79,10 @@ class _Import(ExitStack):
         self._problems: list[Problem] = []
         self._problem_count = 0
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
-        self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, category))}
-        self._books = set(tx.connection.scalars(_mine(tx, price_book).with_only_columns(price_book.c.id)))
+        self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, tables.category))}
+        self._books = set(tx.connection.scalars(_mine(tx, tables.price_book).with_only_columns(tables.price_book.c.id)))
         self._had_products = (
-            tx.connection.scalar(_mine(tx, product).with_only_columns(product.c.id).limit(1)) is not None
+            tx.connection.scalar(_mine(tx, tables.product).with_only_columns(tables.product.c.id).limit(1)) is not None
         )
         self._related: dict[str, tuple[int, str]] = {}
         self._vocabulary: set[str] = set()
@@ -135,9 +126,11 @@ class _Import(ExitStack):
     def _revise(self) -> None:
         """Give the catalogue a new revision, so that nobody takes what they read before for what is there now."""
         revision = {"revision": self.tx.new_id("rev-")}
-        mine = catalog_revision.c.tenant_id == self.tx.tenant_id
-        if self.tx.connection.execute(sa.update(catalog_revision).where(mine).values(revision)).rowcount == 0:
-            self.tx.connection.execute(sa.insert(catalog_revision).values(tenant_id=self.tx.tenant_id, **revision))
+        mine = self.tx.own(tables.catalog_revision)
+        if self.tx.connection.execute(sa.update(tables.catalog_revision).where(mine).values(revision)).rowcount == 0:
+            self.tx.connection.execute(
+                sa.insert(tables.catalog_revision).values(tenant_id=self.tx.tenant_id, **revision)
+            )
 
     def _prepare_products(self, batch: Sequence[SourceRow]) -> None:
         """A file of several batches is prepared by a second process, a little ahead of the database."""
@@ -177,21 +170,23 @@ class _Import(ExitStack):
 
     def _take_categories(self, valid: list[tuple[int, Any]]) -> None:
         rows = [columns(row, specs=dump(row.specs), attributes=dump(row.attributes)) for _, row in valid]
-        self._store("categories", category, rows)
+        self._store("categories", tables.category, rows)
         self._categories |= {row.id: Declared(row.specs, row.attributes) for _, row in valid}
 
     def _take_price_books(self, valid: list[tuple[int, Any]]) -> None:
-        self._store("price_books", price_book, [columns(row) for _, row in valid])
+        self._store("price_books", tables.price_book, [columns(row) for _, row in valid])
         self._books |= {row.id for _, row in valid}
 
     def _take_accounts(self, valid: list[tuple[int, Any]]) -> None:
         for _, row in valid:
             self._ensure_book(row.price_book)
-        self._store("accounts", account, [columns(row, price_book_id=row.price_book) for _, row in valid], dated=True)
+        self._store(
+            "accounts", tables.account, [columns(row, price_book_id=row.price_book) for _, row in valid], dated=True
+        )
 
     def _take_prices(self, valid: list[tuple[int, Any]]) -> None:
-        options = self._known(product, (row.product_id for _, row in valid), product.c.options)
-        accounts = self._known(account, (row.account_id for _, row in valid if row.account_id))
+        options = self._known(tables.product, (row.product_id for _, row in valid), tables.product.c.options)
+        accounts = self._known(tables.account, (row.account_id for _, row in valid if row.account_id))
         rows = []
         for line, row in valid:
             surcharges = row.surcharges
@@ -208,7 +203,7 @@ class _Import(ExitStack):
             rows.append(
                 columns(row, id=row.key(), price_book_id=row.price_book, tiers=dump(row.tiers), surcharges=surcharges)
             )
-        self._store("prices", price, rows, dated=True)
+        self._store("prices", tables.price, rows, dated=True)
 
     def _surcharges(self, line: int, row: PriceRow, options: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """By values that can be chosen, spelled as a choice is: one that nobody can choose would never be charged."""
@@ -245,13 +240,13 @@ class _Import(ExitStack):
 
     def _store_products(self, by_id: dict[str, Prepared]) -> None:
         hashes = {id_: part.content_hash for id_, part in by_id.items()}
-        known = self._known(product, hashes, product.c.content_hash) if self._had_products else {}
+        known = self._known(tables.product, hashes, tables.product.c.content_hash) if self._had_products else {}
         new, changed = self._differing("products", hashes, known)
         if changed:
             self._vacate_skus(changed)
         same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
-        insert_written(self.tx.connection, product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
-        self._update(product, [_named(by_id[id_]) for id_ in changed], dated=True)
+        insert_written(self.tx.connection, tables.product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
+        self._update(tables.product, [_named(by_id[id_]) for id_ in changed], dated=True)
         if len(self._touched) <= corpus_changes.LISTED_MAX:
             self._touched.update(id_ for id_ in (*new, *changed) if by_id[id_].spec_values or id_ in known)
         if new or changed:
@@ -264,10 +259,10 @@ class _Import(ExitStack):
             mine = {"tenant_id": self.tx.tenant_id, "product_id": part.id}
             specs += [{**mine, "name": name, **_spec_columns(value)} for name, value in part.spec_values.items()]
             relations += [{**mine, **relation} for relation in part.relations]
-        for table, new in ((product_spec, specs), (product_relation, relations)):
+        for table, new in ((tables.product_spec, specs), (tables.product_relation, relations)):
             if self.report.updated["products"]:
                 ids = [part.id for part in changed]
-                self.tx.connection.execute(sa.delete(table).where(mine_among(self.tx, table.c.product_id, ids)))
+                self.tx.connection.execute(sa.delete(table).where(self.tx.own_among(table.c.product_id, ids)))
             insert_many(self.tx.connection, table, new)
         # Products of one category share most of their terms, and SQLite indexes them quicker when they come together.
         together = sorted(changed, key=attrgetter("category_id"))
@@ -298,13 +293,13 @@ class _Import(ExitStack):
 
     def _vacate_skus(self, ids: list[str]) -> None:
         """Products may hand their SKUs to each other, so all that change first let go of theirs."""
-        nobody = sa.literal("\x01") + product.c.id  # No SKU holds a control character.
-        mine = mine_among(self.tx, product.c.id, ids)
-        self.tx.connection.execute(sa.update(product).where(mine).values(sku_key=nobody))
+        nobody = sa.literal("\x01") + tables.product.c.id  # No SKU holds a control character.
+        mine = self.tx.own_among(tables.product.c.id, ids)
+        self.tx.connection.execute(sa.update(tables.product).where(mine).values(sku_key=nobody))
 
     def _update(self, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool) -> None:
         if rows:
-            key = (table.c.tenant_id == self.tx.tenant_id) & (table.c.id == sa.bindparam("the_id"))
+            key = self.tx.own(table) & (table.c.id == sa.bindparam("the_id"))
             times = {"updated_at": self.tx.now} if dated else {}
             for row in rows:
                 row |= {"the_id": row.pop("id"), **times}
@@ -312,12 +307,14 @@ class _Import(ExitStack):
 
     def _known(self, table: sa.Table, ids: Iterable[str], column: sa.Column[Any] | None = None) -> dict[str, Any]:
         query = sa.select(table.c.id, table.c.id if column is None else column)
-        found = self.tx.connection.execute(query.where(mine_among(self.tx, table.c.id, sorted(set(ids)))))
+        found = self.tx.connection.execute(query.where(self.tx.own_among(table.c.id, sorted(set(ids)))))
         return {row[0]: row[1] for row in found}
 
     def _sku_owners(self, parts: Iterable[Prepared]) -> dict[str, str]:
         keys = sorted({part.sku_key for part in parts})
-        query = sa.select(product.c.sku_key, product.c.id).where(mine_among(self.tx, product.c.sku_key, keys))
+        query = sa.select(tables.product.c.sku_key, tables.product.c.id).where(
+            self.tx.own_among(tables.product.c.sku_key, keys)
+        )
         return {row[0]: row[1] for row in self.tx.connection.execute(query)}
 
     def _ensure_category(self, category_id: str) -> None:
@@ -336,7 +333,7 @@ class _Import(ExitStack):
         targets = [id_ for id_ in self._related if id_ not in self._seen["products"]]
         for start in range(0, len(targets), BATCH):
             part = targets[start : start + BATCH]
-            known = self._known(product, part)
+            known = self._known(tables.product, part)
             for other_id in part:
                 if other_id not in known:
                     line, product_id = self._related[other_id]
@@ -397,4 +394,4 @@ def _declared(row: AnyRow) -> Declared:
 
 
 def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
-    return sa.select(table).where(table.c.tenant_id == tx.tenant_id)
+    return sa.select(table).where(tx.own(table))

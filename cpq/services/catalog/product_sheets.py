@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.services.catalog.repository import Relation
-from cpq.storage.schema import category, product, product_relation
+from cpq.storage.schema import tables
+from cpq.storage.tenants import of_tenant
 
 
 class Sheet(NamedTuple):
@@ -40,14 +41,25 @@ def sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
 
 def _sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
     query = (
-        sa.select(product, category.c.name.label("category_name"), category.c.specs.label("definitions"))
-        .join(category, (category.c.tenant_id == product.c.tenant_id) & (category.c.id == product.c.category_id))
-        .where(mine_among(tx, product.c.id, product_ids))
+        sa.select(
+            tables.product, tables.category.c.name.label("category_name"), tables.category.c.specs.label("definitions")
+        )
+        .join(
+            tables.category,
+            of_tenant(tables.category, tables.product.c.tenant_id)
+            & (tables.category.c.id == tables.product.c.category_id),
+        )
+        .where(tx.own_among(tables.product.c.id, product_ids))
     )
     parts = (
-        sa.select(product_relation.c.product_id, product_relation.c.other_id, product_relation.c.quantity)
-        .where(mine_among(tx, product_relation.c.product_id, product_ids), product_relation.c.kind == "component")
-        .order_by(product_relation.c.product_id, product_relation.c.position)
+        sa.select(
+            tables.product_relation.c.product_id, tables.product_relation.c.other_id, tables.product_relation.c.quantity
+        )
+        .where(
+            tx.own_among(tables.product_relation.c.product_id, product_ids),
+            tables.product_relation.c.kind == "component",
+        )
+        .order_by(tables.product_relation.c.product_id, tables.product_relation.c.position)
     )
     components = defaultdict(list)
     for row in tx.connection.execute(parts):

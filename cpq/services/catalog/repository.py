@@ -13,8 +13,9 @@ from cpq.app.transaction import Tx
 from cpq.base.money import to_micro
 from cpq.base.text import read_json
 from cpq.domain.pricing.request import Component, PriceRow, Product, Tier
-from cpq.storage.schema import account, catalog_revision, price, price_book, product, product_relation
+from cpq.storage.schema import tables
 from cpq.storage.statements import Statement, among, listed
+from cpq.storage.tenants import of_tenant
 
 KNOWN_MAX = 50_000
 """How many accounts, and products for each of them, are kept at hand."""
@@ -132,7 +133,7 @@ def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
 
 
 def _among_mine(dialect: str, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    return (column.table.c.tenant_id == sa.bindparam("tenant")) & among(dialect, column, sa.bindparam("ids"))
+    return of_tenant(column.table, sa.bindparam("tenant")) & among(dialect, column, sa.bindparam("ids"))
 
 
 def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
@@ -141,77 +142,77 @@ def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
 
 def _book(dialect: str, condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
     """Of several the first by the letters' codes, on both databases."""
-    mine = price_book.c.tenant_id == account.c.tenant_id
-    id_ = price_book.c.id if dialect == "sqlite" else sa.collate(price_book.c.id, "C")
-    return sa.select(sa.func.min(id_)).where(mine, condition).correlate(account).scalar_subquery()
+    mine = of_tenant(tables.price_book, tables.account.c.tenant_id)
+    id_ = tables.price_book.c.id if dialect == "sqlite" else sa.collate(tables.price_book.c.id, "C")
+    return sa.select(sa.func.min(id_)).where(mine, condition).correlate(tables.account).scalar_subquery()
 
 
 _ACCOUNT = Statement(
     lambda dialect: sa.select(
-        account.c.id,
-        account.c.name,
-        account.c.segment,
-        account.c.region,
-        account.c.country,
-        account.c.tax_zone,
-        account.c.tax_status,
-        account.c.tax_note,
-        account.c.time_zone,
-        account.c.currency,
-        account.c.active,
-        account.c.content_hash,
-        account.c.price_book_id,
-        _book(dialect, price_book.c.region == account.c.region),
-        _book(dialect, price_book.c.is_default),
-    ).where(account.c.tenant_id == sa.bindparam("tenant"), account.c.id == sa.bindparam("id"))
+        tables.account.c.id,
+        tables.account.c.name,
+        tables.account.c.segment,
+        tables.account.c.region,
+        tables.account.c.country,
+        tables.account.c.tax_zone,
+        tables.account.c.tax_status,
+        tables.account.c.tax_note,
+        tables.account.c.time_zone,
+        tables.account.c.currency,
+        tables.account.c.active,
+        tables.account.c.content_hash,
+        tables.account.c.price_book_id,
+        _book(dialect, tables.price_book.c.region == tables.account.c.region),
+        _book(dialect, tables.price_book.c.is_default),
+    ).where(of_tenant(tables.account, sa.bindparam("tenant")), tables.account.c.id == sa.bindparam("id"))
 )
 
 _REVISION = Statement(
-    lambda _dialect: sa.select(catalog_revision.c.revision).where(
-        catalog_revision.c.tenant_id == sa.bindparam("tenant")
+    lambda _dialect: sa.select(tables.catalog_revision.c.revision).where(
+        of_tenant(tables.catalog_revision, sa.bindparam("tenant"))
     )
 )
 
 _PRODUCTS = Statement(
     lambda dialect: sa.select(
-        product.c.id,
-        product.c.sku,
-        product.c.name,
-        product.c.product_type,
-        product.c.category_id,
-        product.c.active,
-        product.c.attributes,
-        product.c.options,
-        product.c.rules,
-        product.c.bundle,
-        product.c.content_hash,
-    ).where(_among_mine(dialect, product.c.id))
+        tables.product.c.id,
+        tables.product.c.sku,
+        tables.product.c.name,
+        tables.product.c.product_type,
+        tables.product.c.category_id,
+        tables.product.c.active,
+        tables.product.c.attributes,
+        tables.product.c.options,
+        tables.product.c.rules,
+        tables.product.c.bundle,
+        tables.product.c.content_hash,
+    ).where(_among_mine(dialect, tables.product.c.id))
 )
 
 _RELATIONS = Statement(
     lambda dialect: (
         sa.select(
-            product_relation.c.product_id,
-            product_relation.c.kind,
-            product_relation.c.other_id,
-            product_relation.c.quantity,
+            tables.product_relation.c.product_id,
+            tables.product_relation.c.kind,
+            tables.product_relation.c.other_id,
+            tables.product_relation.c.quantity,
         )
-        .where(_among_mine(dialect, product_relation.c.product_id))
-        .order_by(product_relation.c.product_id, product_relation.c.position)
+        .where(_among_mine(dialect, tables.product_relation.c.product_id))
+        .order_by(tables.product_relation.c.product_id, tables.product_relation.c.position)
     )
 )
 
 
 def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
     """The candidate prices of products. Without the hint SQLite walks the whole table."""
-    is_theirs = price.c.account_id == sa.bindparam("account")
+    is_theirs = tables.price.c.account_id == sa.bindparam("account")
     return (
         sa.select(*columns)
-        .with_hint(price, "INDEXED BY ix_price_tenant_id_product_id_currency", "sqlite")
+        .with_hint(tables.price, "INDEXED BY ix_price_tenant_id_product_id_currency", "sqlite")
         .where(
-            _among_mine(dialect, price.c.product_id),
-            price.c.currency == sa.bindparam("currency"),
-            among(dialect, price.c.price_book_id, sa.bindparam("books")) | is_theirs,
+            _among_mine(dialect, tables.price.c.product_id),
+            tables.price.c.currency == sa.bindparam("currency"),
+            among(dialect, tables.price.c.price_book_id, sa.bindparam("books")) | is_theirs,
         )
     )
 
@@ -220,30 +221,32 @@ def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
 _PRICES = Statement(
     lambda dialect: _of_price(
         dialect,
-        price.c.product_id,
-        price.c.id,
-        sa.type_coerce(price.c.unit_price, sa.BigInteger),
-        price.c.price_book_id,
-        price.c.account_id,
-        price.c.billing_period,
-        price.c.tier_mode,
-        sa.type_coerce(price.c.tiers, sa.Text),
-        price.c.quantity_scope,
-        price.c.package_size,
-        price.c.free_quantity,
-        price.c.priority,
-        sa.cast(price.c.valid_from, sa.Text),
-        sa.cast(price.c.valid_to, sa.Text),
-        sa.type_coerce(price.c.cost, sa.BigInteger),
-        price.c.tax_category,
-        price.c.tax_included,
-        sa.type_coerce(price.c.surcharges, sa.Text),
+        tables.price.c.product_id,
+        tables.price.c.id,
+        sa.type_coerce(tables.price.c.unit_price, sa.BigInteger),
+        tables.price.c.price_book_id,
+        tables.price.c.account_id,
+        tables.price.c.billing_period,
+        tables.price.c.tier_mode,
+        sa.type_coerce(tables.price.c.tiers, sa.Text),
+        tables.price.c.quantity_scope,
+        tables.price.c.package_size,
+        tables.price.c.free_quantity,
+        tables.price.c.priority,
+        sa.cast(tables.price.c.valid_from, sa.Text),
+        sa.cast(tables.price.c.valid_to, sa.Text),
+        sa.type_coerce(tables.price.c.cost, sa.BigInteger),
+        tables.price.c.tax_category,
+        tables.price.c.tax_included,
+        sa.type_coerce(tables.price.c.surcharges, sa.Text),
     )
 )
 
 _CURRENCIES = Statement(
     lambda dialect: (
-        sa.select(price.c.product_id, price.c.currency).where(_among_mine(dialect, price.c.product_id)).distinct()
+        sa.select(tables.price.c.product_id, tables.price.c.currency)
+        .where(_among_mine(dialect, tables.price.c.product_id))
+        .distinct()
     )
 )
 

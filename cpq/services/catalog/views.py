@@ -14,8 +14,9 @@ from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.services.catalog import word_index
 from cpq.services.paging import Pagination, pagination
-from cpq.storage.schema import category, price, product, product_relation
+from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
+from cpq.storage.tenants import of_tenant
 
 KNOWN_CATEGORIES_MAX = 100
 
@@ -144,50 +145,59 @@ def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetai
 
 
 _SUMMARY = (
-    product.c.id,
-    product.c.sku,
-    product.c.name,
-    product.c.description,
-    product.c.product_type,
-    product.c.category_id.label("category"),
-    product.c.active,
+    tables.product.c.id,
+    tables.product.c.sku,
+    tables.product.c.name,
+    tables.product.c.description,
+    tables.product.c.product_type,
+    tables.product.c.category_id.label("category"),
+    tables.product.c.active,
 )
 
 _PRODUCT = (
     sa.select(
         *_SUMMARY,
-        product.c.attributes,
-        product.c.specs,
-        product.c.options,
-        product.c.rules,
-        product.c.created_at,
-        product.c.updated_at,
-        category.c.specs.label("definitions"),
+        tables.product.c.attributes,
+        tables.product.c.specs,
+        tables.product.c.options,
+        tables.product.c.rules,
+        tables.product.c.created_at,
+        tables.product.c.updated_at,
+        tables.category.c.specs.label("definitions"),
     )
-    .join(category, (category.c.tenant_id == product.c.tenant_id) & (category.c.id == product.c.category_id))
-    .where(product.c.tenant_id == sa.bindparam("tenant"), product.c.id == sa.bindparam("id"))
+    .join(
+        tables.category,
+        of_tenant(tables.category, tables.product.c.tenant_id) & (tables.category.c.id == tables.product.c.category_id),
+    )
+    .where(of_tenant(tables.product, sa.bindparam("tenant")), tables.product.c.id == sa.bindparam("id"))
 )
 
 _PRICES = (
     sa.select(
-        price.c.price_book_id.label("price_book"),
-        price.c.currency,
-        price.c.unit_price,
-        price.c.billing_period,
-        price.c.tier_mode,
-        price.c.tiers,
-        price.c.package_size,
-        price.c.valid_from,
-        price.c.valid_to,
-        price.c.surcharges.label("option_surcharges"),
+        tables.price.c.price_book_id.label("price_book"),
+        tables.price.c.currency,
+        tables.price.c.unit_price,
+        tables.price.c.billing_period,
+        tables.price.c.tier_mode,
+        tables.price.c.tiers,
+        tables.price.c.package_size,
+        tables.price.c.valid_from,
+        tables.price.c.valid_to,
+        tables.price.c.surcharges.label("option_surcharges"),
     )
     .where(
-        price.c.tenant_id == sa.bindparam("tenant"),
-        price.c.product_id == sa.bindparam("id"),
-        price.c.price_book_id.is_not(None),
-        sa.or_(price.c.valid_to.is_(None), price.c.valid_to >= sa.bindparam("today")),
+        of_tenant(tables.price, sa.bindparam("tenant")),
+        tables.price.c.product_id == sa.bindparam("id"),
+        tables.price.c.price_book_id.is_not(None),
+        sa.or_(tables.price.c.valid_to.is_(None), tables.price.c.valid_to >= sa.bindparam("today")),
     )
-    .order_by(price.c.price_book_id, price.c.currency, price.c.billing_period, price.c.valid_from, price.c.id)
+    .order_by(
+        tables.price.c.price_book_id,
+        tables.price.c.currency,
+        tables.price.c.billing_period,
+        tables.price.c.valid_from,
+        tables.price.c.id,
+    )
 )
 
 
@@ -196,7 +206,7 @@ _PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns]
 
 
 def _summaries(tx: Tx, ids: list[str]) -> list[ProductSummary]:
-    query = sa.select(*_SUMMARY).where(product.c.tenant_id == tx.tenant_id, product.c.id.in_(ids))
+    query = sa.select(*_SUMMARY).where(tx.own(tables.product), tables.product.c.id.in_(ids))
     by_id = {row.id: _summary(row) for row in tx.connection.execute(query)}
     return [by_id[id_] for id_ in ids]
 
@@ -204,12 +214,12 @@ def _summaries(tx: Tx, ids: list[str]) -> list[ProductSummary]:
 def _list_category(
     tx: Tx, category_id: str, active_only: bool, limit: int, offset: int
 ) -> tuple[list[ProductSummary], int]:
-    mine = [product.c.tenant_id == tx.tenant_id, product.c.category_id == category_id]
+    mine = [tx.own(tables.product), tables.product.c.category_id == category_id]
     if active_only:
-        mine.append(product.c.active == sa.literal(True, product.c.active.type))
-    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(product).where(*mine)) or 0
+        mine.append(tables.product.c.active == sa.literal(True, tables.product.c.active.type))
+    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.product).where(*mine)) or 0
     rows = tx.connection.execute(
-        sa.select(*_SUMMARY).where(*mine).order_by(_in_byte_order(tx, product.c.id)).limit(limit).offset(offset)
+        sa.select(*_SUMMARY).where(*mine).order_by(_in_byte_order(tx, tables.product.c.id)).limit(limit).offset(offset)
     )
     return [_summary(row) for row in rows], total
 
@@ -226,10 +236,10 @@ def _summary(row: AnyRow) -> ProductSummary:
 
 
 def _empty_hint(tx: Tx, category_id: str, active_only: bool) -> str:
-    mine = sa.select(category.c.id).where(category.c.tenant_id == tx.tenant_id)
-    if category_id and tx.connection.scalar(mine.where(category.c.id == category_id)) is None:
+    mine = sa.select(tables.category.c.id).where(tx.own(tables.category))
+    if category_id and tx.connection.scalar(mine.where(tables.category.c.id == category_id)) is None:
         known = tx.connection.scalars(
-            mine.order_by(_in_byte_order(tx, category.c.id)).limit(KNOWN_CATEGORIES_MAX)
+            mine.order_by(_in_byte_order(tx, tables.category.c.id)).limit(KNOWN_CATEGORIES_MAX)
         ).all()
         near = nearest(category_id, known)
         return f"No category has this id. {'Did you mean ' + near[0] + '? ' if near else ''}Known: {', '.join(known)}."
@@ -239,7 +249,7 @@ def _empty_hint(tx: Tx, category_id: str, active_only: bool) -> str:
 
 def _any_category(tx: Tx) -> str | None:
     return tx.connection.scalar(
-        sa.select(category.c.id).where(category.c.tenant_id == tx.tenant_id).order_by(category.c.id).limit(1)
+        sa.select(tables.category.c.id).where(tx.own(tables.category)).order_by(tables.category.c.id).limit(1)
     )
 
 
@@ -259,13 +269,14 @@ def _list_prices(tx: Tx, product_id: str) -> list[ListPrice]:
 
 
 def _relationships(tx: Tx, product_id: str) -> list[RelatedProduct]:
-    other = product.alias()
+    other = tables.product.alias()
     rows = tx.connection.execute(
-        sa.select(product_relation, other.c.name)
+        sa.select(tables.product_relation, other.c.name)
         .outerjoin(
-            other, (other.c.tenant_id == product_relation.c.tenant_id) & (other.c.id == product_relation.c.other_id)
+            other,
+            of_tenant(other, tables.product_relation.c.tenant_id) & (other.c.id == tables.product_relation.c.other_id),
         )
-        .where(product_relation.c.tenant_id == tx.tenant_id, product_relation.c.product_id == product_id)
-        .order_by(product_relation.c.position)
+        .where(tx.own(tables.product_relation), tables.product_relation.c.product_id == product_id)
+        .order_by(tables.product_relation.c.position)
     )
     return [{"kind": row.kind, "product_id": row.other_id, "name": row.name, "quantity": row.quantity} for row in rows]

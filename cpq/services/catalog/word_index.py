@@ -12,7 +12,7 @@ from cpq.app.transaction import Tx
 from cpq.domain.catalog.search_query import All, Any, Expression, Query, Term, Without, other_words
 from cpq.domain.catalog.spelling import FEW_HITS, may_be_misspelt, nearest_words, shortened
 from cpq.domain.catalog.words import scope_code, words
-from cpq.storage.schema import catalog_word
+from cpq.storage.schema import tables
 from cpq.storage.statements import insert_into_sqlite, insert_many
 
 DICTIONARY_WORDS_MAX = 200_000
@@ -70,10 +70,10 @@ def learn(tx: Tx, vocabulary: set[str]) -> None:
     room = DICTIONARY_WORDS_MAX
     for start in range(0, len(candidates), 1000):
         part = candidates[start : start + 1000]
-        known = sa.select(catalog_word.c.word).where(
-            catalog_word.c.tenant_id == tx.tenant_id,
-            catalog_word.c.near == catalog_word.c.word,
-            catalog_word.c.near.in_(part),
+        known = sa.select(tables.catalog_word.c.word).where(
+            tx.own(tables.catalog_word),
+            tables.catalog_word.c.near == tables.catalog_word.c.word,
+            tables.catalog_word.c.near.in_(part),
         )
         fresh = sorted(set(part).difference(tx.connection.scalars(known)))[:room]
         room -= len(fresh)
@@ -82,7 +82,7 @@ def learn(tx: Tx, vocabulary: set[str]) -> None:
             for word in fresh
             for spelling in dict.fromkeys(shortened(word))
         ]
-        insert_many(tx.connection, catalog_word, rows)
+        insert_many(tx.connection, tables.catalog_word, rows)
 
 
 _SQLITE_OLD = sa.text(
@@ -140,8 +140,8 @@ def _near_words(tx: Tx, typed: Sequence[str], synonyms: dict[str, list[str]]) ->
     spellings = {word: set(shortened(word)) for word in typed if may_be_misspelt(word)}
     if not spellings:
         return synonyms
-    query = sa.select(catalog_word.c.near, catalog_word.c.word).where(
-        catalog_word.c.tenant_id == tx.tenant_id, catalog_word.c.near.in_(set().union(*spellings.values()))
+    query = sa.select(tables.catalog_word.c.near, tables.catalog_word.c.word).where(
+        tx.own(tables.catalog_word), tables.catalog_word.c.near.in_(set().union(*spellings.values()))
     )
     found = tx.connection.execute(query).all()
     near = {

@@ -39,12 +39,14 @@ def issue(app: App, call: Call, command: Command, request: DocumentRequest, prog
     if earlier is not None:
         _restore(app, call, str(earlier["document_id"]), store, design, progress)
         return app.write(call, command, lambda _tx: earlier)
-    asked = app.look(call, lambda tx: document_request.resolve(tx, request, design))
+    asked = app.read_unaudited(call, lambda tx: document_request.resolve(tx, request, design))
     known = asked.known
     if known is not None and store.read(known.checksum) is not None:
         found: Answer = dict(views.answer(known, str(store.path(known.checksum)), "no_change"))
         return found if command.idempotency_key is None else app.write(call, command, lambda _tx: found)
-    content = asked.content or app.look(call, lambda tx: repository.find_content(tx, known.id if known else ""))
+    content = asked.content or app.read_unaudited(
+        call, lambda tx: repository.find_content(tx, known.id if known else "")
+    )
     made = _render(app, design, asked.key, asked.stamp, content, progress)
     checksum = checksum_of(made.pdf)
 
@@ -84,10 +86,10 @@ def read_document(settings: Settings, checksum: str) -> bytes:
 
 def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:
     """Make a document again whose file is gone from this machine, so that an answer of before is true again."""
-    document = app.look(call, lambda tx: repository.find(tx, document_id))
+    document = app.read_unaudited(call, lambda tx: repository.find(tx, document_id))
     if store.read(document.checksum) is not None:
         return
-    content = app.look(call, lambda tx: repository.find_content(tx, document_id))
+    content = app.read_unaudited(call, lambda tx: repository.find_content(tx, document_id))
     made = _render(app, design, document, document.stamp, content, progress)
     if checksum_of(made.pdf) != document.checksum:
         raise CpqError(

@@ -119,7 +119,7 @@ def _header(found: Quote) -> Content:
 
 def _buyer(tx: Tx, found: Quote) -> Content:
     names = ("id", "name", "contact", "address", "country", "tax_status")
-    mine = (account.c.tenant_id == tx.tenant_id) & (account.c.id == found.account_id)
+    mine = tx.own(account) & (account.c.id == found.account_id)
     row = tx.connection.execute(sa.select(*(account.c[name] for name in names)).where(mine)).one()
     return dict(zip(names, row, strict=True))
 

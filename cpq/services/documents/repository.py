@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from cpq.app.transaction import Tx
 from cpq.storage.schema import document
+from cpq.storage.upsert import insert_if_absent
 
 Content = dict[str, Any]
 
@@ -108,13 +107,13 @@ def record(
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert = sqlite_insert if tx.connection.dialect.name == "sqlite" else postgres_insert
-    tx.connection.execute(insert(document).values(row).on_conflict_do_nothing(index_elements=["tenant_id", *unique]))
+    insert = insert_if_absent(tx.connection.dialect.name, document, "tenant_id", *unique)
+    tx.connection.execute(insert.values(row))
     return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, **unique))).one())
 
 
 def _is(tx: Tx, **values: object) -> sa.ColumnElement[bool]:
-    return sa.and_(document.c.tenant_id == tx.tenant_id, *(document.c[name] == value for name, value in values.items()))
+    return sa.and_(tx.own(document), *(document.c[name] == value for name, value in values.items()))
 
 
 def _newest(columns: list[sa.Column[Any]], mine: sa.ColumnElement[bool]) -> sa.Select[Any]:

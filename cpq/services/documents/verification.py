@@ -158,7 +158,7 @@ def _streams(content: bytes) -> Iterator[bytes]:
 
 
 def _version(tx: Tx, quote_id: str, version: int, fingerprint: str) -> int | None:
-    mine = (quote_version.c.tenant_id == tx.tenant_id) & (quote_version.c.quote_id == quote_id)
+    mine = tx.own(quote_version) & (quote_version.c.quote_id == quote_id)
     query = sa.select(quote_version.c.version).where(
         mine, quote_version.c.version == version, quote_version.c.fingerprint == fingerprint
     )

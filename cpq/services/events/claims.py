@@ -10,7 +10,8 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
-from cpq.storage.schema import event, event_delivery
+from cpq.storage.schema import tables
+from cpq.storage.tenants import of_tenant
 
 CLAIM_SECONDS = 120
 """Longer than an attempt can take; when whoever claimed a delivery was killed, another takes it after so long."""
@@ -41,16 +42,16 @@ class Claimed:
 
 def tenant_due(tx: Tx, webhook: str, due_by: datetime) -> str | None:
     """A tenant whose events are due, if any. A read, so that looking costs no writer's turn; one, as that is quick."""
-    due = sa.select(event_delivery.c.tenant_id).where(*_due(webhook, due_by)).limit(1)
+    due = sa.select(tables.event_delivery.c.tenant_id).where(*_due(webhook, due_by)).limit(1)
     return tx.connection.scalar(due)
 
 
 def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
     """Take the delivery that has been due for longest, if there is one; nobody else gets it while the claim lasts."""
     chosen = (
-        sa.select(event_delivery.c.event_id, event_delivery.c.attempts)
-        .where(event_delivery.c.tenant_id == tx.tenant_id, *_due(webhook, due_by))
-        .order_by(event_delivery.c.due_at, event_delivery.c.event_id)
+        sa.select(tables.event_delivery.c.event_id, tables.event_delivery.c.attempts)
+        .where(tx.own(tables.event_delivery), *_due(webhook, due_by))
+        .order_by(tables.event_delivery.c.due_at, tables.event_delivery.c.event_id)
         .limit(1)
         .with_for_update(skip_locked=True)
     )
@@ -60,49 +61,51 @@ def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
     mark, attempt = tx.new_id("cl-"), found.attempts + 1
     lasting = {"claim": mark, "due_at": tx.now + timedelta(seconds=CLAIM_SECONDS)}
     tx.connection.execute(
-        sa.update(event_delivery)
+        sa.update(tables.event_delivery)
         .where(*_one(tx, found.event_id, webhook))
         # Counted now, so that an event that brings its deliverer down is given up at some time too.
         .values(attempts=attempt, attempted_at=tx.now, **lasting)
     )
     row = tx.connection.execute(
-        sa.select(event).where(event.c.tenant_id == tx.tenant_id, event.c.id == found.event_id)
+        sa.select(tables.event).where(tx.own(tables.event), tables.event.c.id == found.event_id)
     ).one()
     return Claimed(webhook, mark, attempt, row.id, row.name, row.subject, row.number, row.created_at, row.body)
 
 
 def settle(tx: Tx, claimed: Claimed, *, status: Status, answer: str, pause_seconds: float = 0) -> bool:
     """Write down what came of it, and when to try again. False when the claim had ended and somebody else has it."""
-    mine = (*_one(tx, claimed.event_id, claimed.webhook), event_delivery.c.claim == claimed.claim)
+    mine = (*_one(tx, claimed.event_id, claimed.webhook), tables.event_delivery.c.claim == claimed.claim)
     due_at = tx.now + timedelta(seconds=pause_seconds)
     change = (
-        sa.update(event_delivery).where(*mine).values(status=status.value, answer=answer, due_at=due_at, claim=None)
+        sa.update(tables.event_delivery)
+        .where(*mine)
+        .values(status=status.value, answer=answer, due_at=due_at, claim=None)
     )
     return tx.connection.execute(change).rowcount == 1
 
 
 def _due(webhook: str, due_by: datetime) -> tuple[sa.ColumnElement[bool], ...]:
     """Due, and first of its subject: what waits for another attempt holds back what came after it."""
-    earlier = event_delivery.alias("earlier")
+    earlier = tables.event_delivery.alias("earlier")
     is_held = sa.exists().where(
-        earlier.c.tenant_id == event_delivery.c.tenant_id,
+        of_tenant(earlier, tables.event_delivery.c.tenant_id),
         earlier.c.webhook == webhook,
-        earlier.c.subject == event_delivery.c.subject,
-        earlier.c.number < event_delivery.c.number,
+        earlier.c.subject == tables.event_delivery.c.subject,
+        earlier.c.number < tables.event_delivery.c.number,
         earlier.c.status == sa.literal_column("'waiting'"),
     )
     return (
-        event_delivery.c.webhook == webhook,
+        tables.event_delivery.c.webhook == webhook,
         # Written out, because a partial index serves only a condition that it can read.
-        event_delivery.c.status == sa.literal_column("'waiting'"),
-        event_delivery.c.due_at <= due_by,
+        tables.event_delivery.c.status == sa.literal_column("'waiting'"),
+        tables.event_delivery.c.due_at <= due_by,
         ~is_held,
     )
 
 
 def _one(tx: Tx, event_id: str, webhook: str) -> tuple[sa.ColumnElement[bool], ...]:
     return (
-        event_delivery.c.tenant_id == tx.tenant_id,
-        event_delivery.c.event_id == event_id,
-        event_delivery.c.webhook == webhook,
+        tx.own(tables.event_delivery),
+        tables.event_delivery.c.event_id == event_id,
+        tables.event_delivery.c.webhook == webhook,
     )

@@ -51,10 +51,8 @@ def deliver_due(app: App) -> list[Attempt]:
 def deliver_next(app: App, webhook: Webhook, *, due_by: datetime | None = None) -> Attempt | None:
     """One attempt at the delivery that has been due for longest; None when nothing is due."""
     moment = due_by or app.effects.now()
-    due = app.look(app.new_call(ENGINE), lambda tx: {"tenant_id": claims.tenant_due(tx, webhook.name, moment)})
-    if due["tenant_id"] is None:
-        return None
-    return _attempt(app, replace(ENGINE, tenant_id=due["tenant_id"]), webhook, moment)
+    tenant_id = app.read_unaudited(app.new_call(ENGINE), lambda tx: claims.tenant_due(tx, webhook.name, moment))
+    return None if tenant_id is None else _attempt(app, replace(ENGINE, tenant_id=tenant_id), webhook, moment)
 
 
 def _round(app: App, webhook: Webhook) -> float:

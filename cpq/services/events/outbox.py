@@ -13,7 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Webhook
 from cpq.base.text import canonical_json, to_wire
-from cpq.storage.schema import event, event_delivery
+from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
 
 BODY_BYTES_MAX = 64 * 1024
@@ -41,31 +41,36 @@ def publish(tx: Tx, name: EventName, subject: str, body: Mapping[str, object]) -
     plain = {key: to_wire(value) if isinstance(value, datetime) else value for key, value in body.items()}
     assert len(canonical_json(plain)) <= BODY_BYTES_MAX, "an event tells what happened, not everything about it"
     event_id = tx.new_id("ev-")
-    mine = (event.c.tenant_id == tx.tenant_id) & (event.c.subject == subject)
-    number = (tx.connection.scalar(sa.select(sa.func.max(event.c.number)).where(mine)) or 0) + 1
+    mine = tx.own(tables.event) & (tables.event.c.subject == subject)
+    number = (tx.connection.scalar(sa.select(sa.func.max(tables.event.c.number)).where(mine)) or 0) + 1
     row = {"id": event_id, "name": name.value, "subject": subject, "number": number, "body": plain}
-    tx.connection.execute(sa.insert(event).values(tenant_id=tx.tenant_id, created_at=tx.now, **row))
+    tx.connection.execute(sa.insert(tables.event).values(tenant_id=tx.tenant_id, created_at=tx.now, **row))
     _add_deliveries(tx, event_id, subject, number, tx.settings.webhook_list)
     return event_id
 
 
 def of_subject(tx: Tx, subject: str) -> list[AnyRow]:
     """All events of a subject, in their order."""
-    mine = (event.c.tenant_id == tx.tenant_id) & (event.c.subject == subject)
-    return list(tx.connection.execute(sa.select(event).where(mine).order_by(event.c.number)))
+    mine = tx.own(tables.event) & (tables.event.c.subject == subject)
+    return list(tx.connection.execute(sa.select(tables.event).where(mine).order_by(tables.event.c.number)))
 
 
 def list_events(tx: Tx, *, limit: int, subject: str | None = None, status: str | None = None) -> list[dict[str, Any]]:
     """The newest events, latest first, each with its deliveries; only those with a delivery in `status`, if given."""
-    wanted = [event.c.tenant_id == tx.tenant_id]
+    wanted = [tx.own(tables.event)]
     if subject is not None:
-        wanted.append(event.c.subject == subject)
+        wanted.append(tables.event.c.subject == subject)
     if status is not None:
-        theirs = sa.select(event_delivery.c.event_id).where(
-            event_delivery.c.tenant_id == tx.tenant_id, event_delivery.c.status == status
+        theirs = sa.select(tables.event_delivery.c.event_id).where(
+            tx.own(tables.event_delivery), tables.event_delivery.c.status == status
         )
-        wanted.append(event.c.id.in_(theirs))
-    query = sa.select(event).where(*wanted).order_by(event.c.created_at.desc(), event.c.id.desc()).limit(limit)
+        wanted.append(tables.event.c.id.in_(theirs))
+    query = (
+        sa.select(tables.event)
+        .where(*wanted)
+        .order_by(tables.event.c.created_at.desc(), tables.event.c.id.desc())
+        .limit(limit)
+    )
     return _with_deliveries(tx, tx.connection.execute(query).all())
 
 
@@ -84,14 +89,18 @@ def replay(tx: Tx, event_id: str) -> list[str]:
     if not webhooks:
         raise CpqError(Code.CONFLICT, "No webhook is configured.", hint="Set CPQ_WEBHOOKS and CPQ_WEBHOOK_SECRET.")
     names = [webhook.name for webhook in webhooks]
-    mine = (event_delivery.c.tenant_id == tx.tenant_id) & (event_delivery.c.event_id == event_id)
-    locked = sa.select(event_delivery.c.webhook, event_delivery.c.claim, event_delivery.c.due_at).where(mine)
+    mine = tx.own(tables.event_delivery) & (tables.event_delivery.c.event_id == event_id)
+    locked = sa.select(
+        tables.event_delivery.c.webhook, tables.event_delivery.c.claim, tables.event_delivery.c.due_at
+    ).where(mine)
     rows = {row.webhook: row for row in tx.connection.execute(locked.with_for_update())}
     under_way = {name for name, row in rows.items() if row.claim is not None and row.due_at > tx.now}
     again = [name for name in names if name in rows and name not in under_way]
     fresh = {"status": "waiting", "attempts": 0, "due_at": tx.now, "claim": None, "answer": None}
     if again:
-        tx.connection.execute(sa.update(event_delivery).where(mine, event_delivery.c.webhook.in_(again)).values(fresh))
+        tx.connection.execute(
+            sa.update(tables.event_delivery).where(mine, tables.event_delivery.c.webhook.in_(again)).values(fresh)
+        )
     new = [webhook for webhook in webhooks if webhook.name not in rows]
     _add_deliveries(tx, event_id, found.subject, found.number, new)
     return names
@@ -112,12 +121,12 @@ def _add_deliveries(tx: Tx, event_id: str, subject: str, number: int, webhooks: 
         for webhook in webhooks
     ]
     if rows:
-        tx.connection.execute(sa.insert(event_delivery), rows)
+        tx.connection.execute(sa.insert(tables.event_delivery), rows)
 
 
 def _find(tx: Tx, event_id: str) -> AnyRow:
-    mine = (event.c.tenant_id == tx.tenant_id) & (event.c.id == event_id)
-    found = tx.connection.execute(sa.select(event).where(mine)).one_or_none()
+    mine = tx.own(tables.event) & (tables.event.c.id == event_id)
+    found = tx.connection.execute(sa.select(tables.event).where(mine)).one_or_none()
     if found is None:
         raise CpqError(Code.NOT_FOUND, f"There is no event {event_id!r}.", hint="`cpq events list` shows them.")
     return found
@@ -125,9 +134,11 @@ def _find(tx: Tx, event_id: str) -> AnyRow:
 
 def _with_deliveries(tx: Tx, rows: Sequence[AnyRow]) -> list[dict[str, Any]]:
     ids = [row.id for row in rows]
-    mine = (event_delivery.c.tenant_id == tx.tenant_id) & event_delivery.c.event_id.in_(ids)
+    mine = tx.own(tables.event_delivery) & tables.event_delivery.c.event_id.in_(ids)
     found: dict[str, list[dict[str, Any]]] = {id_: [] for id_ in ids}
-    for row in tx.connection.execute(sa.select(event_delivery).where(mine).order_by(event_delivery.c.webhook)):
+    for row in tx.connection.execute(
+        sa.select(tables.event_delivery).where(mine).order_by(tables.event_delivery.c.webhook)
+    ):
         found[row.event_id].append(_delivery(row))
     return [
         {

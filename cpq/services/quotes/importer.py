@@ -130,7 +130,7 @@ def _numbered(draft: Draft) -> tuple[Any, ...]:
 
 
 def _require_unused(tx: Tx, quote_id: str) -> None:
-    mine = (tables.past_quote.c.tenant_id == tx.tenant_id) & (tables.past_quote.c.id == quote_id)
+    mine = tx.own(tables.past_quote) & (tables.past_quote.c.id == quote_id)
     if tx.connection.scalar(sa.select(tables.past_quote.c.id).where(mine)) is not None:
         reason = f"{quote_id!r} is a quote of the imported history; give this one another id"
         raise CpqError(Code.CONFLICT, reason, field="/id")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import from_micro
 from cpq.base.text import digest, read_json
@@ -48,7 +48,7 @@ def replay_stored(tx: Tx, quote_id: str | None, progress: Progress = lambda _don
     """Prove every version of a quote, or of all quotes; CONFLICT tells the first difference and ends it."""
     if quote_id is not None:
         repository.load(tx, quote_id)
-    mine = [tables.quote_version.c.tenant_id == tx.tenant_id]
+    mine = [tx.own(tables.quote_version)]
     mine += [tables.quote_version.c.quote_id == quote_id] if quote_id is not None else []
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote_version).where(*mine)) or 0
     now = _Now(tx)
@@ -90,7 +90,7 @@ class _Now:
     def _learn(self, table: sa.Table, known: dict[str, str], ids: Sequence[str]) -> None:
         unknown = [id_ for id_ in ids if id_ not in known]
         if unknown:
-            mine = mine_among(self._tx, table.c.id, unknown)
+            mine = self._tx.own_among(table.c.id, unknown)
             rows = self._tx.connection.execute(sa.select(table.c.id, table.c.content_hash).where(mine))
             known.update(dict.fromkeys(unknown, "") | {row.id: row.content_hash for row in rows})
 
@@ -134,7 +134,7 @@ def _prove(tx: Tx, subject: _Subject, now: _Now) -> Proof:
 def _records(tx: Tx, subject: _Subject) -> list[_Record]:
     """The stored texts to the byte: what is hashed is how they are written."""
     columns = tables.quote_pricing.c
-    mine = (columns.tenant_id == tx.tenant_id) & (columns.quote_id == subject.quote_id)
+    mine = tx.own(tables.quote_pricing) & (columns.quote_id == subject.quote_id)
     query = sa.select(
         columns.option_set, sa.type_coerce(columns.request, sa.Text), sa.type_coerce(columns.result, sa.Text)
     ).where(mine, columns.version == subject.version.number)

@@ -64,7 +64,7 @@ def load(
 def statuses(tx: Tx, quote_id: str) -> dict[int, VersionStatus]:
     """The status of every version, as stored."""
     columns = tables.quote_version.c
-    mine = (columns.tenant_id == tx.tenant_id) & (columns.quote_id == quote_id)
+    mine = tx.own(tables.quote_version) & (columns.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(columns.version, columns.status).where(mine))
     return {row.version: VersionStatus(row.status) for row in rows}
 
@@ -72,7 +72,7 @@ def statuses(tx: Tx, quote_id: str) -> dict[int, VersionStatus]:
 def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
     """The version that the customer has in hand, if any."""
     table = tables.quote_version
-    mine = (table.c.tenant_id == tx.tenant_id) & (table.c.quote_id == quote_id)
+    mine = tx.own(table) & (table.c.quote_id == quote_id)
     row = tx.connection.execute(sa.select(table).where(mine, table.c.status == VersionStatus.SENT)).one_or_none()
     return None if row is None else version_of(row._mapping)
 
@@ -275,8 +275,8 @@ def _version(tx: Tx, quote_id: str, number: int) -> QuoteVersion:
 
 
 def _root(tx: Tx, quote_id: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return tables.quote.c.tenant_id == tx.tenant_id, tables.quote.c.id == quote_id
+    return tx.own(tables.quote), tables.quote.c.id == quote_id
 
 
 def _mine(tx: Tx, table: sa.Table, quote_id: str, version: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return table.c.tenant_id == tx.tenant_id, table.c.quote_id == quote_id, table.c.version == version
+    return tx.own(table), table.c.quote_id == quote_id, table.c.version == version

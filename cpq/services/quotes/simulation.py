@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.domain.policy.diff import DecisionChange, decision_change
 from cpq.domain.policy.facts import QuoteFacts, QuoteInputs
 from cpq.domain.policy.policy_set import PolicySet
@@ -73,7 +73,7 @@ class _Row(NamedTuple):
 
 
 def count_quotes(tx: Tx) -> int:
-    mine = tables.quote.c.tenant_id == tx.tenant_id
+    mine = tx.own(tables.quote)
     return tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote).where(mine)) or 0
 
 
@@ -175,7 +175,7 @@ def _rows(tx: Tx, last: str | None) -> list[_Row]:
             & (version.version == quote.version),
         )
         .join(tables.account, (account.tenant_id == quote.tenant_id) & (account.id == quote.account_id))
-        .where(quote.tenant_id == tx.tenant_id)
+        .where(tx.own(tables.quote))
         .order_by(quote.id)
         .limit(PAGE)
     )
@@ -198,7 +198,7 @@ def _batches(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
 def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]]]:
     """What the pricer said of each quote's current version, one for each option set."""
     columns = tables.quote_pricing.c
-    query = sa.select(columns.quote_id, columns.result).where(mine_among(tx, columns.quote_id, ids))
+    query = sa.select(columns.quote_id, columns.result).where(tx.own_among(columns.quote_id, ids))
     results = defaultdict(list)
     for quote_id, result in tx.connection.execute(_current(query, tables.quote_pricing).order_by(columns.option_set)):
         results[quote_id].append(result)
@@ -209,7 +209,7 @@ def _attributes(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, Mappin
     """What was chosen on lines, where anything was: most lines say nothing of their own."""
     columns = tables.quote_line.c
     query = sa.select(columns.quote_id, columns.number, columns.attributes).where(
-        mine_among(tx, columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
+        tx.own_among(columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
     )
     chosen: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for quote_id, number, attributes in tx.connection.execute(_current(query, tables.quote_line)):

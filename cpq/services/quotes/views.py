@@ -252,13 +252,13 @@ def list_quotes(
             allowed=known,
             nearest=nearest(status, known) or None,
         )
-    mine = [tables.quote.c.tenant_id == tx.tenant_id]
+    mine = [tx.own(tables.quote)]
     if account_id is not None:
         mine.append(tables.quote.c.account_id == account_id)
     if status is not None:
         mine.append(_has_status(tx, QuoteStatus(status)))
     if query:
-        named = sa.select(tables.account.c.id).where(tables.account.c.tenant_id == tx.tenant_id, *account_has(query))
+        named = sa.select(tables.account.c.id).where(tx.own(tables.account), *account_has(query))
         mine.append(_starts_with(tx, query) | (tables.quote.c.deal_id == query) | tables.quote.c.account_id.in_(named))
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote).where(*mine)) or 0
     listed = sa.select(*(tables.quote.c[name] for name in _Listed._fields)).where(*mine)
@@ -397,7 +397,7 @@ def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
 
 def _account_names(tx: Tx, ids: set[str]) -> dict[str, str]:
     query = sa.select(tables.account.c.id, tables.account.c.name)
-    rows = tx.connection.execute(query.where(tables.account.c.tenant_id == tx.tenant_id, tables.account.c.id.in_(ids)))
+    rows = tx.connection.execute(query.where(tx.own(tables.account), tables.account.c.id.in_(ids)))
     return {row.id: row.name for row in rows}
 
 

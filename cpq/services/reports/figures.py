@@ -16,7 +16,8 @@ from cpq.app.transaction import Tx
 from cpq.base.money import Amount, from_micro, to_micro
 from cpq.domain.policy.policy_set import Ladder
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
-from cpq.storage.schema import approval, quote, quote_version
+from cpq.storage.schema import quote, tables
+from cpq.storage.tenants import of_tenant
 
 PERIODS = (30, 90, 365)
 DECISIONS_MAX = 20_000
@@ -92,30 +93,30 @@ def _status(tx: Tx) -> sa.ColumnElement[str]:
 
 
 def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:
-    return (quote.c.tenant_id == tx.tenant_id) & (quote.c.created_at >= since)
+    return tx.own(tables.quote) & (tables.quote.c.created_at >= since)
 
 
 def _with_version() -> sa.Join:
     """Quotes, each with its current version."""
     of_version = (
-        (quote_version.c.tenant_id == quote.c.tenant_id)
-        & (quote_version.c.quote_id == quote.c.id)
-        & (quote_version.c.version == quote.c.version)
+        of_tenant(tables.quote_version, tables.quote.c.tenant_id)
+        & (tables.quote_version.c.quote_id == tables.quote.c.id)
+        & (tables.quote_version.c.version == tables.quote.c.version)
     )
-    return quote.join(quote_version, of_version)
+    return tables.quote.join(tables.quote_version, of_version)
 
 
 def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
     status = _status(tx).label("status")
     # Whole units and the rest apart: the sum of millionths could be more than a database's integer holds.
-    whole, rest = sa.func.sum(quote.c.total // _MICROS), sa.func.sum(quote.c.total % _MICROS)
-    query = sa.select(status, quote.c.currency, sa.func.count(), whole, rest).where(_made(tx, since))
+    whole, rest = sa.func.sum(tables.quote.c.total // _MICROS), sa.func.sum(tables.quote.c.total % _MICROS)
+    query = sa.select(status, tables.quote.c.currency, sa.func.count(), whole, rest).where(_made(tx, since))
     counts: dict[str, int] = defaultdict(int)
     values: dict[str, Decimal] = defaultdict(Decimal)
     terms = tx.policies.terms
     rates = {**terms.rates, terms.currency: Decimal(1)}
     unknown = set()
-    for name, currency, count, units, micros in tx.connection.execute(query.group_by(status, quote.c.currency)):
+    for name, currency, count, units, micros in tx.connection.execute(query.group_by(status, tables.quote.c.currency)):
         counts[name] += count
         if currency in rates:
             values[name] += (int(units) + from_micro(int(micros))) * rates[currency]
@@ -129,13 +130,13 @@ def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
 
 def _minutes(tx: Tx, since: datetime) -> dict[str, list[int]]:
     """How long each decision took, by role."""
-    query = sa.select(approval.c.role, approval.c.requested_at, approval.c.decided_at).where(
-        approval.c.tenant_id == tx.tenant_id,
-        approval.c.status.in_(("approved", "rejected")),
-        approval.c.decided_at >= since,
+    query = sa.select(tables.approval.c.role, tables.approval.c.requested_at, tables.approval.c.decided_at).where(
+        tx.own(tables.approval),
+        tables.approval.c.status.in_(("approved", "rejected")),
+        tables.approval.c.decided_at >= since,
     )
     minutes: dict[str, list[int]] = defaultdict(list)
-    newest = query.order_by(approval.c.decided_at.desc()).limit(DECISIONS_MAX)
+    newest = query.order_by(tables.approval.c.decided_at.desc()).limit(DECISIONS_MAX)
     for role, requested_at, decided_at in tx.connection.execute(newest):
         minutes[role].append(int((decided_at - requested_at).total_seconds()) // 60)
     return minutes
@@ -168,8 +169,8 @@ def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
         for step in ladder.steps
     }
     bounds = sorted(steps)
-    part = sa.cast(quote_version.c.discount_total, sa.Numeric) * (100 * _MICROS)
-    subtotal = sa.cast(quote_version.c.subtotal, sa.Numeric)
+    part = sa.cast(tables.quote_version.c.discount_total, sa.Numeric) * (100 * _MICROS)
+    subtotal = sa.cast(tables.quote_version.c.subtotal, sa.Numeric)
     passed: sa.ColumnElement[int] = sa.literal(0)
     for bound in bounds:
         passed = passed + sa.case((part > subtotal * to_micro(bound), 1), else_=0)
@@ -199,13 +200,13 @@ def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
     """
     length = (tx.now - since) / parts
     starts = [since + length * place for place in range(parts)]
-    kind = quote.c.created_at.type
+    kind = tables.quote.c.created_at.type
     part = sa.case(
-        *((quote.c.created_at >= sa.literal(starts[place], kind), place) for place in reversed(range(1, parts))),
+        *((tables.quote.c.created_at >= sa.literal(starts[place], kind), place) for place in reversed(range(1, parts))),
         else_=0,
     ).label("part")
     status = _status(tx).label("status")
-    wanted = status.in_(("accepted", "declined")) | ((status == "expired") & (quote_version.c.status == "sent"))
+    wanted = status.in_(("accepted", "declined")) | ((status == "expired") & (tables.quote_version.c.status == "sent"))
     query = sa.select(part, status, sa.func.count()).select_from(_with_version())
     query = query.where(_made(tx, since), wanted).group_by(part, status)
     counts = {(place, name): count for place, name, count in tx.connection.execute(query)}

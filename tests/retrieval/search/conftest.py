@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def _reckoned(home: Path) -> dict[str, dict[bytes, bytes]]:
     app = open_app(read_settings({}, home=home))
     made = {}
     for source in sources_of(ALL):
-        corpus = app.look(app.new_call(ENGINE), lambda tx, s=source: {"it": table_source.current(tx, s)})["it"]  # type: ignore[misc]
+        corpus = app.read_unaudited(app.new_call(ENGINE), partial(table_source.current, source=source))
         made[source.corpus] = {name: vector.to_bytes() for name, vector in corpus.embed().items()}
     app.close()
     return made

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from cpq.app import App, corpus_changes
 from cpq.app.access import ENGINE
-from cpq.app.transaction import Tx, mine_among
+from cpq.app.transaction import Tx
 from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk
@@ -24,7 +24,7 @@ NAMES = ["prod_qmb30", "prod_pro_v2"]
 
 
 def gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
-    wanted = mine_among(tx, product.c.id, NAMES if ids is None else ids) & (
+    wanted = tx.own_among(product.c.id, NAMES if ids is None else ids) & (
         product.c.active == sa.literal(True, product.c.active.type)
     )
     for row in tx.connection.execute(sa.select(product.c.id, product.c.name, product.c.description).where(wanted)):
@@ -39,7 +39,7 @@ def corpus_of(app: App) -> Corpus:
 
 
 def look(app: App, work: Callable[[Tx], T]) -> T:
-    return app.look(app.new_call(ENGINE), lambda tx: {"seen": work(tx)})["seen"]
+    return app.read_unaudited(app.new_call(ENGINE), work)
 
 
 def rename(app: App, product_id: str, **values: object) -> None:

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.app import App
-from cpq.app.access import Role
+from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.services import approvals, quotes
@@ -21,7 +21,9 @@ from cpq.storage.statements import AnyRow
 from tests.support.approvals import person
 from tests.support.quotes import ACME
 
-BOT, ANN, LEE = ("agent:bot", Role.SALES_REP), ("human:ann", Role.SALES_MANAGER), ("human:lee", Role.LEGAL)
+BOT = Principal("bot", "agent", frozenset({Role.SALES_REP}))
+ANN = Principal("ann", "human", frozenset({Role.SALES_MANAGER}))
+LEE = Principal("lee", "human", frozenset({Role.LEGAL}))
 PRINCIPALS = (BOT, ANN, LEE)
 DISCOUNTS = (4, 10)
 """Only above 5 % the sales manager is needed; the payment terms need legal in any case."""
@@ -101,9 +103,8 @@ class Explorer:
         savepoint.rollback()
         return is_done
 
-    def at(self, principal: tuple[str, Role]) -> Tx:
-        caller, role = principal
-        return replace(self.tx, caller=caller, roles=frozenset({role}))
+    def at(self, principal: Principal) -> Tx:
+        return replace(self.tx, principal=principal)
 
     def moves(self, seen: Seen) -> Iterator[Action]:
         """What can be done to the quote."""
@@ -137,14 +138,14 @@ class Explorer:
     def sending(self, version: int) -> Action:
         return lambda tx: quotes.send(tx, self.quote_id, expected_version=version)
 
-    def price(self, who: tuple[str, Role], percent: int) -> Action:
+    def price(self, who: Principal, percent: int) -> Action:
         return lambda _tx: quotes.price(self.at(who), self.quote_id, requested_discount=percent * 1_000_000)
 
-    def revision(self, who: tuple[str, Role], version: int) -> Action:
+    def revision(self, who: Principal, version: int) -> Action:
         return lambda _tx: quotes.revise(self.at(who), self.quote_id, expected_version=version)
 
     def withdrawal(self, row: AnyRow) -> Action:
-        who = next(one for one in PRINCIPALS if one[0] == row.requested_by)
+        who = next(one for one in PRINCIPALS if one.caller == row.requested_by)
         return lambda _tx: approvals.withdraw(self.at(who), row.id, reason=None)
 
     def silence(self, row: AnyRow) -> Action:
@@ -152,10 +153,10 @@ class Explorer:
         over = sa.update(approval).where(approval.c.id == row.id).values(expires_at=self.tx.now)
         return lambda tx: tx.connection.execute(over)
 
-    def request(self, who: tuple[str, Role], role: str) -> Action:
+    def request(self, who: Principal, role: str) -> Action:
         return lambda _tx: approvals.request(self.at(who), self.quote_id, justification="x", role=role)
 
-    def decision(self, who: tuple[str, Role], id_: str, word: Any, fingerprint: str) -> Action:
+    def decision(self, who: Principal, id_: str, word: Any, fingerprint: str) -> Action:
         return lambda _tx: approvals.decide(self.at(who), id_, word, fingerprint=fingerprint, comment="x")
 
     def knock(self, seen: Seen) -> None:
@@ -191,7 +192,7 @@ class Explorer:
             assert needed <= granted.keys(), (version.version, version.status, mine)
             for role, row in granted.items():
                 assert row.fingerprint == version.fingerprint
-                assert row.decided_by == HOLDERS[role][0]
+                assert row.decided_by == HOLDERS[role].caller
                 made_by = (row.requested_by, version.created_by, *version.edited_by, seen.root.created_by)
                 assert row.decided_by not in made_by
             assert not [row for row in mine if row.status == "rejected"]
@@ -212,7 +213,7 @@ class Explorer:
         return current, status, tuple(versions)
 
     def _of_current(self, seen: Seen, version: AnyRow) -> tuple[Any, ...]:
-        live = {(row.role, row.requested_by == HOLDERS[row.role][0]) for row in seen.live(self.tx.now)}
+        live = {(row.role, row.requested_by == HOLDERS[row.role].caller) for row in seen.live(self.tx.now)}
         last = {row.role: row for row in seen.rows if row.version == version.version}
         needed = NEEDED[version.requested_discount // 1_000_000]
         silent = {
@@ -233,7 +234,7 @@ class Explorer:
     def _said(self, seen: Seen, version: AnyRow) -> tuple[Any, ...]:
         """At which discount, whether the manager had a hand in it, and what was granted."""
         mine = (row for row in seen.rows if row.version == version.version and row.status in GRANTED)
-        is_ann = ANN[0] in (version.created_by, *version.edited_by)
+        is_ann = ANN.caller in (version.created_by, *version.edited_by)
         return version.requested_discount, is_ann, frozenset((row.role, row.decided_by) for row in mine)
 
     def look(self) -> Seen:
@@ -277,13 +278,11 @@ def explore(sqlite_app: App, *, is_whole: bool) -> None:
 def _explorer(app: App, connection: sa.Connection, is_whole: bool) -> Explorer:
     tx = Tx(
         connection,
-        "main",
+        Principal("bot", "agent", frozenset({Role.AGENT})),
         app.effects.now(),
-        "agent:bot",
         app.effects,
         app.settings,
         app.policies.current(),
-        roles=frozenset({Role.AGENT}),
     )
     line = quotes.DraftLine(1, "prod_pro_v2", 150)
     draft = quotes.Draft(account_id=ACME, currency="USD", lines=(line,), term_months=12, payment_terms="net_90")

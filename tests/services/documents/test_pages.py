@@ -275,7 +275,7 @@ def test_a_text_that_runs_the_other_way_keeps_its_stops(paper: Papers):
 
 def test_what_the_sample_catalogue_says_in_words_is_said_in_every_language(desk: Tools):
     """Names of types, finishes and grades; figures and names of their own are the same everywhere."""
-    rows = desk.app.look(
+    rows = desk.app.read_unaudited(
         desk.app.new_call(), lambda tx: tx.connection.execute(sa.select(product.c.specs)).scalars().all()
     )
     words = {value for specs in rows for value in specs.values() if isinstance(value, str) and WORD.fullmatch(value)}

@@ -448,7 +448,7 @@ def test_a_servers_threads_deliver_by_themselves_and_stop_when_told(hooked: Sett
 def test_a_thread_outlives_a_database_that_fails(hooked: Settings, receiver: Receiver, monkeypatch: pytest.MonkeyPatch):
     app = open_app(hooked)
     sent_quote(Tools(app))
-    real, failed = app.look, threading.Event()
+    real, failed = app.read_unaudited, threading.Event()
 
     def failing(*given: Any) -> Any:
         if not failed.is_set():
@@ -456,7 +456,7 @@ def test_a_thread_outlives_a_database_that_fails(hooked: Settings, receiver: Rec
             raise CpqError(Code.UNAVAILABLE, "The database does not answer.")
         return real(*given)
 
-    monkeypatch.setattr(app, "look", failing)
+    monkeypatch.setattr(app, "read_unaudited", failing)
     loops = delivery.loops(app)
     loops[0].start()
     receiver.wait_for(1)
@@ -507,5 +507,5 @@ def test_moments_in_a_body_are_written_as_everywhere(tools: Tools):
         return {}
 
     tools.app.write(tools.app.new_call(OPERATOR), command, publish)
-    found = tools.app.look(tools.app.new_call(), lambda tx: events.get(tx, work["id"]))
+    found = tools.app.read_unaudited(tools.app.new_call(), lambda tx: events.get(tx, work["id"]))
     assert found["data"] == {"decided_at": "2026-11-16T09:00:00Z", "day": "2026-11-16"}

@@ -1,0 +1,27 @@
+"""Inserts that meet a row with the same key: they leave it alone, or change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+Insert = sqlite.Insert | postgresql.Insert
+
+
+def insert_if_absent(dialect: str, table: sa.Table, *unique: str) -> Insert:
+    """Leave a row alone that is there already: with the same `unique` columns if they are named, else with any key."""
+    return _insert(dialect, table).on_conflict_do_nothing(index_elements=unique or None)
+
+
+def upsert(dialect: str, table: sa.Table, changes: Mapping[str, sa.ColumnElement[object]] | None = None) -> Insert:
+    """Where the primary key is taken, set the other columns to the new values, or only make the given `changes`."""
+    made = _insert(dialect, table)
+    key = [column.name for column in table.primary_key]
+    values = changes or {column.name: made.excluded[column.name] for column in table.c if column.name not in key}
+    return made.on_conflict_do_update(index_elements=key, set_=values)
+
+
+def _insert(dialect: str, table: sa.Table) -> Insert:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
