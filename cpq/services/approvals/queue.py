@@ -164,10 +164,10 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
     return result
 
 
-def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts], list[bool]]:
+def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts], list[int]]:
     """Every request that waits, in order: what says who may decide it, and whether it has the words."""
     approval, quote, version = tables.approval.c, tables.quote.c, tables.quote_version.c
-    is_found = sa.case((sa.and_(sa.true(), *has_words(words, *_SEARCHED)), 1), else_=0)
+    has_all = sa.case((sa.and_(sa.true(), *has_words(words, *_SEARCHED)), 1), else_=0)
     escalated_to = sa.case((approval.escalates_at <= tx.now, approval.escalates_to))
     facts = (approval.id, approval.quote_id, quote.account_id, approval.role, escalated_to, approval.requested_at)
     edited_by = sa.type_coerce(version.edited_by, sa.Text)
@@ -176,7 +176,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
         "oldest": (approval.requested_at, _value(tx).desc(), approval.id),
         "biggest": (_value(tx).desc(), approval.requested_at, approval.id),
     }[sort]
-    rows = tx.connection.execute(_live(tx, is_found, *facts, *makers).order_by(*order))
+    rows = tx.connection.execute(_live(tx, has_all, *facts, *makers).order_by(*order))
     requests, matches = [], []
     # Most of the many have the same makers; their text is read once. No starred names: they cost a list for each row.
     known: dict[tuple[str, str, str, str], frozenset[str]] = {}
@@ -185,7 +185,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
         if key not in known:
             known[key] = deciders.makers(asked_by, made_by, version_by, read_json(editors))
         requests.append(RequestFacts(id_, quote_id, account_id, role, to, at, known[key]))
-        matches.append(bool(is_match))
+        matches.append(is_match)
     return requests, matches
 
 
