@@ -92,22 +92,27 @@ def queue_page(
     """A page of what waits, and how much waits in all, whatever is filtered."""
     waiting, matches = _waiting(tx, query, sort)
     facts = deciders.load(tx, waiting, repository.votes_on_pending(tx))
-    counts: QueueCounts = {"own": 0, "lent": 0, "all": len(waiting)}
-    chosen: list[tuple[str, Allowed | None]] = []
+    own = delegated = 0
+    chosen: list[str] = []
+    answers: list[Allowed | Refused] = []
     for request, is_match in zip(waiting, matches, strict=True):
         answer = eligibility(facts, request, "approve")
-        allowed = answer if isinstance(answer, Allowed) else None
-        is_delegated = allowed is not None and allowed.basis is Basis.DELEGATED
-        if allowed:
-            counts["lent" if is_delegated else "own"] += 1
-        is_in_scope = scope == "all" or is_delegated or (scope == "mine" and allowed is not None)
-        if is_match and is_in_scope and role in (None, request.role):
-            chosen.append((request.id, allowed))
-    shown = dict(chosen[(page - 1) * limit : page * limit])
+        if isinstance(answer, Refused):
+            is_in_scope = scope == "all"
+        elif answer.basis is Basis.DELEGATED:
+            is_in_scope = True
+            delegated += 1
+        else:
+            is_in_scope = scope != "lent"
+            own += 1
+        if is_in_scope and is_match and (role is None or role == request.role):
+            chosen.append(request.id)
+            answers.append(answer)
+    shown = slice((page - 1) * limit, page * limit)
     return {
-        "items": _items(tx, shown),
+        "items": _items(tx, dict(zip(chosen[shown], answers[shown], strict=True))),
         "pagination": pagination(len(chosen), page, limit),
-        "counts": counts,
+        "counts": {"own": own, "lent": delegated, "all": len(waiting)},
         "stamp": queue_stamp(tx),
     }
 
@@ -159,10 +164,10 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
     return result
 
 
-def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts], list[bool]]:
+def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts], list[int]]:
     """Every request that waits, in order: what says who may decide it, and whether it has the words."""
     approval, quote, version = tables.approval.c, tables.quote.c, tables.quote_version.c
-    is_found = sa.case((sa.and_(sa.true(), *has_words(words, *_SEARCHED)), 1), else_=0)
+    has_all = sa.case((sa.and_(sa.true(), *has_words(words, *_SEARCHED)), 1), else_=0)
     escalated_to = sa.case((approval.escalates_at <= tx.now, approval.escalates_to))
     facts = (approval.id, approval.quote_id, quote.account_id, approval.role, escalated_to, approval.requested_at)
     edited_by = sa.type_coerce(version.edited_by, sa.Text)
@@ -171,7 +176,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
         "oldest": (approval.requested_at, _value(tx).desc(), approval.id),
         "biggest": (_value(tx).desc(), approval.requested_at, approval.id),
     }[sort]
-    rows = tx.connection.execute(_live(tx, is_found, *facts, *makers).order_by(*order))
+    rows = tx.connection.execute(_live(tx, has_all, *facts, *makers).order_by(*order))
     requests, matches = [], []
     # Most of the many have the same makers; their text is read once. No starred names: they cost a list for each row.
     known: dict[tuple[str, str, str, str], frozenset[str]] = {}
@@ -180,7 +185,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
         if key not in known:
             known[key] = deciders.makers(asked_by, made_by, version_by, read_json(editors))
         requests.append(RequestFacts(id_, quote_id, account_id, role, to, at, known[key]))
-        matches.append(bool(is_match))
+        matches.append(is_match)
     return requests, matches
 
 
@@ -221,22 +226,23 @@ class _Shown:
         return self.waiting.request.quote_id
 
 
-def _items(tx: Tx, allowed: Mapping[str, Allowed | None]) -> list[QueueItem]:
+def _items(tx: Tx, answers: Mapping[str, Allowed | Refused]) -> list[QueueItem]:
     """The requests by their ids, in that order, with how the caller may decide each."""
     version = tables.quote_version.c
     columns = (*repository.WAITING_COLUMNS, version.subtotal, version.discount_total, version.option_set)
-    chosen = _live(tx, *columns).where(tables.approval.c.id.in_(allowed))
+    chosen = _live(tx, *columns).where(tables.approval.c.id.in_(answers))
     by_id = {
         row["id"]: _Shown(repository.waiting_of(row), row["subtotal"], row["discount_total"], row["option_set"])
         for row in tx.connection.execute(chosen).mappings()
     }
-    shown = [by_id[id_] for id_ in allowed]
+    shown = [by_id[id_] for id_ in answers]
     margins = _margins(tx, shown)
     items = views.pending_items(tx, [one.waiting for one in shown])
-    return [_item(one, item, allowed[item["approval_id"]], margins) for one, item in zip(shown, items, strict=True)]
+    return [_item(one, item, answers[item["approval_id"]], margins) for one, item in zip(shown, items, strict=True)]
 
 
-def _item(shown: _Shown, item: PendingApproval, allowed: Allowed | None, margins: Mapping[str, Amount]) -> QueueItem:
+def _item(shown: _Shown, item: PendingApproval, answer: Allowed | Refused, margins: Mapping[str, Amount]) -> QueueItem:
+    allowed = answer if isinstance(answer, Allowed) else None
     return {
         **item,
         "account_id": shown.waiting.account_id,
