@@ -131,13 +131,13 @@ def test_q05_a_blank_identifier_is_refused(blank: str):
     ids=shown,
 )
 def test_an_identifier_holds_nothing_that_cannot_be_seen(unseen: str):
-    with pytest.raises(ValueError, match="holds an invisible character or a blank other than a space"):
+    with pytest.raises(ValueError, match="contains an invisible character or a blank other than a space"):
         clean_identifier(f"a{unseen}b")
 
 
 @pytest.mark.parametrize("broken", ["a\nb", "a\rb", "a\r\nb", "a\tb", "a\u2028b", "a\u2029b"], ids=shown)
 def test_a_line_has_no_end_in_the_middle(broken: str):
-    with pytest.raises(ValueError, match="is one line of text"):
+    with pytest.raises(ValueError, match="must be one line of text"):
         clean_line(broken)
 
 
