@@ -15,8 +15,8 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
 
+from cpq.domain.approvals.approval_request import Decision, Vote
 from cpq.domain.approvals.delegation import Delegation
-from cpq.domain.approvals.request import Decision, Vote
 
 
 class Basis(Enum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
+from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.policy.policy_set import Quorum, Roles
 
 

@@ -15,7 +15,7 @@ from cpq.domain.pricing.discounts import (
     quote_discount_percents,
 )
 from cpq.domain.pricing.margin import margin, take_cost
-from cpq.domain.pricing.options import add_options
+from cpq.domain.pricing.option_surcharges import add_options
 from cpq.domain.pricing.parts import ONCE, WHOLE_TERM, LinePrice, Part
 from cpq.domain.pricing.plans import Plans
 from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_price, take_list_price

@@ -19,7 +19,7 @@ from cpq.retrieval.web.rules.link_choice import Candidate, choose
 from cpq.retrieval.web.rules.link_trace import Step
 from cpq.retrieval.web.rules.page import Link
 from cpq.retrieval.web.rules.questions import Intent, Question, read_question, telling
-from cpq.retrieval.web.rules.tokens import count_tokens
+from cpq.retrieval.web.rules.token_count import count_tokens
 
 log = logging.getLogger("cpq.web")
 

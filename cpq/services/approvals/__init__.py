@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpq.domain.approvals.request import Decision
+from cpq.domain.approvals.approval_request import Decision
 from cpq.services.approvals.decisions import decide, require_decidable, withdraw
 from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
 from cpq.services.approvals.expiry import sweep, sweep_if_due

@@ -9,8 +9,8 @@ from cpq.app import tokens
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.domain.approvals import eligibility
+from cpq.domain.approvals.approval_request import ApprovalRequest, Vote
 from cpq.domain.approvals.eligibility import Conflicts, Facts, RequestFacts
-from cpq.domain.approvals.request import ApprovalRequest, Vote
 from cpq.domain.quotes.quote import Quote
 from cpq.services.approvals import repository
 from cpq.services.quotes import repository as quote_rows

@@ -14,8 +14,8 @@ from cpq.app.access import Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
+from cpq.domain.approvals.approval_request import ApprovalRequest, Decision, RequestStatus, Vote
 from cpq.domain.approvals.eligibility import Allowed, Facts, Refusal, Refused, RequestFacts, eligibility
-from cpq.domain.approvals.request import ApprovalRequest, Decision, RequestStatus, Vote
 from cpq.domain.approvals.rounds import Round, read_quorum, votes_given, votes_needed
 from cpq.domain.policy.policy_set import Quorum
 from cpq.domain.quotes.lifecycle import Move

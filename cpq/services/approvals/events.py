@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpq.app.transaction import Tx
-from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
+from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.services import events
 from cpq.services.events import EventName
 

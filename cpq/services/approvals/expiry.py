@@ -7,7 +7,7 @@ from dataclasses import replace
 from cpq.app import App, Command
 from cpq.app.access import ENGINE, Permission
 from cpq.app.transaction import Tx
-from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
+from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.rounds import Step
 from cpq.services.approvals import events, repository
 from cpq.services.quotes import repository as quote_rows

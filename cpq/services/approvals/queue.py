@@ -26,7 +26,7 @@ from cpq.services.approvals.refusals import refusal
 from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.approvals.views import PendingApproval
 from cpq.services.catalog.accounts import has_words
-from cpq.services.paging import Pagination, pagination
+from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
 from cpq.storage.schema import tables
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
+from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus, Vote
 from cpq.domain.approvals.delegation import Delegation
-from cpq.domain.approvals.request import ApprovalRequest, RequestStatus, Vote
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.quote import Quote
 from cpq.storage.schema import tables

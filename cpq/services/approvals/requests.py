@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.approvals import reapproval
+from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.eligibility import Facts, RequestFacts
 from cpq.domain.approvals.reapproval import Earlier, Grounds
-from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.rounds import Round, Step, covers, roles_to_ask, votes_needed
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.quotes.lifecycle import Move

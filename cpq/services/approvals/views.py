@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.money import Amount, amount
-from cpq.domain.approvals import request as stored
+from cpq.domain.approvals import approval_request as stored
+from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.eligibility import Allowed, Basis
-from cpq.domain.approvals.request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
-from cpq.services.paging import Pagination, pagination
+from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 
 WORDS_MAX = 10

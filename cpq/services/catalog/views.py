@@ -13,7 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.services.catalog import word_index
-from cpq.services.paging import Pagination, pagination
+from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
 from cpq.storage.tenants import of_tenant

@@ -18,7 +18,7 @@ from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
 from cpq.domain.quotes.quote import Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.catalog.accounts import account_has
-from cpq.services.paging import Pagination, pagination
+from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
-from cpq.domain.approvals.request import RequestStatus
+from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.storage.columns import Json, Timestamp
 from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
 

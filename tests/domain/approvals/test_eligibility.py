@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.domain.approvals.approval_request import Decision, Vote
 from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.eligibility import Allowed, Basis, Facts, Refusal, Refused, RequestFacts, eligibility
-from cpq.domain.approvals.request import Decision, Vote
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 PEOPLE = [f"human:{name}" for name in ("ann", "ben", "cleo", "dan")]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cpq.base.text import canonical_json, read_json
 from cpq.domain.approvals import reapproval
+from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.approvals.reapproval import Earlier, still_stands
-from cpq.domain.approvals.request import RequestStatus
 from cpq.domain.approvals.rounds import (
     Round,
     Step,

@@ -11,7 +11,7 @@ from cpq.domain.pricing import PriceSelection, Stage, price
 from cpq.domain.pricing.adjustments import adjust
 from cpq.domain.pricing.discounts import discount_line, discount_quote, line_discount_percents
 from cpq.domain.pricing.margin import margin, take_cost
-from cpq.domain.pricing.options import add_options
+from cpq.domain.pricing.option_surcharges import add_options
 from cpq.domain.pricing.parts import ONCE, LinePrice, Part
 from cpq.domain.pricing.plans import Plans, agreed
 from cpq.domain.pricing.price_selection import choose, take_contracted_price, take_list_price

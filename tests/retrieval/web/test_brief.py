@@ -10,7 +10,7 @@ from cpq.retrieval.web.rules.brief import UNTRUSTED, Evidence, Stats
 from cpq.retrieval.web.rules.brief import write_brief as brief_of
 from cpq.retrieval.web.rules.link_trace import Step
 from cpq.retrieval.web.rules.page import Image
-from cpq.retrieval.web.rules.tokens import count_tokens
+from cpq.retrieval.web.rules.token_count import count_tokens
 
 SECTIONS = ["[SOURCES]", "[EVIDENCE]", "[IMAGES]", "[EXPANSION TRACE]", "[CITATIONS]", "[STATS]"]
 SEED = "https://a.example/docs/index.html"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from cpq.retrieval.web.rules.link_trace import Step, trace_lines
 from cpq.retrieval.web.rules.page import ALT_LENGTH_MAX, CAPTION_LENGTH_MAX, Image, line
-from cpq.retrieval.web.rules.tokens import count_tokens
+from cpq.retrieval.web.rules.token_count import count_tokens
 
 HEADING_LENGTH_MAX = 160
 SUB_QUERY_LENGTH_MAX = 120

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cpq.retrieval.search.passages import PART_CHARACTERS, split
 from cpq.retrieval.web.rules.page import Block, Image, Page
-from cpq.retrieval.web.rules.tokens import count_tokens
+from cpq.retrieval.web.rules.token_count import count_tokens
 
 WHOLE_CHARACTERS_MAX = 4 * PART_CHARACTERS
 """Tables and listings up to this size are never cut."""
