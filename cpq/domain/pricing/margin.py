@@ -23,8 +23,9 @@ def take_cost(part: Part, counts: Counts) -> None:
         if not base:
             return
         cost = divide(max(0, cost * base + row.cost * part.surcharge * quantity), base)
-    term = part.term if row.billing_period == plan.billing_period else part.listed_term
-    part.cost = cost if term is ONCE else term.times(cost)
+    if part.term is not ONCE or not plan.is_like_list:
+        cost = (part.term if row.billing_period == plan.billing_period else part.listed_term).times(cost)
+    part.cost = cost
 
 
 def _cost_of_packages(part: Part, counts: Counts) -> Exact:

@@ -69,9 +69,10 @@ Rank = tuple[int, int, int, str]
 def take_list_price(part: Part) -> None:
     """Stage 1: the list price, for each unit or package. Without one, the contracted price stands in for it."""
     row = part.plan.listed
-    part.amount = part.listed = row.unit_price * times_charged(row, part.quantity)
+    unit_price = row.unit_price
+    part.amount = part.listed = amount = unit_price * times_charged(row, part.quantity)
     if part.plan.is_listed:
-        part.note(LIST, part.amount, row.id, row.unit_price)
+        part.note(LIST, amount, row.id, unit_price)
 
 
 def take_contracted_price(part: Part) -> None:
