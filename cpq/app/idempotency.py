@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -13,8 +14,18 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.text import digest, plain_json
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import tables
-from cpq.storage.statements import AnyRow, Statement
+from cpq.storage.statements import Statement
 from cpq.storage.upsert import insert_if_absent
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What stands under a key: the request it was used for, its answer if it is done, and the call that did it."""
+
+    request_hashes: Mapping[str, str]
+    answer: Answer | None
+    trace_id: str
+    expires_at: datetime
 
 
 class Claim:
@@ -32,12 +43,12 @@ class Claim:
             "trace_id": trace_id,
         }
 
-    def take(self) -> AnyRow | None:
-        """None when the key is now ours; the stored row when the same request was done before."""
+    def take(self) -> Stored | None:
+        """None when the key is now ours; what is stored when the same request was done before."""
         connection = self._tx.connection
         if _CLAIM.run(connection, **self._key, **self._values) == 1:
             return None
-        known = connection.execute(sa.select(tables.idempotency).where(self._mine).with_for_update()).one_or_none()
+        known = self._find(for_update=True)
         if known is None:
             return self.take()  # It was swept away in between.
         if known.expires_at <= self._tx.now:
@@ -49,13 +60,17 @@ class Claim:
 
     def recall(self) -> Answer | None:
         """The answer that is stored under the key, if any; nothing is taken."""
-        known = self._tx.connection.execute(sa.select(tables.idempotency).where(self._mine)).one_or_none()
+        known = self._find()
         if known is None or known.expires_at <= self._tx.now:
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
-        answer: Answer | None = known.answer
-        return answer
+        return known.answer
+
+    def _find(self, *, for_update: bool = False) -> Stored | None:
+        query = sa.select(*(tables.idempotency.c[field.name] for field in fields(Stored))).where(self._mine)
+        row = self._tx.connection.execute(query.with_for_update() if for_update else query).one_or_none()
+        return Stored(*row) if row else None
 
     @property
     def _mine(self) -> sa.ColumnElement[bool]:

@@ -39,7 +39,7 @@ from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDe
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import tables
-from cpq.storage.statements import AnyRow, insert_many, insert_written
+from cpq.storage.statements import insert_many, insert_written
 
 BATCH = 5_000
 AHEAD_MAX = 2
@@ -79,7 +79,9 @@ class _Import(ExitStack):
         self._problems: list[Problem] = []
         self._problem_count = 0
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
-        self._categories = {row.id: _declared(row) for row in tx.connection.execute(_mine(tx, tables.category))}
+        self._categories = {
+            row.id: _declared(row.specs, row.attributes) for row in tx.connection.execute(_mine(tx, tables.category))
+        }
         self._books = set(tx.connection.scalars(_mine(tx, tables.price_book).with_only_columns(tables.price_book.c.id)))
         self._had_products = (
             tx.connection.scalar(_mine(tx, tables.product).with_only_columns(tables.product.c.id).limit(1)) is not None
@@ -308,14 +310,14 @@ class _Import(ExitStack):
     def _known(self, table: sa.Table, ids: Iterable[str], column: sa.Column[Any] | None = None) -> dict[str, Any]:
         query = sa.select(table.c.id, table.c.id if column is None else column)
         found = self.tx.connection.execute(query.where(self.tx.own_among(table.c.id, sorted(set(ids)))))
-        return {row[0]: row[1] for row in found}
+        return dict(found.all())
 
     def _sku_owners(self, parts: Iterable[Prepared]) -> dict[str, str]:
         keys = sorted({part.sku_key for part in parts})
         query = sa.select(tables.product.c.sku_key, tables.product.c.id).where(
             self.tx.own_among(tables.product.c.sku_key, keys)
         )
-        return {row[0]: row[1] for row in self.tx.connection.execute(query)}
+        return dict(self.tx.connection.execute(query).all())
 
     def _ensure_category(self, category_id: str) -> None:
         if category_id not in self._categories:
@@ -388,9 +390,11 @@ def _spec_columns(value: Decimal | str) -> dict[str, Any]:
     return {"number": value if is_number else None, "word": None if is_number else value}
 
 
-def _declared(row: AnyRow) -> Declared:
-    specs = {name: SpecDefinition.model_validate(spec) for name, spec in row.specs.items()}
-    return Declared(specs, {name: AttributeDefinition.model_validate(a) for name, a in row.attributes.items()})
+def _declared(specs: Mapping[str, Any], attributes: Mapping[str, Any]) -> Declared:
+    return Declared(
+        {name: SpecDefinition.model_validate(spec) for name, spec in specs.items()},
+        {name: AttributeDefinition.model_validate(attribute) for name, attribute in attributes.items()},
+    )
 
 
 def _mine(tx: Tx, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:

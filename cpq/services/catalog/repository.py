@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -108,8 +107,8 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
 
 def revision_of(tx: Tx) -> str:
     """Which state the catalogue is in: another one after every change of a product, a price or an account."""
-    rows = _REVISION.rows(tx.connection, tenant=tx.tenant_id)
-    return str(rows[0][0]) if rows else ""
+    revisions = [str(revision) for (revision,) in _REVISION.rows(tx.connection, tenant=tx.tenant_id)]
+    return revisions[0] if revisions else ""
 
 
 def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
@@ -218,29 +217,28 @@ def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
 
 
 # Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
-_PRICES = Statement(
-    lambda dialect: _of_price(
-        dialect,
-        tables.price.c.product_id,
-        tables.price.c.id,
-        sa.type_coerce(tables.price.c.unit_price, sa.BigInteger),
-        tables.price.c.price_book_id,
-        tables.price.c.account_id,
-        tables.price.c.billing_period,
-        tables.price.c.tier_mode,
-        sa.type_coerce(tables.price.c.tiers, sa.Text),
-        tables.price.c.quantity_scope,
-        tables.price.c.package_size,
-        tables.price.c.free_quantity,
-        tables.price.c.priority,
-        sa.cast(tables.price.c.valid_from, sa.Text),
-        sa.cast(tables.price.c.valid_to, sa.Text),
-        sa.type_coerce(tables.price.c.cost, sa.BigInteger),
-        tables.price.c.tax_category,
-        tables.price.c.tax_included,
-        sa.type_coerce(tables.price.c.surcharges, sa.Text),
-    )
-)
+_PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
+    "id": tables.price.c.id,
+    "unit_price": sa.type_coerce(tables.price.c.unit_price, sa.BigInteger),
+    "price_book_id": tables.price.c.price_book_id,
+    "account_id": tables.price.c.account_id,
+    "billing_period": tables.price.c.billing_period,
+    "tier_mode": tables.price.c.tier_mode,
+    "tiers": sa.type_coerce(tables.price.c.tiers, sa.Text),
+    "quantity_scope": tables.price.c.quantity_scope,
+    "package_size": tables.price.c.package_size,
+    "free_quantity": tables.price.c.free_quantity,
+    "priority": tables.price.c.priority,
+    "valid_from": sa.cast(tables.price.c.valid_from, sa.Text),
+    "valid_to": sa.cast(tables.price.c.valid_to, sa.Text),
+    "cost": sa.type_coerce(tables.price.c.cost, sa.BigInteger),
+    "tax_category": tables.price.c.tax_category,
+    "tax_included": tables.price.c.tax_included,
+    "surcharges": sa.type_coerce(tables.price.c.surcharges, sa.Text),
+}
+"""By the name of the field of `PriceRow`."""
+
+_PRICES = Statement(lambda dialect: _of_price(dialect, tables.price.c.product_id, *_PRICE_COLUMNS.values()))
 
 _CURRENCIES = Statement(
     lambda dialect: (
@@ -335,31 +333,29 @@ def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
     for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
         relations.setdefault(product_id, []).append(Relation._make(relation))
     found = []
-    for row in _PRODUCTS.rows(tx.connection, **mine):
-        related = tuple(relations.get(row[0], ()))
+    for id_, *others in _PRODUCTS.rows(tx.connection, **mine):
+        related = tuple(relations.get(id_, ()))
         parts = tuple(relation.product_id for relation in related if relation.kind == "component")
-        found.append(ProductFacts._make((*row, related, parts, Product(()))))
+        found.append(ProductFacts._make((id_, *others, related, parts, Product(()))))
     return found
 
 
 def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
     asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
     asked["books"] = listed(tx.connection, buyer.price_books)
-    read = [_price(*values) for values in _PRICES.rows(tx.connection, **asked)]
-    read.sort(key=itemgetter(1))  # By id, as bytes, on every database.
+    read = [(product_id, _price(values)) for product_id, *values in _PRICES.rows(tx.connection, **asked)]
+    read.sort(key=lambda priced: priced[1].id)  # As bytes, on every database.
     found: dict[str, list[PriceRow]] = {}
-    for product_id, _, row in read:
+    for product_id, row in read:
         found.setdefault(product_id, []).append(row)
     return found
 
 
-def _price(product_id: str, *values: Any) -> tuple[str, str, PriceRow]:
-    row = PriceRow._make(values)
-    tiers, surcharges = values[6], values[16]
-    row = row._replace(
-        tiers=() if tiers == "[]" else _tiers(tiers), surcharges={} if surcharges == "{}" else _surcharges(surcharges)
-    )
-    return product_id, row.id, row
+def _price(values: Sequence[Any]) -> PriceRow:
+    stored = dict(zip(_PRICE_COLUMNS, values, strict=True))
+    stored["tiers"] = () if stored["tiers"] == "[]" else _tiers(stored["tiers"])
+    stored["surcharges"] = {} if stored["surcharges"] == "{}" else _surcharges(stored["surcharges"])
+    return PriceRow(**stored)
 
 
 def _tiers(text: str) -> tuple[Tier, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NotRequired
@@ -15,7 +16,6 @@ from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.services.catalog import word_index
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
-from cpq.storage.statements import AnyRow
 from cpq.storage.tenants import of_tenant
 
 KNOWN_CATEGORIES_MAX = 100
@@ -229,7 +229,7 @@ def _in_byte_order(tx: Tx, column: sa.Column[str]) -> sa.ColumnElement[str]:
     return column if tx.connection.dialect.name == "sqlite" else column.collate("C")
 
 
-def _summary(row: AnyRow) -> ProductSummary:
+def _summary(row: Iterable[object]) -> ProductSummary:
     # Plain names: those of the row's own mapping are a subclass of `str` that is slow to serialise.
     summary: ProductSummary = dict(zip(_SUMMARY_NAMES, row, strict=True))  # type: ignore[assignment] # Exactly these.
     return summary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -14,7 +15,6 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Webhook
 from cpq.base.text import canonical_json, to_wire
 from cpq.storage.schema import tables
-from cpq.storage.statements import AnyRow
 
 BODY_BYTES_MAX = 64 * 1024
 
@@ -33,6 +33,18 @@ class EventName(StrEnum):
     APPROVAL_ESCALATED = "approval.escalated"
 
 
+@dataclass(frozen=True)
+class Event:
+    """What happened to a subject; its events are numbered from 1."""
+
+    id: str
+    name: str
+    subject: str
+    number: int
+    body: Mapping[str, Any]
+    created_at: datetime
+
+
 def publish(tx: Tx, name: EventName, subject: str, body: Mapping[str, object]) -> str:
     """Write an event of `subject` (a quote, which the caller has locked) with the change itself; answers its id.
 
@@ -49,10 +61,10 @@ def publish(tx: Tx, name: EventName, subject: str, body: Mapping[str, object]) -
     return event_id
 
 
-def of_subject(tx: Tx, subject: str) -> list[AnyRow]:
+def of_subject(tx: Tx, subject: str) -> list[Event]:
     """All events of a subject, in their order."""
-    mine = tx.own(tables.event) & (tables.event.c.subject == subject)
-    return list(tx.connection.execute(sa.select(tables.event).where(mine).order_by(tables.event.c.number)))
+    mine = _EVENTS.where(tx.own(tables.event), tables.event.c.subject == subject)
+    return [Event(*row) for row in tx.connection.execute(mine.order_by(tables.event.c.number))]
 
 
 def list_events(tx: Tx, *, limit: int, subject: str | None = None, status: str | None = None) -> list[dict[str, Any]]:
@@ -65,13 +77,8 @@ def list_events(tx: Tx, *, limit: int, subject: str | None = None, status: str |
             tx.own(tables.event_delivery), tables.event_delivery.c.status == status
         )
         wanted.append(tables.event.c.id.in_(theirs))
-    query = (
-        sa.select(tables.event)
-        .where(*wanted)
-        .order_by(tables.event.c.created_at.desc(), tables.event.c.id.desc())
-        .limit(limit)
-    )
-    return _with_deliveries(tx, tx.connection.execute(query).all())
+    newest = _EVENTS.where(*wanted).order_by(tables.event.c.created_at.desc(), tables.event.c.id.desc())
+    return _with_deliveries(tx, [Event(*row) for row in tx.connection.execute(newest.limit(limit))])
 
 
 def get(tx: Tx, event_id: str) -> dict[str, Any]:
@@ -124,42 +131,40 @@ def _add_deliveries(tx: Tx, event_id: str, subject: str, number: int, webhooks: 
         tx.connection.execute(sa.insert(tables.event_delivery), rows)
 
 
-def _find(tx: Tx, event_id: str) -> AnyRow:
-    mine = tx.own(tables.event) & (tables.event.c.id == event_id)
-    found = tx.connection.execute(sa.select(tables.event).where(mine)).one_or_none()
-    if found is None:
+_EVENTS = sa.select(*(tables.event.c[field.name] for field in fields(Event)))
+
+
+def _find(tx: Tx, event_id: str) -> Event:
+    row = tx.connection.execute(_EVENTS.where(tx.own(tables.event), tables.event.c.id == event_id)).one_or_none()
+    if row is None:
         raise CpqError(Code.NOT_FOUND, f"There is no event {event_id!r}.", hint="`cpq events list` shows them.")
-    return found
+    return Event(*row)
 
 
-def _with_deliveries(tx: Tx, rows: Sequence[AnyRow]) -> list[dict[str, Any]]:
-    ids = [row.id for row in rows]
-    mine = tx.own(tables.event_delivery) & tables.event_delivery.c.event_id.in_(ids)
-    found: dict[str, list[dict[str, Any]]] = {id_: [] for id_ in ids}
-    for row in tx.connection.execute(
-        sa.select(tables.event_delivery).where(mine).order_by(tables.event_delivery.c.webhook)
-    ):
-        found[row.event_id].append(_delivery(row))
+def _with_deliveries(tx: Tx, events: Sequence[Event]) -> list[dict[str, Any]]:
+    deliveries: dict[str, list[dict[str, Any]]] = {event.id: [] for event in events}
+    theirs = tx.own(tables.event_delivery) & tables.event_delivery.c.event_id.in_(deliveries)
+    query = sa.select(tables.event_delivery).where(theirs).order_by(tables.event_delivery.c.webhook)
+    for row in tx.connection.execute(query):
+        deliveries[row.event_id].append(
+            {
+                "webhook": row.webhook,
+                "status": row.status,
+                "attempts": row.attempts,
+                "attempted_at": row.attempted_at,
+                "due_at": row.due_at if row.status == "waiting" else None,
+                "answer": row.answer,
+            }
+        )
     return [
         {
-            "id": row.id,
-            "name": row.name,
-            "subject": row.subject,
-            "number": row.number,
-            "created_at": row.created_at,
-            "data": row.body,
-            "deliveries": found[row.id],
+            "id": event.id,
+            "name": event.name,
+            "subject": event.subject,
+            "number": event.number,
+            "created_at": event.created_at,
+            "data": event.body,
+            "deliveries": deliveries[event.id],
         }
-        for row in rows
+        for event in events
     ]
-
-
-def _delivery(row: AnyRow) -> dict[str, Any]:
-    return {
-        "webhook": row.webhook,
-        "status": row.status,
-        "attempts": row.attempts,
-        "attempted_at": row.attempted_at,
-        "due_at": row.due_at if row.status == "waiting" else None,
-        "answer": row.answer,
-    }
