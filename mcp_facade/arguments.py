@@ -69,7 +69,7 @@ def raw_text(value: object) -> object:
     if not value.strip():
         raise ValueError("is blank")
     if "\0" in value or (not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value)):
-        raise ValueError("holds a character that is not text")
+        raise ValueError("contains a character that is not text")
     return value
 
 
@@ -128,7 +128,7 @@ def _percentage(value: object) -> object:
         raise ValueError("is not a number")
     number = Decimal(text)
     if not number.is_finite() or not 0 <= number <= PERCENT_MAX:
-        raise ValueError(f"is a percentage from 0 to {PERCENT_MAX}")
+        raise ValueError(f"must be a percentage from 0 to {PERCENT_MAX}")
     try:
         return to_micro(number)
     except ValueError:
@@ -147,22 +147,22 @@ def _day(value: object) -> object:
     try:
         day = date.fromisoformat(value.strip())
     except ValueError:
-        raise ValueError("is not a day of the calendar") from None
+        raise ValueError("is not a calendar day") from None
     if not YEARS[0] <= day.year <= YEARS[1]:
-        raise ValueError(f"is a day from {YEARS[0]} to {YEARS[1]}")
+        raise ValueError(f"must be a day from {YEARS[0]} to {YEARS[1]}")
     return day
 
 
 def _moment(value: object) -> object:
     """A moment in ISO-8601 with its time zone, without which it would be ambiguous."""
     if not isinstance(value, str) or not _ISO_MOMENT.fullmatch(value.strip()):
-        raise ValueError("is not a moment such as 2026-01-31T17:00:00Z")
+        raise ValueError("is not a date and time with its zone such as 2026-01-31T17:00:00Z")
     try:
         moment = datetime.fromisoformat(value.strip().upper()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError("is not a moment of the calendar") from None
+        raise ValueError("is not a valid date and time") from None
     if not YEARS[0] <= moment.year <= YEARS[1]:
-        raise ValueError(f"is a moment from {YEARS[0]} to {YEARS[1]}")
+        raise ValueError(f"must be a moment from {YEARS[0]} to {YEARS[1]}")
     return moment
 
 
@@ -177,11 +177,11 @@ def _scalar(value: object) -> object:
     if isinstance(value, Decimal | int) and not isinstance(value, bool):
         number = Decimal(value)
         if not number.is_finite() or number.copy_abs() > ATTRIBUTE_MAX or significant_digits(number) > 15:
-            raise ValueError("is a number of at most 15 digits")
+            raise ValueError("must be a number of at most 15 digits")
         to_micro(number)
         return number
     if not isinstance(value, bool):
-        raise ValueError("is a text, a number, true or false")
+        raise ValueError("must be text, a number, true or false")
     return value
 
 

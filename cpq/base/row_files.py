@@ -212,7 +212,7 @@ class _JsonDocument:
     def end(self) -> None:
         self._skip_blanks()
         if self._position < len(self._text):
-            raise self.fault("there is more after the end")
+            raise self.fault("there is text after the end")
 
     def fault(self, reason: str) -> CpqError:
         return _fault(self._path, self._line_here(), reason)
@@ -278,7 +278,7 @@ class _YamlDocument:
         names: set[str] = set()
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._fault(event, "a name is a single word or text")
+                raise self._fault(event, "a name must be a single word or text")
             if event.value in names:
                 raise self._fault(event, f"{event.value!r} is given twice")
             names.add(event.value)
@@ -337,7 +337,7 @@ def _is_blank(path: Path) -> bool:
 
 def _mapping(path: Path, line: int, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _fault(path, line, "a row is a mapping of names to values")
+        raise _fault(path, line, "a row must be a mapping of names to values")
     return value
 
 

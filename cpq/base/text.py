@@ -37,7 +37,7 @@ def clean(text: str) -> str:
         _refuse_floods(text)
         text = unicodedata.normalize("NFC", text)
     if found := _REFUSED.search(text):
-        raise ValueError(f"holds a character that is not text (U+{ord(found[0]):04X})")
+        raise ValueError(f"contains a character that is not text (U+{ord(found[0]):04X})")
     return text
 
 
@@ -50,7 +50,7 @@ def clean_identifier(text: str) -> str:
     if is_plain:
         return text
     if not text.isprintable() or _UNPRINTED.search(text):
-        raise ValueError("holds an invisible character or a blank other than a space")
+        raise ValueError("contains an invisible character or a blank other than a space")
     return text
 
 
@@ -62,9 +62,9 @@ def clean_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     if "\t" in text or text.splitlines() != [text]:
-        raise ValueError("is one line of text")
+        raise ValueError("must be one line of text")
     if found := _DIRECTION.search(text):
-        raise ValueError(f"holds a character that turns the direction of the text (U+{ord(found[0]):04X})")
+        raise ValueError(f"contains a character that changes the direction of the text (U+{ord(found[0]):04X})")
     return text
 
 
@@ -133,7 +133,7 @@ def _digits(number: Decimal) -> str:
 def _refuse_floods(text: str) -> None:
     for run in _NEITHER_WORD_NOR_ASCII.findall(text):
         if sum(map(bool, map(unicodedata.combining, run))) > _MARKS_MAX:
-            raise ValueError(f"holds more than {_MARKS_MAX} combining marks in a row")
+            raise ValueError(f"contains more than {_MARKS_MAX} combining marks in a row")
 
 
 _PLAIN_JSON = msgspec.json.Encoder(order="deterministic")

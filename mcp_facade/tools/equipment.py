@@ -39,7 +39,7 @@ class SpecLimit(Part):
     def _has_one_condition(self) -> Self:
         has_bound = self.min is not None or self.max is not None
         if has_bound == (self.is_ is not None):
-            raise ValueError("a condition has min, max or both, or else `is`")
+            raise ValueError("a condition needs min, max or both, or else `is`")
         return self
 
 

@@ -140,7 +140,7 @@ def test_a_given_value_is_read_as_its_option_says(option: dict[str, Any], given:
         (OUTDOOR, Decimal(0), "outdoor is true or false, not 0."),
         (NOTE, 5, "note is text, not 5."),
         (NOTE, "x" * 1001, "note has more than 1000 characters."),
-        (NOTE, "a\0b", "note holds a character that is not text (U+0000)."),
+        (NOTE, "a\0b", "note contains a character that is not text (U+0000)."),
         (MIXED, False, "mixed is one of '1', 1, true, 'x', not false."),
         (MIXED, Decimal(2), "mixed is one of '1', 1, true, 'x', not 2."),
         (MIXED, ["x"], "mixed is a single value, not a list."),
@@ -425,7 +425,7 @@ def test_attributes_of_a_product_without_options_are_free_notes():
     [
         ("a", [1], "'a' is a single value, not a list."),
         ("a", {"b": 1}, "'a' is a single value, not an object."),
-        ("a", "x\0", "'a' holds a character that is not text (U+0000)."),
+        ("a", "x\0", "'a' contains a character that is not text (U+0000)."),
         ("a", "x" * 1001, "'a' has more than 1000 characters."),
         ("a", 10**400, "'a' is beyond 1000000000000."),
         ("a", Decimal("NaN"), "'a' is a finite number."),
