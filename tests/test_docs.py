@@ -1,5 +1,6 @@
-"""What is written about the product equals the product. `python -m tests.generate` writes the generated parts anew."""
+"""What the documents say about the product is true. `python -m tests.generate` writes the generated parts."""
 
+import ast
 import json
 import re
 
@@ -57,3 +58,23 @@ def test_documents_name_no_machine_and_no_missing_file(name: str):
     assert not re.search(r"/(work|root|home)/", text)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (generate.ROOT / name).parent.joinpath(target).exists(), target
+
+
+def decided_where() -> list[tuple[str, str, str]]:
+    """The rows of "Where is ... decided?" in CONTRIBUTING.md."""
+    text = (generate.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| ([^|`]+) \| `([\w/]+\.py)` \| `([\w.]+)` \|$", text, re.MULTILINE)
+
+
+def test_the_map_has_a_row_for_every_question_a_stranger_asks():
+    assert len(decided_where()) >= 25
+
+
+@pytest.mark.parametrize("row", decided_where(), ids=lambda row: row[0].replace(" ", "_"))
+def test_the_map_names_what_exists(row: tuple[str, str, str]):
+    _, path, symbol = row
+    body = ast.parse((generate.ROOT / path).read_text(encoding="utf-8")).body
+    for name in symbol.split("."):
+        found = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name]
+        assert found, f"{path} has no {symbol}"
+        body = found[0].body
