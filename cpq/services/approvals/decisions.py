@@ -18,7 +18,7 @@ from cpq.domain.approvals.approval_request import ApprovalRequest, Decision, Req
 from cpq.domain.approvals.eligibility import Allowed, Facts, Refusal, Refused, RequestFacts, eligibility
 from cpq.domain.approvals.rounds import Round, read_quorum, votes_given, votes_needed
 from cpq.domain.policy.policy_set import Quorum
-from cpq.domain.quotes.lifecycle import Move
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository, views
@@ -155,7 +155,7 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
         "quote_status": status,
         "outcome": "changed",
         "message": "The request is withdrawn. Nothing else holds the quote; it can be sent."
-        if status == "approved"
+        if status is QuoteStatus.APPROVED
         else "The request is withdrawn. Ask again, or revise the quote.",
     }
 
@@ -166,7 +166,7 @@ def settle(tx: Tx, quote: Quote, round_: Round) -> None:
     Where they ask for nobody and all was withdrawn, the policies of now decide, as they do for a draft. This is the
     only place, beside a request whose steps are all kept, where a quote becomes approved.
     """
-    if quote.status != "pending_approval":
+    if not quote.status.awaits_approval:
         return
     if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, quote)):
         transitions.apply(tx, quote, Move.APPROVE)
@@ -340,11 +340,11 @@ def _decided(tx: Tx, request: ApprovalRequest, acted_as: str, status: RequestSta
     }
 
 
-def _message(status: RequestStatus, quote_status: str, left: int) -> str:
+def _message(status: RequestStatus, quote_status: QuoteStatus, left: int) -> str:
     if status is RequestStatus.REJECTED:
         return "Rejected. The quote is a draft again; a new price or a revision opens the next version."
     if status.is_open:
         return f"Noted. {left} more of the role must approve."
-    return (
-        "Approved. The quote can be sent." if quote_status == "approved" else "Approved. Others still have to decide."
-    )
+    if quote_status is QuoteStatus.APPROVED:
+        return "Approved. The quote can be sent."
+    return "Approved. Others still have to decide."

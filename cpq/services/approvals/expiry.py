@@ -17,7 +17,7 @@ QUOTES_MAX = 200
 
 def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
     """Store what time has done, and count it. Reads show the same without it: they compare times themselves."""
-    counts = {"expired": 0, "withdrawn": 0, "escalated": 0}
+    counts = {RequestStatus.EXPIRED.value: 0, RequestStatus.WITHDRAWN.value: 0, "escalated": 0}
     due = repository.overdue(tx, quotes_max)
     for quote_id in due:
         for done in _sweep_quote(tx, quote_id):

@@ -15,6 +15,7 @@ from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus, Vote
 from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.rounds import Round, Step
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.storage.schema import tables
 from cpq.storage.statements import among, listed
@@ -86,7 +87,7 @@ def live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
             is_pending(tx),
             approval.c.expires_at > tx.now,
             quote.c.version == approval.c.version,
-            quote.c.status == "pending_approval",
+            quote.c.status == QuoteStatus.PENDING_APPROVAL.value,
         )
     )
 
@@ -204,7 +205,7 @@ def round_of(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Round
 
 def is_awaited(quote: Quote, request: ApprovalRequest) -> bool:
     """Whether the quote waits for approval of the version that the request is about."""
-    return quote.status == "pending_approval" and quote.current_version == request.version
+    return quote.status.awaits_approval and quote.current_version == request.version
 
 
 def is_person(caller: str) -> bool:
@@ -246,7 +247,7 @@ def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
     is_due = (
         (approval.expires_at <= tx.now)
         | (quote.version != approval.version)
-        | (quote.status != "pending_approval")
+        | (quote.status != QuoteStatus.PENDING_APPROVAL.value)
         | (approval.escalated_at.is_(None) & (approval.escalates_at <= tx.now))
     )
     is_stored_pending = approval.status == RequestStatus.PENDING.value

@@ -16,7 +16,7 @@ from cpq.domain.approvals.eligibility import Facts, RequestFacts
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import Round, Step, covers, roles_to_ask, votes_needed
 from cpq.domain.policy.evaluation import PolicyDecision
-from cpq.domain.quotes.lifecycle import Move
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository
@@ -102,7 +102,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
     require_role(tx, role, "/approver_role")
     quote = quote_rows.load(tx, quote_id, for_update=True)
     transitions.require(quote, Move.SUBMIT)
-    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status == "pending_approval" else []
+    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status.awaits_approval else []
     demand = _demand(tx, quote, requests)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
     _require_open(quote, round_, role)
@@ -118,7 +118,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     """Who would have to approve the current version, and why, without asking anybody."""
     quote = quote_rows.load(tx, quote_id)
-    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status != "draft" else []
+    requests = repository.of_quote(tx, quote_id, quote.current_version) if not quote.status.is_draft else []
     decision = quotes.judge(tx, quote)
     demand = _of_requests(requests) if requests else _of_decision(tx, decision)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
@@ -289,7 +289,7 @@ def _add(tx: Tx, quote: Quote, demand: Demand, planned: Planned, justification: 
 
 def _answer(quote: Quote, round_: Round, added: Sequence[ApprovalRequest]) -> ApprovalRequested:
     asked, *others = added
-    is_approved = quote.status == "approved"
+    is_approved = quote.status is QuoteStatus.APPROVED
     return {
         "approval_id": asked.id,
         "quote_id": quote.id,

@@ -14,13 +14,14 @@ from cpq.domain.approvals import approval_request as stored
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.eligibility import Allowed, Basis
 from cpq.domain.approvals.rounds import Round, Step
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import repository, requests
 from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.quotes import repository as quote_rows
 
-HELD = ("pending_approval", "expired", "cancelled", "declined")
+HELD = (QuoteStatus.PENDING_APPROVAL, QuoteStatus.EXPIRED, QuoteStatus.CANCELLED, QuoteStatus.DECLINED)
 """Quotes that cannot proceed, even when all have approved: one that could is no longer pending."""
 
 
@@ -198,7 +199,7 @@ def pending_items(tx: Tx, waiting: Sequence[WaitingRequest]) -> list[PendingAppr
 
 def _round(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> tuple[Round, bool]:
     """The round, and whether a policy blocks the quote. A draft is judged now, what was submitted was judged then."""
-    if quote.status == "draft" and quote.version.status != "rejected":
+    if quote.status.is_draft and not quote.is_rejected:
         decision = quotes.judge(tx, quote)
         return Round(tx.policies.roles, decision.chains, ()), decision.is_blocked
     return repository.round_of(tx, quote, found), False
