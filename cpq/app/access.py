@@ -10,7 +10,7 @@ PrincipalKind = Literal["agent", "human"]
 
 
 class Permission(StrEnum):
-    """What a tool, a page or a command needs. One word each, so that the table stays readable."""
+    """The right that a tool, a page or a command requires."""
 
     READ = "read"
     QUOTE = "quote"
@@ -58,12 +58,12 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 
 
 DECIDERS = frozenset(role.value for role, rights in PERMISSIONS.items() if Permission.DECIDE in rights)
-"""The roles that approvals can be asked of."""
+"""The roles that can be asked for approval."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody as audit entries, quotes and votes name them; as text `agent:mcp`, `human:dana`."""
+    """A caller as named in audit entries, quotes and votes; as text `agent:mcp` or `human:dana`."""
 
     kind: str
     name: str
@@ -87,7 +87,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Principal:
-    """Somebody who calls: a person, or a program that acts for one."""
+    """An authenticated caller: a person, or a program that acts for one."""
 
     name: str
     kind: PrincipalKind
@@ -96,7 +96,7 @@ class Principal:
 
     @property
     def caller(self) -> str:
-        """How audit and quotes name it: the text of a `Caller`."""
+        """The name in audit entries and quotes: the text of a `Caller`."""
         return str(Caller(self.kind, self.name))
 
     @property
@@ -108,10 +108,10 @@ class Principal:
 
 
 LOCAL_AGENT = Principal("mcp", "agent", frozenset({Role.AGENT}))
-"""The operator's own process over stdio, and whoever holds the shared token."""
+"""The operator's own process over stdio, and holders of the shared token."""
 
 OPERATOR = Principal("operator", "human", frozenset({Role.ADMIN}))
-"""Whoever runs `cpq` on the machine itself."""
+"""The person who runs `cpq` on the machine itself."""
 
 ENGINE = Principal("engine", "agent", frozenset({Role.ADMIN}))
-"""What the engine does by itself: quotes whose time is over, events to be delivered."""
+"""The engine's own work: it ends expired quotes and delivers events."""

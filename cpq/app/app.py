@@ -31,7 +31,7 @@ log = logging.getLogger("cpq.app")
 
 ATTEMPTS_MAX = 8
 SWEEP_SECONDS = 3600.0
-"""How often keys whose time is over are deleted, beside an audit write that happens anyway."""
+"""Interval at which expired keys are deleted, together with an audit write."""
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class App:
         self.kept: dict[Any, Any] = {}
         self._recorder = audit.Recorder(self._write_audit)
         self._next_sweep: dict[str, float] = {}
-        """By tenant; at once the first time, because many processes do not live for an hour."""
+        """By tenant. The first sweep is immediate, because many processes live for less than an hour."""
 
     def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
         return Call(principal, self.effects.new_id("tr-"), **options)
@@ -62,10 +62,10 @@ class App:
             return self.read_unaudited(call, work)
 
     def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
-        """Do `work` once and for all in one transaction, or not at all.
+        """Run `work` exactly once in one transaction, or not at all.
 
         The key is claimed first, so a rival with the same key waits and then gets the same answer. A call without a key
-        gets one of its own, so that a lost acknowledgement of the commit can be retried without doing the work twice.
+        gets a generated one, so that a lost acknowledgement of the commit can be retried without doing the work twice.
         """
         with self.audited(call, command) as record:
             self.allow(call, command)
@@ -73,7 +73,7 @@ class App:
 
     @contextmanager
     def audited(self, call: Call, command: Command) -> Iterator[Record]:
-        """Whatever comes of the call, it leaves one audit entry: with its change, or here."""
+        """Guarantee one audit entry for the call: written with its change, or on leaving."""
         record = Record(command)
         outcome = Code.INTERNAL_ERROR.value
         try:
@@ -87,7 +87,7 @@ class App:
                 self.note(call, record.command, outcome)
 
     def write_within(self, call: Call, record: Record, work: Callable[[Tx], Answer]) -> Outcome:
-        """`write` for whoever has checked the permission and opened the record."""
+        """`write` for callers that have already checked the permission and opened the record."""
         command = record.command
         key = command.idempotency_key or call.next_write()
         outcome = self._attempt(call, lambda: self._write_once(call, command, key, work))
@@ -103,21 +103,21 @@ class App:
         return self._attempt(call, lambda: self._read_once(call, work))
 
     def recall(self, call: Call, command: Command) -> Answer | None:
-        """What `write` would replay, so that long work is not done in vain; CONFLICT if the key was another's."""
+        """The answer `write` would replay, to skip long work; CONFLICT if the key belongs to another request."""
         key = command.idempotency_key
         if key is None:
             return None
         return self.read_unaudited(call, lambda tx: Claim(tx, command, key, call.trace_id, 1).recall())
 
     def upkeep(self, call: Call, work: Callable[[Tx], T]) -> T:
-        """A transaction of the engine's own, which nobody asked for: without key and audit entry.
+        """Run a maintenance transaction of the engine, without key and audit entry.
 
-        `work` may be done twice, when the acknowledgement of its commit is lost; the second time must do no harm.
+        `work` may run twice, when the acknowledgement of its commit is lost, so it must be safe to repeat.
         """
         return self._attempt(call, lambda: self._upkeep_once(call, work))
 
     def allow(self, call: Call, command: Command) -> None:
-        """Raise FORBIDDEN when the caller lacks what the command needs."""
+        """Raise FORBIDDEN when the caller lacks the permission of the command."""
         if not call.principal.may(command.needs):
             raise CpqError(
                 Code.FORBIDDEN,
@@ -128,7 +128,7 @@ class App:
             )
 
     def note(self, call: Call, command: Command, outcome: str) -> None:
-        """Leave the audit entry of a call that changed nothing: a read, a refusal, a failure."""
+        """Add the audit entry of a call that changed nothing: a read, a refusal, a failure."""
         self._recorder.add(self._entry(call, command, outcome, command.subject))
 
     def flush_audit(self) -> None:
@@ -136,7 +136,7 @@ class App:
         self._recorder.flush()
 
     def schema_version(self) -> str | None:
-        """The newest migration the database has seen; None before `cpq init`."""
+        """The newest migration in the database; None before `cpq init`."""
         if not self.database.exists():
             return None
         try:
@@ -171,7 +171,7 @@ class App:
         self.database.close()
 
     def _attempt(self, call: Call, once: Callable[[], T]) -> T:
-        """Run a whole transaction again while its failure is one that passes, a few times and until a deadline."""
+        """Retry the whole transaction on transient failures, up to ATTEMPTS_MAX times or until the deadline."""
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         for attempt in range(1, ATTEMPTS_MAX + 1):
             call.check()
@@ -184,12 +184,12 @@ class App:
             except sa.exc.DBAPIError as error:
                 if is_storage_full(error):
                     raise CpqError(
-                        Code.UNAVAILABLE, "The database has no room left.", hint="Tell the operator."
+                        Code.UNAVAILABLE, "The database has no room left.", hint="Ask the operator to free space."
                     ) from error
                 if is_taken(error):
                     raise CpqError(
                         Code.CONFLICT,
-                        "Somebody else made the same thing a moment ago.",
+                        "Another call created the same thing a moment ago.",
                         hint="Read it, then try again.",
                     ) from error
                 if is_too_slow(error):
@@ -212,15 +212,15 @@ class App:
         policies = self.policies.current()
         with self.database.reading() as connection:
             answer = work(self._tx(call, connection, policies))
-        call.check()  # A call that was given up is on record as such, not as answered.
+        call.check()  # The audit records a cancelled call as cancelled, not as answered.
         return answer
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
-        policies = self.policies.current()  # A changed file is loaded here, not while others wait for the transaction.
+        policies = self.policies.current()  # Loads a changed file before the transaction, not inside it.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
             tx = self._tx(call, connection, policies)
-            # A key that the caller did not give only protects this call's own retries, and is forgotten the next day.
+            # A generated key only protects this call's own retries, and expires the next day.
             days = self.settings.key_retention_days if command.idempotency_key else 1
             claim = Claim(tx, command, key, call.trace_id, days)
             stored = claim.take()
@@ -229,7 +229,7 @@ class App:
             else:
                 answer = to_wire(stored.answer)
             is_ours = stored is not None and stored.trace_id == call.trace_id
-            if not is_ours:  # Otherwise our first attempt was committed, entry and all; only its answer was lost.
+            if not is_ours:  # Otherwise our first attempt was committed with its entry; only its answer was lost.
                 audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
             call.enter_commit()
         return Outcome(answer, replayed=stored is not None and not is_ours)
@@ -268,12 +268,12 @@ class App:
 
 
 def _subject(command: Command, answer: Answer) -> str | None:
-    """The quote (or other thing) the call was about: of a clone the new one, of a decision the quote decided about."""
+    """The id of what the call was about, usually a quote: for a clone the new quote, for a decision its quote."""
     return answer.get("quote_id") or command.subject
 
 
 def unusable(settings: Settings, error: Exception) -> CpqError:
-    """What to say when the database cannot be opened or does not answer."""
+    """The error for a database that cannot be opened or does not answer."""
     reason = str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).partition("\n")[0]
     return CpqError(
         Code.UNAVAILABLE,
@@ -285,7 +285,7 @@ def unusable(settings: Settings, error: Exception) -> CpqError:
 
 
 def open_app(settings: Settings, effects: Effects | None = None) -> App:
-    """The engine on a migrated database and with policies that hold; CpqError with the next step when they do not."""
+    """The engine on a migrated database with valid policies; otherwise CpqError with the next step."""
     app = App(settings, effects)
     try:
         app.require_schema()

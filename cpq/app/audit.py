@@ -1,4 +1,4 @@
-"""Who called what, when, with which outcome: append-only, and sealed into a chain of hashes soon after."""
+"""The audit log: who called what, when, with which outcome; append-only, and sealed into a chain of hashes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEAL_BATCH = 5_000
 FLUSH_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 5.0
 CLOSING_TRIES_MAX = 4
-"""A closing process tries so often, each time as long as any write waits: a minute beside a busy writer."""
+"""Attempts of a closing process; each waits as long as any write, together a minute beside a busy writer."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ChainReport:
-    """What `verify` found. `broken_at` names the first entry that is not as it was sealed."""
+    """The result of `verify`. `broken_at` is the number of the first entry that differs from its seal."""
 
     sealed: int
     unsealed: int
@@ -61,14 +61,14 @@ class ChainReport:
 
 
 def record(connection: Connection, entry: Entry) -> None:
-    """Write one entry in the caller's own transaction; it is sealed later, so that writers need not queue for it."""
+    """Write one entry in the caller's transaction. It is sealed later, so that writers do not queue for the chain."""
     _RECORD.run(connection, **vars(entry))
 
 
 def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) -> int:
-    """Chain the entries that are committed but unsealed, then the `fresh` ones, which are inserted sealed."""
+    """Seal the committed entries that have no seal, then insert the `fresh` ones sealed."""
     seq, previous = _lock_head(connection, tenant_id)
-    # An entry is known already when the acknowledgement of its commit was lost and it comes again.
+    # An entry is already stored when the acknowledgement of its commit was lost and it is sent again.
     ids = sa.select(tables.audit_entry.c.id).where(
         of_tenant(tables.audit_entry, tenant_id), tables.audit_entry.c.id.in_([entry.id for entry in fresh])
     )
@@ -109,9 +109,9 @@ def verify(
     expect: tuple[int, str] | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ChainReport:
-    """Recompute the whole chain. A changed, missing, reordered or cut-off entry is named.
+    """Recompute the whole chain and report the first changed, missing, reordered or cut-off entry.
 
-    `expect` is a head that was kept elsewhere: the entry of that number must still have that hash.
+    `expect` is a head that was kept elsewhere: the entry with that number must still have that hash.
     """
     head = connection.execute(sa.select(tables.audit_head).where(of_tenant(tables.audit_head, tenant_id))).one_or_none()
     total = head.seq if head else 0
@@ -153,14 +153,14 @@ def entries(
 
 @dataclass(frozen=True)
 class Sealed:
-    """An entry, and whether it is as it was sealed; None while it waits for its seal."""
+    """An entry, and whether it matches its seal; None while it waits for its seal."""
 
     entry: Entry
     is_whole: bool | None
 
 
 def about(connection: Connection, tenant_id: str, subjects: Collection[str], *, newest: int) -> list[Sealed]:
-    """The newest entries about some things, latest first, each checked against its seal and that of the one before."""
+    """The newest entries about the subjects, latest first, each checked against its seal and the one before it."""
     mine = of_tenant(tables.audit_entry, tenant_id)
     query = sa.select(tables.audit_entry).where(mine, tables.audit_entry.c.subject.in_(subjects))
     query = query.order_by(tables.audit_entry.c.at.desc(), tables.audit_entry.c.id.desc()).limit(newest)
@@ -181,7 +181,7 @@ def _is_whole(entry: Entry, seals: Mapping[int, str]) -> bool | None:
 
 
 def recent(connection: Connection, tenant_id: str, *, among: int) -> list[Entry]:
-    """The newest sealed entries that did not end well, latest first, of so many calls."""
+    """The failed calls among the newest `among` sealed entries, latest first."""
     last = connection.scalar(sa.select(tables.audit_head.c.seq).where(of_tenant(tables.audit_head, tenant_id))) or 0
     query = sa.select(tables.audit_entry).where(
         of_tenant(tables.audit_entry, tenant_id),
@@ -192,10 +192,10 @@ def recent(connection: Connection, tenant_id: str, *, among: int) -> list[Entry]
 
 
 class Recorder:
-    """Writes the entries of calls that change nothing, a tenth of a second later and many at once.
+    """Writes the entries of calls that change nothing, in batches, a tenth of a second later.
 
-    A read must not pay for a durable commit. When the queue is full the call waits; when it stays full, the call fails:
-    nothing is answered that is not on record.
+    A read must not wait for a durable commit. When the queue is full the call waits; when it stays full, the call
+    fails: no answer is given without a record.
     """
 
     def __init__(self, write: Callable[[str, list[Entry]], None]) -> None:
@@ -217,13 +217,13 @@ class Recorder:
             self._wake()
 
     def note_unsealed(self, tenant_id: str) -> None:
-        """A write has committed its own entry, which waits for its seal."""
+        """Note that a write has committed its own entry, which waits for its seal."""
         with self._changed:
             self._unsealed.add(tenant_id)
             self._wake()
 
     def flush(self) -> None:
-        """Return when everything added so far is written and sealed, or could not be."""
+        """Return when everything added so far is written and sealed, or has failed."""
         with self._changed:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not (self._queue or self._unsealed or self._busy), 30)
@@ -244,7 +244,7 @@ class Recorder:
     def _run(self) -> None:
         while True:
             with self._changed:
-                # Closing waits for nothing but a store that is down, which gets the time of some tries.
+                # Closing waits only for a database that is down, and only for a few attempts.
                 self._changed.wait_for(lambda: self._closing and self._pause == FLUSH_SECONDS, self._pause)
                 queue, self._queue = self._queue, []
                 tenants = self._unsealed | {entry.tenant_id for entry in queue}
@@ -263,7 +263,7 @@ class Recorder:
             self._write(tenant_id, batch)
             self._pause = FLUSH_SECONDS
         except (CpqError, sa.exc.SQLAlchemyError, OSError) as error:
-            # The store is down or busy: keep the entries and try again with the next batch.
+            # The database is down or busy: keep the entries and try again with the next batch.
             log.warning("audit entries wait for the database", extra={"waiting": len(batch), "reason": str(error)})
             with self._changed:
                 self._pause = min(self._pause * 2, PAUSE_SECONDS_MAX)
@@ -280,7 +280,7 @@ _RECORD = Statement(lambda _dialect: _INSERT)
 
 
 def arguments_hash(arguments: Mapping[str, str]) -> str:
-    """Of arguments that are canonical JSON already, as if they had been written as one object."""
+    """The hash of arguments that are already canonical JSON, as if they had been written as one object."""
     written = ",".join(f"{canonical_json(name)}:{arguments[name]}" for name in sorted(arguments))
     return hashlib.sha256(f"{{{written}}}".encode(errors="surrogatepass")).hexdigest()
 

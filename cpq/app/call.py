@@ -1,4 +1,4 @@
-"""One call and what it asks: who calls, the command with its arguments and key, and the outcome."""
+"""One call: who calls, the command with its arguments and key, and the outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class Command:
-    """What is asked: its name, what it needs, its arguments, and the caller's key against doing it twice."""
+    """What is asked: its name, the permission it needs, its arguments, and the caller's idempotency key."""
 
     name: str
     needs: Permission
@@ -29,7 +29,7 @@ class Command:
 
     @cached_property
     def written(self) -> dict[str, str]:
-        """Each argument as canonical JSON; the key and the audit entry are made of it."""
+        """Each argument as canonical JSON, for the key and the audit entry."""
         return {name: canonical_json(value) for name, value in self.arguments.items()}
 
 
@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass
 class Record:
-    """What the audit will say of a call while it runs: its command, as far as that is known."""
+    """The audit data of a running call: its command, as far as it is known."""
 
     command: Command
     is_written: bool = False
@@ -81,12 +81,12 @@ class Call:
             raise CpqError(Code.TIMEOUT, "The call was cancelled before it took effect; nothing changed.")
 
     def next_write(self) -> str:
-        """A key for each write of this call that comes without one, so that its retries find their own answer."""
+        """A key for a write of this call that has none, so that its retries find their own answer."""
         self._writes += 1
         return f"call:{self.trace_id}:{self._writes}"
 
     def enter_commit(self) -> None:
-        """The point of no return: from here on the change may be kept, so the call can no longer be cancelled."""
+        """Mark the point of no return: the change may now be kept, so the call can no longer be cancelled."""
         with self._lock:
             if self._state == "open":
                 self._state = "committing"

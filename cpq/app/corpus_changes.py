@@ -1,4 +1,4 @@
-"""Which documents of a corpus changed, written by whoever changes them, in the same transaction."""
+"""Which documents of a corpus changed, recorded in the same transaction as the change."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cpq.storage.upsert import upsert
 
 EQUIPMENT = "equipment"
 PAST_QUOTES = "past_quotes"
-"""What is written down here: products with specs, and quotes that went out or were imported as history."""
+"""The corpora: products with specs, and quotes that were sent or imported as history."""
 
 EVERYTHING = "*"
 LISTED_MAX = 1_000
-"""More changes than this at once are written down as one: all of it is then compared again."""
+"""More changes than this at once are recorded as one that covers the whole corpus."""
 
 
 def touch(tx: Tx, corpus: str, documents: Collection[str]) -> None:
-    """Say that these documents were added, changed or removed; searches that begin later see it."""
+    """Record that these documents were added, changed or removed; later searches see it."""
     if not documents:
         return
     dialect, head = tx.connection.dialect.name, tables.search_corpus
@@ -36,12 +36,12 @@ def touch(tx: Tx, corpus: str, documents: Collection[str]) -> None:
 
 
 def generation(tx: Tx, corpus: str) -> int:
-    """The newest change of a corpus; 0 when none was ever written down."""
+    """The newest change of a corpus; 0 when there was no change."""
     return tx.connection.execute(_GENERATION, {"tenant": tx.tenant_id, "corpus": corpus}).scalar() or 0
 
 
 def since(tx: Tx, corpus: str, generation: int) -> list[str] | None:
-    """The documents that changed after a generation; None when all must be looked at."""
+    """The documents that changed after a generation; None when all must be checked."""
     found = list(tx.connection.scalars(_SINCE, {"tenant": tx.tenant_id, "corpus": corpus, "generation": generation}))
     return None if EVERYTHING in found else found
 

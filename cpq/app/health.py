@@ -1,4 +1,4 @@
-"""What a server needs to answer, part by part; for `/readyz` and for the console."""
+"""The readiness of each part of a server, for `/readyz` and for the console."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cpq.storage.schema import SCHEMA_VERSION
 
 
 def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
-    """Each part the server needs, and `ok` or what is wrong with it; no secrets, no paths."""
+    """Each part the server needs, with `ok` or its problem; no secrets, no paths."""
     troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
     rest = {"policies": _policies(app), "background": "; ".join(troubles) or "ok"}
     try:
@@ -23,6 +23,6 @@ def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
 
 
 def _policies(app: App) -> str:
-    app.policies.current()  # Nobody may have called for a while, and so nobody has looked.
+    app.policies.current()  # Check the folder now: it is otherwise checked only when a call comes.
     problem = app.policies.problem
     return "ok" if problem is None else f"broken, the last good ones are in use: {problem.message}"

@@ -1,4 +1,4 @@
-"""Idempotency keys: claimed before the work, stored with its answer, replayed to whoever repeats the request."""
+"""Idempotency keys: claimed before the work, stored with its answer, replayed when the request is repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cpq.storage.upsert import insert_if_absent
 
 @dataclass(frozen=True)
 class Stored:
-    """What stands under a key: the request it was used for, its answer if it is done, and the call that did it."""
+    """What is stored under a key: the request it was used for, its answer if it is done, and the call that did it."""
 
     request_hashes: Mapping[str, str]
     answer: Answer | None
@@ -29,7 +29,7 @@ class Stored:
 
 
 class Claim:
-    """A key, taken before the work, so that whoever comes second waits here and then finds the answer."""
+    """A key, taken before the work, so that a second call with it waits here and then finds the answer."""
 
     def __init__(self, tx: Tx, command: Command, key: str, trace_id: str, days: int) -> None:
         self._tx = tx
@@ -44,13 +44,13 @@ class Claim:
         }
 
     def take(self) -> Stored | None:
-        """None when the key is now ours; what is stored when the same request was done before."""
+        """None when the key is now ours; the stored entry when the same request was done before."""
         connection = self._tx.connection
         if _CLAIM.run(connection, **self._key, **self._values) == 1:
             return None
         known = self._find(for_update=True)
         if known is None:
-            return self.take()  # It was swept away in between.
+            return self.take()  # The expired key was deleted in between.
         if known.expires_at <= self._tx.now:
             connection.execute(sa.update(tables.idempotency).where(self._mine).values(self._values))
             return None
@@ -59,7 +59,7 @@ class Claim:
         return known
 
     def recall(self) -> Answer | None:
-        """The answer that is stored under the key, if any; nothing is taken."""
+        """The answer that is stored under the key, if any; the key is not taken."""
         known = self._find()
         if known is None or known.expires_at <= self._tx.now:
             return None
@@ -77,7 +77,7 @@ class Claim:
         return sa.and_(*(tables.idempotency.c[name] == value for name, value in self._key.items()))
 
     def keep(self, answer: Answer) -> None:
-        # In its wire form it holds no decimals; a float may be spelled in another way and is still the same number.
+        # The wire form has no decimals; a float may be spelled differently and is still the same number.
         written = JsonText(plain_json(answer))
         _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
 

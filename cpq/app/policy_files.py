@@ -1,4 +1,4 @@
-"""Reads a folder of policy files, runs their cases, and tells cheaply whether the folder has changed since."""
+"""Reads a folder of policy files, runs their cases, and detects cheaply whether the folder has changed since."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from cpq.domain.policy.files.yaml_source import BYTES_MAX, Problem, too_large
 from cpq.domain.policy.policy_set import PolicySet
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
-"""Name, times of change, size and inode of every policy file: whatever touches a file changes one of them."""
+"""Name, times of change, size and inode of every policy file: every edit changes one of them."""
 
 TEST_SUFFIX = "_test.yaml"
 FILES_MAX = 1_000
 
 
 def load(directory: Path, deciders: Collection[str] | None = None) -> PolicySet:
-    """The policies of a folder; CONFIGURATION_INVALID with `details.problems` names all that is wrong.
+    """The policies of a folder; CONFIGURATION_INVALID lists everything that is wrong in `details.problems`.
 
     To reload: keep the set and the `stamp` taken before loading; when the stamp differs, load again, and keep the old
-    set when that fails. Equal `content_hash` means that nothing of consequence changed.
-    `deciders` are the roles that exist and may decide, None where that does not matter.
+    set when that fails. Equal `content_hash` means that no policy changed.
+    `deciders` are the roles that may decide; None skips that check.
     """
     return build(_texts(directory, is_test=False), deciders)
 
@@ -35,19 +35,19 @@ def run_tests(directory: Path, deciders: Collection[str] | None = None) -> list[
 
 
 def load_with_cases(directory: Path, deciders: Collection[str] | None = None) -> tuple[PolicySet, list[CaseResult]]:
-    """The policies, and what came of every case beside them; a file of cases that cannot be read is a problem, too."""
+    """The policies, and the result of every case beside them; an unreadable file of cases is a problem, too."""
     policies = load(directory, deciders)
     return policies, run_cases(policies, _texts(directory, is_test=True))
 
 
 def stamp(directory: Path) -> Stamp:
-    """A few file-system looks. Take it before `load`, so that an edit in between is seen the next time."""
+    """The stamp of a folder, cheap to take. Take it before `load`, so that an edit in between is noticed next time."""
     found = []
     for path in _paths(directory):
         try:
             status = path.stat()
         except FileNotFoundError:
-            continue  # Removed while we looked; the listing of the next look differs.
+            continue  # Removed in the meantime; the next listing differs.
         found.append((path.name, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
     return tuple(found)
 
@@ -58,7 +58,7 @@ def _texts(directory: Path, *, is_test: bool) -> dict[str, str]:
     for path in _paths(directory):
         if path.name.endswith(TEST_SUFFIX) is not is_test:
             continue
-        # A file that means nothing to us is only named, not read.
+        # A file of another kind is only listed, not read.
         found = _text(path) if is_test or path.name in FILES else ""
         if isinstance(found, Problem):
             problems.append(found)
@@ -72,7 +72,7 @@ def _texts(directory: Path, *, is_test: bool) -> dict[str, str]:
 def _text(path: Path) -> str | Problem:
     try:
         if path.exists() and not path.is_file():
-            return Problem(path.name, 1, 1, "cannot be read: it is not a file")  # To open a pipe is to wait for ever.
+            return Problem(path.name, 1, 1, "cannot be read: it is not a file")  # Opening a pipe would block.
         with path.open("rb") as file:
             content = file.read(BYTES_MAX + 1)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Keeps the policies of a folder at hand: a changed file is picked up within a second, a broken one changes nothing."""
+"""Keeps the policies of a folder loaded: a changed file is used within a second, a broken one changes nothing."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ log = logging.getLogger("cpq.policy")
 
 LOOK_SECONDS = 0.5
 REST_SECONDS = 0.2
-"""So long ago a file must have been written before it is read: whoever saves one may not have finished."""
+"""Minimum age of a file before it is read, because saving it may not be finished."""
 
 
 class PolicyKeeper:
-    """The last good policies of a folder, read when they are first asked for. Fails only when there never were any."""
+    """The last valid policies of a folder, read on first use. Fails only when there never were any."""
 
     def __init__(self, directory: Path, effects: Effects, deciders: Collection[str] | None = None) -> None:
-        """`deciders` are the roles that somebody can hold and decide by; no other may be asked for approval."""
+        """`deciders` are the roles that may decide; no other role can be asked for approval."""
         self.directory = directory
         self._deciders = deciders
         self.problem: CpqError | None = None
-        """Why the files as they are now cannot be used, while an earlier state of them still is."""
+        """Why the current files cannot be used, while their last valid state is in use."""
         self._effects = effects
         self._lock = threading.Lock()
         self._stamp: Stamp | None = None
@@ -36,7 +36,7 @@ class PolicyKeeper:
 
     def current(self) -> PolicySet:
         """The policies as of half a second ago or less."""
-        # One caller reads what changed; meanwhile the others go on with what there is, if there is any.
+        # One caller reads the changed files; meanwhile the others use the policies already loaded, if any.
         is_due = self._current is None or self._effects.monotonic() >= self._next_look
         if is_due and self._lock.acquire(blocking=self._current is None):
             try:
@@ -65,13 +65,13 @@ class PolicyKeeper:
             self._note(error)
             return
         except Exception as error:
-            # A file over which the loader stumbles is as harmless as one that it refuses, and shows as long.
+            # A file that makes the loader fail is treated like one that it refuses, and reported the same way.
             log.exception("policies could not be read")
             message = f"The policies could not be read: {type(error).__name__}."
             self._note(CpqError(Code.CONFIGURATION_INVALID, message, setting="CPQ_POLICIES_DIR"))
             return
         finally:
-            # Also of files that cannot be used: they are looked at again when they change, not at every look.
+            # Also kept for unusable files: they are read again when they change, not on every check.
             self._stamp = found
         self.problem = None
         log.info("policies reloaded", extra={"hash": self._current.content_hash[:12]})

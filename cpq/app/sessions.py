@@ -1,4 +1,4 @@
-"""People at a browser: links that sign in once, sessions that end by themselves, and only hashes of either on disk."""
+"""Console sign-in: single-use links and expiring sessions; only hashes of both are stored."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from cpq.storage.schema import tables
 LINK_MINUTES = 15
 LINK_MINUTES_MAX = 24 * 60
 SESSION_HOURS = 12
-"""However busy somebody is, they sign in again after a working day."""
+"""Even an active session ends after a working day."""
 
 TOUCH_SECONDS = 60
-"""Being seen is written down at most this often, so that reading pages costs no write each time."""
+"""Minimum interval between updates of `seen_at`, so that not every page view is a write."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """Somebody who is signed in, with the roles they hold now."""
+    """A signed-in person with their current roles."""
 
     principal: Principal
     secret: str
@@ -33,12 +33,12 @@ class Session:
 
     @property
     def form_token(self) -> str:
-        """What every form carries to show that it is ours. It follows from the secret, and the secret not from it."""
+        """The anti-forgery token of every form. It is derived from the secret and does not reveal it."""
         return derived("form", self.secret)
 
 
 def new_link(tx: Tx, name: str, *, minutes: int = LINK_MINUTES) -> str:
-    """A code that signs this person in once, within so many minutes."""
+    """A code that signs this person in once, within `minutes`."""
     principal = person(tx, name)
     code = f"{tx.tenant_id}.{tx.effects.new_secret()}"
     row = {"tenant_id": tx.tenant_id, "code_hash": _hash(code), "principal_name": principal.name}
@@ -48,7 +48,7 @@ def new_link(tx: Tx, name: str, *, minutes: int = LINK_MINUTES) -> str:
 
 
 def who_enters(tx: Tx, code: str) -> Principal:
-    """Whom a link would sign in; FORBIDDEN when it does not open any more. Looking does not use it up."""
+    """The person a link would sign in; FORBIDDEN when it is no longer valid. The link stays unused."""
     row = tx.connection.execute(sa.select(tables.sign_in_link).where(_link(tx, code))).one_or_none()
     if row is None:
         raise _closed()
@@ -56,7 +56,7 @@ def who_enters(tx: Tx, code: str) -> Principal:
 
 
 def enter(tx: Tx, code: str) -> Session:
-    """Use up a link and begin a session. Of two who come with the same link, one gets in."""
+    """Use up a link and begin a session. Of two callers with the same link, only one gets a session."""
     used = tx.connection.execute(sa.update(tables.sign_in_link).where(_link(tx, code)).values(used_at=tx.now))
     if used.rowcount != 1:
         raise _closed()
@@ -66,7 +66,7 @@ def enter(tx: Tx, code: str) -> Session:
 
 
 def begin(tx: Tx, name: str) -> Session:
-    """A session for a person who has shown who they are; what is over is swept away on the way."""
+    """A session for an authenticated person. Expired sessions and links are deleted as well."""
     principal = person(tx, name)
     secret = f"{tx.tenant_id}.{tx.effects.new_secret()}"
     for table in (tables.console_session, tables.sign_in_link):
@@ -80,7 +80,7 @@ def begin(tx: Tx, name: str) -> Session:
 
 
 def find(tx: Tx, secret: str, *, idle_minutes: int) -> Session | None:
-    """The session behind a cookie, if it is still good and the person still holds a role."""
+    """The session of a cookie, if it is still valid and the person still holds a role."""
     idle_since = tx.now - timedelta(minutes=idle_minutes)
     is_good = (tables.console_session.c.expires_at > tx.now) & (tables.console_session.c.seen_at > idle_since)
     row = tx.connection.execute(sa.select(tables.console_session).where(_session(tx, secret), is_good)).one_or_none()
@@ -93,17 +93,17 @@ def find(tx: Tx, secret: str, *, idle_minutes: int) -> Session | None:
 
 
 def touch(tx: Tx, secret: str) -> None:
-    """Note that the person is there."""
+    """Record that the session is in use."""
     tx.connection.execute(sa.update(tables.console_session).where(_session(tx, secret)).values(seen_at=tx.now))
 
 
 def end(tx: Tx, secret: str) -> None:
-    """From now on the cookie opens nothing. Ending twice changes nothing."""
+    """End the session of a cookie. Ending twice changes nothing."""
     tx.connection.execute(sa.delete(tables.console_session).where(_session(tx, secret)))
 
 
 def person(tx: Tx, name: str) -> Principal:
-    """Somebody who may use the console: a human with a role. FORBIDDEN for everybody and everything else."""
+    """The principal of a person who may use the console: a human with a role. FORBIDDEN for all others."""
     try:
         principal = tokens.find_principal(tx, name)
     except CpqError:
@@ -118,12 +118,12 @@ def person(tx: Tx, name: str) -> Principal:
 
 
 def tenant_of(presented: str) -> str:
-    """The tenant that a code or a cookie says it belongs to; whether it does is seen when it is looked up."""
+    """The tenant that a code or a cookie claims; the lookup verifies it."""
     return presented.partition(".")[0][:64] or "main"
 
 
 def derived(purpose: str, secret: str) -> str:
-    """Another secret that follows from this one, for one purpose."""
+    """Another secret, derived from this one for one purpose."""
     return hashlib.sha256(f"{purpose}\0{secret}".encode(errors="surrogatepass")).hexdigest()
 
 
@@ -143,7 +143,7 @@ def _session(tx: Tx, secret: str) -> sa.ColumnElement[bool]:
 def _closed() -> CpqError:
     return CpqError(
         Code.FORBIDDEN,
-        "This link has been used, or its time is over.",
+        "This link has been used or has expired.",
         hint="Ask for a new one: `cpq console link --user NAME`.",
     )
 

@@ -1,4 +1,4 @@
-"""Principals and their bearer tokens in the database; of a token only a hash is stored."""
+"""Principals and their bearer tokens in the database; only a hash of a token is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cpq.storage.statements import AnyRow
 from cpq.storage.tenants import of_tenant
 
 NO_SECRET = "-"  # noqa: S105 - the mark of none
-"""Stands for the hash of a token that nobody can present: its holder has the role, and signs in by other means."""
+"""In place of the hash: the token has no secret. Its holder has the role and signs in by other means."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 RESERVED_NAMES = ["mcp", "operator", "engine", "anonymous"]
@@ -43,7 +43,7 @@ class TokenSummary:
 def create_token(
     tx: Tx, *, name: str, role: str, kind: PrincipalKind | None = None, days: int | None = None
 ) -> tuple[TokenSummary, str]:
-    """A new token and its secret, which is shown this once. The role belongs to the token and ends with it."""
+    """A new token and its secret, which is shown only once. The role belongs to the token and ends with it."""
     principal = _enrol(tx, name, _role(role), kind)
     secret = tx.effects.new_secret()
     summary = _add_token(tx, principal, role, _hash(secret), days)
@@ -51,12 +51,12 @@ def create_token(
 
 
 def grant(tx: Tx, *, name: str, role: str, days: int | None = None) -> TokenSummary:
-    """A role for a person, without a secret: for whoever signs in to the console and calls no tool."""
+    """A role for a person, without a secret: for people who use only the console and call no tool."""
     return _add_token(tx, _enrol(tx, name, _role(role), "human"), role, NO_SECRET, days)
 
 
 def revoke_token(tx: Tx, token_id: str) -> None:
-    """From now on the token opens nothing. Revoking twice changes nothing."""
+    """Make the token invalid. Revoking twice changes nothing."""
     found = tx.connection.execute(
         sa.update(tables.token)
         .where(tx.own(tables.token), tables.token.c.id == token_id)
@@ -78,7 +78,7 @@ def list_tokens(tx: Tx) -> list[TokenSummary]:
 
 
 def has_tokens(connection: Connection) -> bool:
-    """True when any named caller exists, so that an anonymous one is no longer welcome."""
+    """True when any named caller exists, so that anonymous callers are refused."""
     is_open = tables.token.c.revoked_at.is_(None) & (tables.token.c.secret_hash != NO_SECRET)
     return bool(connection.scalar(sa.select(sa.exists().where(is_open))))
 
@@ -98,7 +98,7 @@ def verify_token(connection: Connection, presented: str, now: datetime) -> Princ
 
 
 def find_principal(tx: Tx, name: str) -> Principal:
-    """A principal with the roles of all its tokens that still open."""
+    """A principal with the roles of all its valid tokens."""
     mine = tx.own(tables.token) & (tables.token.c.principal_name == name.strip())
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     open_ones = [summary.principal for summary in summaries if summary.is_open(tx.now)]
@@ -110,7 +110,7 @@ def find_principal(tx: Tx, name: str) -> Principal:
 
 
 def holders(tx: Tx, role: str) -> list[str]:
-    """The names of the people who hold a role by a token that still opens, in order."""
+    """The names of the people who hold a role by a valid token, sorted."""
     mine = tx.own(tables.token) & (tables.token.c.role == role)
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     people = {one.principal.name for one in summaries if one.is_open(tx.now) and one.principal.is_person}
@@ -118,7 +118,7 @@ def holders(tx: Tx, role: str) -> list[str]:
 
 
 def people(tx: Tx, permission: Permission) -> list[str]:
-    """The names of the people who may do something, in order."""
+    """The names of the people who have a permission, sorted."""
     mine = tx.own(tables.token)
     summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
     able = {one.principal for one in summaries if one.is_open(tx.now) and one.principal.may(permission)}
@@ -166,7 +166,7 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
 
 
 def _require_own_name(tx: Tx, name: str) -> None:
-    """A new name is written in one way only, so that nobody can pass for somebody else, or for two people."""
+    """Require one spelling for each name, so that nobody can pass for somebody else, or for two people."""
     if not _NAME.fullmatch(name):
         plain = unicodedata.normalize("NFKC", name).casefold()
         near = [plain] if _NAME.fullmatch(plain) else None

@@ -1,4 +1,4 @@
-"""`Tx`: what a use case works in, one transaction of one tenant at one moment."""
+"""`Tx`: one transaction of one tenant at one moment, in which a use case runs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from cpq.storage.tenants import of_tenant
 
 @dataclass(frozen=True)
 class Tx:
-    """What a use case works in: one transaction, one caller and their tenant, one moment."""
+    """One transaction with its caller, their tenant and one moment; a use case runs in it."""
 
     connection: Connection
     principal: Principal
-    """The caller with the roles of the token that was presented, not of others that the same person holds."""
+    """The caller with the roles of the presented token, not of other tokens of the same person."""
     now: datetime
     effects: Effects
     settings: Settings
     policies: PolicySet
     kept: dict[Any, Any] = field(default_factory=dict)
-    """What this process keeps in memory between transactions, search indexes for one; never the truth."""
+    """Caches of this process between transactions, such as search indexes; never the source of truth."""
 
     @property
     def tenant_id(self) -> str:

@@ -1,1 +1,1 @@
-"""Shared by every layer: errors, exact money, text, the clock, settings, logs, metrics. Imports nothing of ours."""
+"""Shared by every layer: errors, exact money, text, the clock, settings, logs, metrics. Imports no other layer."""

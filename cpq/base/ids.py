@@ -1,4 +1,4 @@
-"""Ids that sort by age, and secrets, of the system's random bits; asked for through `Effects`."""
+"""Ids that sort by age, and secrets, both from the system's random bits; used through `Effects`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from datetime import datetime
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's base 32: no letter that reads like another."""
+"""Crockford's base 32: without letters that look like another."""
 
 
 def new_id(prefix: str, at: datetime) -> str:
@@ -23,13 +23,13 @@ def new_secret() -> str:
 
 
 class _Chance:
-    """The system's random bits, fetched for many ids at once: asking for them takes longer than all else of an id."""
+    """The system's random bits, fetched for many ids at once: fetching takes longer than the rest of making an id."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """In a child process, which would otherwise make the ids of its parent."""
+        """Drop the bits in a child process, which would otherwise make the ids of its parent."""
         self._bytes, self._place = b"", 0
         self._lock = threading.Lock()
 
@@ -44,7 +44,7 @@ class _Chance:
 
 
 _CHANCE = _Chance()
-if hasattr(os, "register_at_fork"):  # Where there is no fork there is no child.
+if hasattr(os, "register_at_fork"):  # Platforms without fork have no such children.
     os.register_at_fork(after_in_child=_CHANCE.forget)
 
 
@@ -52,5 +52,5 @@ _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 
 
 def _base32(number: int, length: int) -> str:
-    """The last `length` digits, an even number of them."""
+    """The last `length` digits; `length` is even."""
     return "".join([_PAIRS[(number >> place) & 1023] for place in range(5 * length - 10, -1, -10)])

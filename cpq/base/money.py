@@ -1,11 +1,11 @@
-"""PURE. Exact amounts of money: as decimals, as whole millionths in the database, as text for people."""
+"""PURE. Exact amounts of money: as decimals, as whole millionths in the database, and as text for people."""
 
 from __future__ import annotations
 
 from decimal import Context, Decimal, InvalidOperation
 
 SIGNIFICANT_DIGITS_MAX = 15
-"""A decimal of up to 15 digits survives a JSON number on any client; more might not."""
+"""A JSON number keeps 15 digits exactly on any client; more digits may be lost."""
 
 UNIT_PRICE_DIGITS = 6
 """Decimals of a unit price, and of an amount in the database."""
@@ -16,7 +16,7 @@ _MICROS = 10**UNIT_PRICE_DIGITS
 
 
 Amount = Decimal | int
-"""Exact: a whole number where it is one."""
+"""Exact; an int where it is whole."""
 
 
 def amount(micro: int) -> Amount:
@@ -34,7 +34,7 @@ def minor_digits(currency: str) -> int:
 
 
 def to_micro(amount: Decimal) -> int:
-    """The amount as whole millionths, the form the database keeps; ValueError when it would lose a digit."""
+    """The amount as whole millionths, as the database stores it; ValueError when it would lose a digit."""
     try:
         micro = int(_EXACT.quantize(amount, _MICRO).scaleb(UNIT_PRICE_DIGITS, _EXACT))
     except InvalidOperation:
@@ -59,7 +59,7 @@ def plain(number: Decimal) -> Decimal:
 
 
 def readable(amount: Decimal | int, currency: str) -> str:
-    """For people: `1,350.00`, with the digits of the currency, and more where the amount has more."""
+    """The amount for people, `1,350.00`: with the digits of the currency, or more where the amount has more."""
     exact = Decimal(amount)
     exponent = exact.normalize(_EXACT).as_tuple().exponent
     digits = max(minor_digits(currency), -exponent if isinstance(exponent, int) else 0)
@@ -85,4 +85,4 @@ _CODES_BY_DIGITS = {
 }
 
 MINOR_DIGITS = {code: digits for digits, codes in _CODES_BY_DIGITS.items() for code in codes.split()}
-"""ISO 4217: decimals of every currency that has a minor unit."""
+"""Decimals of every currency with a minor unit, by ISO 4217."""

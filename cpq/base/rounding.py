@@ -1,4 +1,4 @@
-"""PURE. Where amounts are rounded and split: exact fractions become whole minor units, and no cent is lost."""
+"""PURE. Rounds and splits amounts: exact fractions become whole minor units, and no cent is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from cpq.base.money import MINOR_DIGITS, UNIT_PRICE_DIGITS
 
 Exact = int | Fraction
-"""An amount before it is rounded. It is an int where it is whole: most are, and ints are quick."""
+"""An amount before rounding; an int where it is whole, because most are and ints are fast."""
 
 
 class Rounding(StrEnum):
@@ -21,14 +21,14 @@ class Rounding(StrEnum):
 
 
 class MinorUnit:
-    """Rounds and splits amounts of one currency, in whole millionths. Call it where the rules say so, nowhere else."""
+    """Rounds and splits amounts of one currency, in whole millionths. Used only where the pricing rules say so."""
 
     def __init__(self, currency: str, rounding: str = Rounding.HALF_UP) -> None:
         self.size: int = 10 ** (UNIT_PRICE_DIGITS - MINOR_DIGITS[currency])
         self._is_half_up = rounding == Rounding.HALF_UP
 
     def round(self, amount: Exact, share: int = 1, of: int = 1) -> int:
-        """The whole number of minor units that is nearest to `amount * share / of`; negative amounts mirror."""
+        """`amount * share / of`, rounded to minor units; a negative amount mirrors the positive one."""
         numerator, whole = amount.numerator * share, amount.denominator * of * self.size
         if numerator < 0:
             return -self.round(-amount, share, of)
@@ -38,10 +38,10 @@ class MinorUnit:
         return (quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))) * self.size
 
     def allocate(self, amount: int, weights: Sequence[int], order: Callable[[int], Any] | None = None) -> list[int]:
-        """Split whole minor units by weights that are not negative; the shares always add up.
+        """Split whole minor units by weights of zero or more; the shares always add up.
 
-        Largest remainder. Of equal remainders the first wins, or where `order` is given, the one for whose index it
-        is smallest. All-zero weights split equally; a negative amount mirrors the positive one.
+        Uses the largest remainder. Of equal remainders the first wins, or with `order`, the index for which `order` is
+        smallest. All-zero weights split equally; a negative amount mirrors the positive one.
         """
         size = self.size
         if amount < 0:
@@ -56,7 +56,7 @@ def divide(numerator: Exact, denominator: int) -> Exact:
 
 
 def nearest(numerator: int, denominator: int) -> int:
-    """The whole number that is nearest to a fraction; a half goes up."""
+    """The whole number nearest to a fraction; a half rounds up."""
     return (2 * numerator + denominator) // (2 * denominator)
 
 
@@ -67,7 +67,7 @@ def _split(units: int, weights: Sequence[int], order: Callable[[int], Any] | Non
     shares = [units * weight // total for weight in weights]
     if left := units - sum(shares):
         remainders = [units * weight - share * total for weight, share in zip(weights, shares, strict=True)]
-        # Sorted in reverse, equals keep their order.
+        # A reverse sort keeps the order of equals.
         lucky = sorted(range(len(weights)), key=remainders.__getitem__, reverse=True)
         if order and left < len(lucky) and remainders[lucky[left - 1]] == remainders[lucky[left]]:
             last = remainders[lucky[left]]

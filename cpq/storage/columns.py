@@ -1,4 +1,4 @@
-"""What a column may hold, stored exactly and alike on both databases."""
+"""Column types, stored exactly and in the same way on both databases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cpq.base.text import canonical_json, read_json
 
 
 def _if_any(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """How values of a column are written, called without the layers that SQLAlchemy would put around it."""
+    """A writer of column values that passes None through, without SQLAlchemy's layers around it."""
     return lambda value: None if value is None else write(value)
 
 
@@ -41,7 +41,7 @@ class Timestamp(TypeDecorator[datetime]):
 
 @lru_cache(maxsize=256)
 def _iso_text(moment: datetime) -> str:
-    """All rows of one transaction carry the same moment."""
+    """The stored text of a moment; cached, because all rows of one transaction carry the same moment."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
@@ -84,7 +84,7 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def bind_processor(self, dialect: Dialect) -> Any:
-        # SQLite's driver takes a detour for any other kind of text.
+        # SQLite's driver is slower with subclasses of `str`.
         return _if_any(lambda value: str(value) if isinstance(value, JsonText) else canonical_json(value))
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
@@ -96,13 +96,13 @@ class Json(TypeDecorator[Any]):
 
 
 class JsonText(str):
-    """A payload that is already written; it is stored as it is."""
+    """A payload that is already canonical JSON; it is stored unchanged."""
 
     __slots__ = ()
 
 
 class Flag(TypeDecorator[bool]):
-    """True or false; on SQLite, whose strict tables know no boolean, the driver writes 1 or 0."""
+    """True or false; on SQLite 1 or 0, because its strict tables have no boolean."""
 
     impl = sa.Boolean
     cache_ok = True

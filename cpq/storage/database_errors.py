@@ -1,4 +1,4 @@
-"""What a failure of the database means: whether a retry can cure it, and what the caller is told."""
+"""Classifies database failures: transient, taken key, too slow, missing table, full storage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _RETRY_SQLSTATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03"}
 
 
 def is_transient(error: BaseException) -> bool:
-    """True when the same transaction may succeed if it is run again as a whole."""
+    """True when the whole transaction may succeed if it is run again."""
     if not isinstance(error, sa.exc.DBAPIError):
         return False
     sqlstate = getattr(error.orig, "sqlstate", None)
@@ -20,7 +20,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_taken(error: sa.exc.DBAPIError) -> bool:
-    """True when a rival has just stored something under the same key."""
+    """True when another call has just stored something under the same key."""
     return getattr(error.orig, "sqlstate", None) == "23505" or "UNIQUE constraint failed" in str(error.orig)
 
 

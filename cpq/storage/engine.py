@@ -23,18 +23,18 @@ except ImportError:  # Platforms without its wheel use Python's own SQLite.
     import sqlite3 as sqlite_driver
 
 SQLITE_SAFE_VERSION = (3, 51, 3)
-"""Older ones have the WAL-reset bug; the writer gate avoids the overlap it needs, `cpq doctor` still says so."""
+"""Older versions have the WAL-reset bug. The writer gate avoids the overlap it needs; `cpq doctor` still warns."""
 
 WRITE_DEADLINE_SECONDS = 15.0
 """How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
 
 
 MIGRATION_DEADLINE_SECONDS = 300.0
-"""How long a migration waits for its turn: an import of a million rows may be before it."""
+"""How long a migration waits for its turn, for example behind an import of a million rows."""
 
 
 class Database:
-    """One store. Reads never wait for writers; writes take turns in a fair order on SQLite."""
+    """One database. Reads never wait for writers; on SQLite writers take turns in a fair order."""
 
     def __init__(self, settings: Settings, effects: Effects) -> None:
         self.is_sqlite = settings.is_sqlite
@@ -50,7 +50,7 @@ class Database:
             self._writer = self._reader = _postgres_engine(settings)
 
     def exists(self) -> bool:
-        """False when opening it would only create an empty file; a server is always worth asking."""
+        """False when opening it would only create an empty file; always true for a server."""
         return self._file is None or self._file.is_file()
 
     @contextmanager
@@ -72,7 +72,7 @@ class Database:
                     connection.info["commit_warnings"].clear()
                 _refuse_doubtful_commit(connection)
         else:
-            # There is one writer at a time, so there is one connection; fetching it anew costs more than a statement.
+            # One writer at a time needs one connection; fetching it from the pool costs more than a statement.
             with self._gate.held(deadline):
                 if self._connection is None or self._connection.invalidated:
                     self._connection = self._writer.connect()
@@ -87,7 +87,7 @@ class Database:
 
     def close(self) -> None:
         if self._gate is not None:
-            self._gate.close()  # Once whoever is writing has finished.
+            self._gate.close()  # Waits for the current writer.
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -96,7 +96,7 @@ class Database:
 
 
 def read_unmapped(connection: Connection) -> None:
-    """From now on read through SQLite's bounded cache: on a walk over the file all mapped pages count as memory."""
+    """Read through SQLite's bounded cache from now on: in a full scan all mapped pages count as memory."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA mmap_size=0")
 
@@ -106,7 +106,7 @@ def sqlite_version() -> tuple[int, ...]:
 
 
 def migration_engine(settings: Settings) -> Engine:
-    """For Alembic: foreign keys are off before BEGIN, or a batch migration on SQLite would delete the children."""
+    """The engine for Alembic. Foreign keys are off before BEGIN, or a batch migration on SQLite deletes child rows."""
     if settings.is_sqlite:
         path = settings.sqlite_path.absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def migration_engine(settings: Settings) -> Engine:
 
 @contextmanager
 def migrating_alone(settings: Settings, effects: Effects) -> Iterator[None]:
-    """On SQLite, a turn among the writers of all processes: past the gate a migration starves, or makes them wait."""
+    """On SQLite, take a turn among the writers of all processes: without it a migration starves, or blocks them."""
     if not settings.is_sqlite:
         yield
         return
@@ -138,7 +138,7 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
         connect_args={"timeout": 30, "check_same_thread": False},
     )
     pragmas = [
-        # Writers wait at the gate; what comes past it (a backup, another program) must not use up their deadline.
+        # Writers wait at the gate; programs that bypass it (a backup) must not use up their deadline.
         f"busy_timeout={30_000 if query_only else 10_000}",
         "journal_mode=WAL",
         "synchronous=FULL",
@@ -152,7 +152,7 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
-        connection.isolation_level = None  # We own BEGIN; the driver's own one is deferred and fails when upgraded.
+        connection.isolation_level = None  # We issue BEGIN; the driver's own is deferred and fails when upgraded.
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
 

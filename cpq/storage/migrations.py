@@ -46,7 +46,7 @@ def _move(settings: Settings, move: Callable[[Config], None]) -> None:
 
 
 def _check_foreign_keys(connection: Connection) -> None:
-    """Foreign keys are off while SQLite migrates, so ask whether any row lost its parent."""
+    """Check that no row lost its parent, because foreign keys are off while SQLite migrates."""
     if connection.dialect.name == "sqlite":
         orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         assert not orphans, f"the migration orphaned rows: {orphans[:3]}"

@@ -12,17 +12,17 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Dialect
 
 SQLITE_VARIABLES_MAX = 30_000
-"""Values in one statement; every SQLite since 3.32 takes 32,766."""
+"""Values in one statement; SQLite since 3.32 allows 32,766."""
 
 AnyRow = sa.Row[*tuple[Any, ...]]
-"""A row of a query whose columns are named where it is made."""
+"""A row of a query; the query names its columns."""
 
 
 class Statement:
-    """A statement that is built and compiled once for each database, then only filled in and handed to the driver.
+    """A statement that is built and compiled once for each database, then only filled in and passed to the driver.
 
-    For what every call does. SQLAlchemy's own way to a compiled statement, its cursor and its rows costs more than many
-    of ours take to run; its pool, transactions and errors stay.
+    For statements of every call: SQLAlchemy's preparation, cursor and rows cost more time than many of them take to
+    run. Its pool, transactions and errors are still used.
     """
 
     def __init__(self, make: Callable[[str], sa.Executable]) -> None:
@@ -30,7 +30,7 @@ class Statement:
         self._ready: dict[str, _Compiled] = {}
 
     def rows(self, connection: Connection, **values: Any) -> list[Any]:
-        """What a query finds, as tuples in the order of its columns."""
+        """The rows of a query, as tuples in the order of its columns."""
         ready = self._compiled(connection)
         with driver_cursor(connection, ready.text) as cursor:
             cursor.execute(ready.text, ready.filled(values))
@@ -38,16 +38,16 @@ class Statement:
         return [ready.read(row) for row in found] if ready.readers else found
 
     def run(self, connection: Connection, **values: Any) -> int:
-        """Carry out a change; how many rows it touched."""
+        """Run a change; returns the number of rows it touched."""
         ready = self._compiled(connection)
         with driver_cursor(connection, ready.text) as cursor:
             cursor.execute(ready.text, ready.filled(values))
             return int(cursor.rowcount)
 
     def run_many(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
-        """Carry out a change once for each row, which holds what the database is to hold, in the order of the columns.
+        """Run a change once for each row. Rows hold stored values, in the order of the columns.
 
-        Text is plain `str`: SQLite's driver takes a detour for any other kind of it.
+        Text must be plain `str`: SQLite's driver is slower with subclasses.
         """
         ready = self._compiled(connection)
         with driver_cursor(connection, ready.text) as cursor:
@@ -62,7 +62,7 @@ class Statement:
 
 
 class driver_cursor:  # noqa: N801 - used like a function
-    """A cursor of the driver inside SQLAlchemy's transaction; its errors come out as SQLAlchemy's."""
+    """A cursor of the driver inside SQLAlchemy's transaction; its errors become SQLAlchemy's."""
 
     __slots__ = ("_connection", "_cursor", "_text")
 
@@ -128,7 +128,7 @@ class _Compiled:
 
 
 def among(dialect: str, column: sa.Column[Any], values: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
-    """Whether a column is one of the values that `listed` makes: one parameter however many there are."""
+    """Whether a column is one of the values of `listed`, with one parameter for any number of values."""
     if dialect == "sqlite":
         each = sa.func.json_each(values).table_valued("value")
         return column.in_(sa.select(each.c.value))
@@ -140,7 +140,7 @@ def listed(connection: Connection, values: Collection[str]) -> Any:
 
 
 def insert_many(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that all name the same columns, at a third of the cost of SQLAlchemy's way of preparing each."""
+    """Insert rows that all have the same columns, at a third of the cost of SQLAlchemy's own insert."""
     if rows:
         names = list(rows[0])
         binds = [_bind_processor(connection, table, name) for name in names]
@@ -156,7 +156,7 @@ def insert_written(
     rows: Iterable[Sequence[object]],
     same: Mapping[str, object] | None = None,
 ) -> None:
-    """Insert rows that already hold what the database is to hold; the columns in `same` are the same in all rows."""
+    """Insert rows of stored values; the columns in `same` have one value for all rows."""
     constants = dict(same or {})
     for name in constants:
         if bind := _bind_processor(connection, table, name):
@@ -175,7 +175,7 @@ def insert_into_sqlite(
     rows: Iterable[Sequence[object]],
     same: Mapping[str, object] | None = None,
 ) -> None:
-    """Insert many rows with few statements: the database works on each without Python's lock, so others can go on."""
+    """Insert many rows with few statements: SQLite runs each without Python's lock, so other threads continue."""
     constants = same or {}
     into = f"INSERT INTO {table} ({', '.join([*constants, *names])}) VALUES "  # noqa: S608 - names of our own schema
     numbered = [f"?{number}" for number in range(1, len(constants) + 1)]

@@ -1,4 +1,4 @@
-"""Inserts that meet a row with the same key: they leave it alone, or change it."""
+"""Inserts for keys that may exist already: keep the existing row, or change it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Insert = sqlite.Insert | postgresql.Insert
 
 
 def insert_if_absent(dialect: str, table: sa.Table, *unique: str) -> Insert:
-    """Leave a row alone that is there already: with the same `unique` columns if they are named, else with any key."""
+    """Keep an existing row: one with the same `unique` columns if they are given, else with any equal key."""
     return _insert(dialect, table).on_conflict_do_nothing(index_elements=unique or None)
 
 
 def upsert(dialect: str, table: sa.Table, changes: Mapping[str, sa.ColumnElement[object]] | None = None) -> Insert:
-    """Where the primary key is taken, set the other columns to the new values, or only make the given `changes`."""
+    """Where the primary key exists, set the other columns to the new values, or apply only the given `changes`."""
     made = _insert(dialect, table)
     key = [column.name for column in table.primary_key]
     values = changes or {column.name: made.excluded[column.name] for column in table.c if column.name not in key}

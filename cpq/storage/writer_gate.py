@@ -19,10 +19,10 @@ def gate_of(path: Path, effects: Effects) -> WriterGate:
 
 
 class WriterGate:
-    """Writers of all processes queue here, because SQLite's own busy handler starves some of them for seconds.
+    """A queue for the writers of all processes, because SQLite's own busy handler starves some of them for seconds.
 
-    Two locks make the queue fair: who wants to write first becomes the next one, so that a writer that has just
-    finished cannot be first again while others wait.
+    Two locks make the queue fair: a writer first takes the lock of the next in line, so that one that has just
+    finished cannot write again while others wait.
     """
 
     def __init__(self, path: Path, effects: Effects) -> None:
@@ -58,7 +58,7 @@ class WriterGate:
                 os.close(descriptor)
 
     def _descriptors(self) -> tuple[int, int]:
-        """Opened once for each process: a child that used its parent's would hold the parent's locks."""
+        """The lock files, opened once for each process: a child must not hold the locks of its parent."""
         process = os.getpid()
         if self._open is None or self._open[0] != process:
             coming, writer = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for path in self._paths)

@@ -198,11 +198,11 @@ def test_a_role_can_be_lent_from_the_page(console: Console, scope: str):
     assert dana.post(f"/console/quotes/{quote_id}/delegate", data=form).status_code == 303
     queue = dora.get("/console/queue?scope=lent").text
     assert quote_id in queue
-    assert "lent by dana" in queue
+    assert "delegated by dana" in queue
     assert (other in queue) is (scope == "all")
     assert send(dora, quote_id, "approve").status_code == 303
     record = console.tools("approval_history", quote_id=quote_id)["items"][0]
-    assert record["votes"][0]["acted_as"] == "sales_manager, lent by human:dana"
+    assert record["votes"][0]["acted_as"] == "sales_manager, delegated by human:dana"
 
 
 def test_what_was_lent_can_be_taken_back(console: Console):

@@ -82,14 +82,14 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: engin
             everything = queue_of(who, scope="all", limit=100)
             for item in everything["items"]:
                 acts_as = item["acts_as"] or ""
-                assert (item["is_delegated"], item["is_stand_in"]) == ("lent by" in acts_as, acts_as == "stand-in")
+                assert (item["is_delegated"], item["is_stand_in"]) == ("delegated by" in acts_as, acts_as == "stand-in")
             assert {item["approval_id"] for item in everything["items"]} == {one["approval_id"] for one in openings}
             counts = everything["counts"]
             assert counts["own"] + counts["lent"] == len(able)
             assert counts["all"] == len(openings)
             lent = queue_of(who, scope="lent", limit=100)["items"]
             assert len(lent) == counts["lent"]
-            assert all(item["acts_as"].startswith("lent by") for item in lent)
+            assert all(item["acts_as"].startswith("delegated by") for item in lent)
 
 
 def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, clock: engine.StillEffects):
@@ -110,7 +110,7 @@ def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, c
                 if who is dora:
                     seen += [item["acts_as"] for item in shown["items"]]
             decide(speaker, answer)
-        assert seen == ["lent by dana", "lent by dirk"]
+        assert seen == ["delegated by dana", "delegated by dirk"]
 
 
 def test_a_word_that_is_not_the_last_and_a_loan_are_news(store: Settings, tmp_path: Path, clock: engine.StillEffects):
@@ -137,7 +137,7 @@ def test_a_word_that_is_not_the_last_and_a_loan_are_news(store: Settings, tmp_pa
 def test_the_page_shows_who_delegated_the_role(console: Console):
     dora = console.signed_in("dora", "deal_desk")
     ask(console.tools, priced_quote(console.tools))
-    chip = '<span class="chip">lent by dana</span>'
+    chip = '<span class="chip">delegated by dana</span>'
     assert chip not in dora.get("/console/queue?scope=all").text
     lend(person(console.app, "dana", "sales_manager"), "sales_manager", "dora")
     assert chip in dora.get("/console/queue?scope=all").text

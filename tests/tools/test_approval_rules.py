@@ -232,7 +232,7 @@ def test_a_request_that_waits_goes_further_up_and_its_own_role_can_still_decide(
     clock.advance(hours=1, minutes=59)
     assert refused_decision(vera, first)["code"] == "FORBIDDEN"
     clock.advance(minutes=1)
-    assert decide(vera, first)["acted_as"] == "vp_sales, to whom sales_manager was escalated"
+    assert decide(vera, first)["acted_as"] == "vp_sales, escalated from sales_manager"
     assert decide(dana, second)["acted_as"] == "sales_manager"
 
 
@@ -253,7 +253,7 @@ def test_a_role_can_be_lent_for_a_while(app: App, tools: Tools, dana: Tools, clo
     )
     assert refused_decision(desk, early)["code"] == "FORBIDDEN"
     clock.advance(hours=1)
-    assert decide(desk, early)["acted_as"] == "sales_manager, lent by human:dana"
+    assert decide(desk, early)["acted_as"] == "sales_manager, delegated by human:dana"
     late = ask(tools, priced_quote(tools))
     clock.advance(hours=2)
     assert refused_decision(desk, late)["code"] == "FORBIDDEN"
@@ -283,7 +283,7 @@ def test_a_lent_role_can_be_taken_back_before_its_time(app: App, tools: Tools, d
     assert tools("approval_status", quote_id=first["quote_id"])["current_status"] == "approved"
     clock.advance(days=2)
     assert refused_decision(desk, second)["code"] == "FORBIDDEN"
-    assert refused(dana, "approval_delegate", **lent)["details"]["hint"] == "To lend it, say `until` when."
+    assert refused(dana, "approval_delegate", **lent)["details"]["hint"] == "To delegate it, give `until`."
 
 
 def test_taking_a_role_back_does_not_untie_those_who_shared_it(app: App, dana: Tools, clock: StillEffects):
@@ -346,7 +346,7 @@ def test_what_got_no_worse_is_kept_and_what_did_is_asked_again(tools: Tools, dan
     )
     kept = ask(tools, quote_id)
     assert (kept["status"], kept["quote_status"]) == ("kept", "approved")
-    assert kept["message"] == "Earlier approvals still stand; the quote is approved"
+    assert kept["message"] == "Earlier approvals are kept; the quote is approved"
     record = tools("approval_history", quote_id=quote_id)["items"][-1]
     assert (record["status"], record["kept_from"], record["decided_by"]) == (
         "kept",

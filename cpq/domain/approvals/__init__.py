@@ -1,1 +1,1 @@
-"""Approvals as rules: rounds of requests, and when an earlier approval still holds."""
+"""Approval rules: rounds of requests, who may decide, and when an earlier approval is kept."""

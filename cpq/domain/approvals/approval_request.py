@@ -1,4 +1,4 @@
-"""PURE. A request for approval as it is stored: what a role is asked about one version of a quote, and its votes."""
+"""PURE. A stored request for a role's approval of one version of a quote, and its votes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Decision = Literal["approve", "reject"]
 
 
 class RequestStatus(StrEnum):
-    """What became of a request."""
+    """The status of a request."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -28,34 +28,34 @@ class RequestStatus(StrEnum):
 
     @property
     def is_granted(self) -> bool:
-        """Whether the role approves of the version: it decided so, or its earlier approval is kept."""
+        """Whether the role approved the version, now or by an earlier approval that is kept."""
         return self in (RequestStatus.APPROVED, RequestStatus.KEPT)
 
     @property
     def is_answered(self) -> bool:
-        """Whether it stays as it is. What ended by time alone can still be withdrawn."""
+        """Whether it is final. A request that only expired can still be withdrawn."""
         return self not in (RequestStatus.PENDING, RequestStatus.EXPIRED)
 
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What one role is asked about one version of a quote, what it is bound to, and what became of it."""
+    """A request to one role about one version of a quote: the price it is bound to, and its outcome."""
 
     id: str
     quote_id: str
     version: int
     role: str
     status: RequestStatus
-    """As stored: time may have ended it since, see `Step.at`."""
+    """As stored; it may have expired since, see `Step.at`."""
     reason: str | None
     fingerprint: str
     total: int
     """In whole millionths."""
     policy_hash: str
     chains: tuple[tuple[str, ...], ...]
-    """What the policies ask for: chains of roles side by side, each asked in turn."""
+    """The roles that the policies require: parallel chains, the roles of each asked in turn."""
     grounds: Sequence[Mapping[str, Any]]
-    """The facts that it rests on, as `reapproval.dump` writes them."""
+    """The facts that caused it, as `reapproval.dump` writes them."""
     quorum: str
     justification: str
     requested_by: str
@@ -64,7 +64,7 @@ class ApprovalRequest:
     escalates_to: str | None
     escalates_at: datetime | None
     escalated_at: datetime | None
-    """When the escalation was published; it holds from `escalates_at`."""
+    """When the escalation was published; it takes effect at `escalates_at`."""
     holds_until: datetime
     kept_from: str | None
     """The request whose approval is kept."""
@@ -76,7 +76,7 @@ class ApprovalRequest:
         return self.escalates_at is not None and self.escalates_at <= now
 
     def escalated_to(self, now: datetime) -> str | None:
-        """The role that may decide it, too, because the one that is asked took long."""
+        """The role that may also decide it, because the asked role took too long."""
         return self.escalates_to if self.is_escalated(now) else None
 
 
@@ -88,7 +88,7 @@ class Vote:
     caller: str
     acted_as: str
     holder: str
-    """The holder of the role that it counts for: the voter, or the person who delegated the role to the voter."""
+    """The holder of the role for which it counts: the voter, or the person who delegated the role to the voter."""
     decision: Decision
     comment: str | None
     at: datetime

@@ -1,4 +1,4 @@
-"""PURE. A role that one person lets another use for a while."""
+"""PURE. A role that one person delegates to another for a period."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Delegation:
-    """A role delegated for all quotes, for those of one account, or for one quote. People are named as callers are."""
+    """A role delegated for all quotes, for those of one account, or for one quote. People are named as callers."""
 
     id: str
     role: str

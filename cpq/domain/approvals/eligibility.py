@@ -1,8 +1,8 @@
-"""PURE. Who may decide a request: the one rule, for one request or for many, with a typed answer.
+"""PURE. The one rule of who may decide a request, for one request or for many, with a typed answer.
 
-A person decides by a role of their own, by escalation, as the stand-in of a role without anybody who may decide, or by
+A person decides by their own role, by escalation, as the stand-in of a role whose holders may not decide, or by
 delegation. Nobody decides what they made, nor what was made by somebody they share a role with; nobody votes twice.
-All people are named as callers are, `human:dana`.
+People are named as callers, `human:dana`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cpq.domain.approvals.delegation import Delegation
 
 
 class Basis(Enum):
-    """What lets a person decide a request."""
+    """The basis on which a person may decide a request."""
 
     OWN_ROLE = auto()
     ESCALATED = auto()
@@ -40,13 +40,13 @@ class Refusal(Enum):
 
     @property
     def is_own_doing(self) -> bool:
-        """Whether the person chose what bars them. A quorum and a stand-in do without those who did; they wait for the
-        delegate of a maker, or a maker could choose by delegating whose vote is needed."""
+        """Whether the person's own action causes the conflict. A quorum does not count them and a stand-in does not
+        wait for them. The delegate of a maker still counts, or makers could remove voters by delegating to them."""
         return self in (Refusal.MAKER, Refusal.DELEGATED_TO_MAKER)
 
     @property
     def may_reject(self) -> bool:
-        """The delegate of a maker may still reject, or a maker could silence by delegating anybody who would."""
+        """The delegate of a maker may still reject, or makers could silence opponents by delegating to them."""
         return self is Refusal.DELEGATED_BY_MAKER
 
 
@@ -55,10 +55,10 @@ class Allowed(NamedTuple):
 
     basis: Basis
     role: str
-    """The role by which they decide: the one that is asked, the one it was escalated to, or the one that stands in."""
+    """The role by which they decide: the asked role, the role it was escalated to, or the stand-in role."""
     asked_role: str
     holder: str
-    """The holder of the role that the vote counts for: the person, or the one who delegated the role to them."""
+    """The holder of the role for which the vote counts: the person, or the one who delegated the role to them."""
 
 
 class Refused(NamedTuple):
@@ -66,13 +66,13 @@ class Refused(NamedTuple):
 
     reason: Refusal
     otherwise: Allowed | None = None
-    """How they could decide it if not for the reason; None without any role in it."""
+    """How they could decide it without that reason; None when no role of theirs allows it."""
     vote: Vote | None = None
-    """The vote that is on record, when it is the reason."""
+    """The existing vote, when it is the reason."""
 
 
 class RequestFacts(NamedTuple):
-    """The facts about a request that say who may decide it."""
+    """The facts about a request that determine who may decide it."""
 
     id: str
     quote_id: str
@@ -81,20 +81,20 @@ class RequestFacts(NamedTuple):
     escalated_to: str | None
     requested_at: datetime
     makers: frozenset[str]
-    """Callers who asked for it, made the quote or this version of it, or changed it."""
+    """Callers who requested it, made the quote or this version of it, or changed it."""
 
 
 class Conflicts(NamedTuple):
-    """Who has an interest in what some callers made: they, and everybody who shares a role with them by delegation."""
+    """People with an interest in what the makers made: the makers, and all who share a role with them by delegation."""
 
     makers: frozenset[str]
     delegators: Mapping[str, datetime]
-    """Who delegated a role to a maker, and when the last of those delegations ends."""
+    """People who delegated a role to a maker, with the end of the last such delegation."""
     delegates: Mapping[str, datetime]
-    """Who got a role from a maker, and when the last of those delegations ends."""
+    """People who received a role from a maker, with the end of the last such delegation."""
 
     def of(self, person: str, since: datetime) -> Refusal | None:
-        """The conflict of a person in what was asked then; a delegation that ended before does not count."""
+        """The conflict of a person in a request made at `since`; a delegation that ended before does not count."""
         if person in self.makers:
             return Refusal.MAKER
         if person in self.delegators and self.delegators[person] > since:
@@ -105,7 +105,7 @@ class Conflicts(NamedTuple):
 
 
 def conflicts(makers: frozenset[str], delegations: Iterable[Delegation], now: datetime) -> Conflicts:
-    """Who has an interest in what the makers made, by delegations that have begun."""
+    """The conflicts that the makers cause, by delegations that have begun."""
     delegators: dict[str, datetime] = {}
     delegates: dict[str, datetime] = {}
     for one in delegations:
@@ -120,18 +120,18 @@ def conflicts(makers: frozenset[str], delegations: Iterable[Delegation], now: da
 
 @dataclass(frozen=True)
 class Facts:
-    """A caller and what says which requests they may decide now; loaded once for any number of requests."""
+    """A caller and the facts that determine which requests they may decide now, loaded once for all requests."""
 
     caller: str
     is_person: bool
     roles: frozenset[str]
     now: datetime
     holders: Mapping[str, Sequence[str]]
-    """The people of each role, in order."""
+    """The people of each role, sorted."""
     backups: Mapping[str, str]
-    """The role that stands in for a role."""
+    """The stand-in role of each role."""
     delegations: Sequence[Delegation]
-    """All that the caller or a maker has a part in and that ended, if at all, after the request."""
+    """All delegations to or from the caller or a maker that did not end before the request."""
     votes: Mapping[str, Sequence[Vote]]
     """By request, in the order they were given."""
 
@@ -143,7 +143,7 @@ class Facts:
                 yield name
 
     def free_holders(self, request: RequestFacts) -> Iterator[str]:
-        """The people of the role who have nothing to do with the request."""
+        """The people of the role without a conflict in the request."""
         return (name for name in self.holders[request.role] if self.conflict(request, name) is None)
 
     def conflict(self, request: RequestFacts, person: str) -> Refusal | None:
@@ -151,12 +151,12 @@ class Facts:
 
     @cached_property
     def own(self) -> dict[str, Allowed]:
-        """By each role of the caller."""
+        """How the caller may decide by each of their own roles."""
         return {role: Allowed(Basis.OWN_ROLE, role, role, self.caller) for role in map(str, self.roles)}
 
     @cached_property
     def received(self) -> dict[str, list[Delegation]]:
-        """By role, what is delegated to the caller now by people who still hold it, in the order of their names."""
+        """By role, the active delegations to the caller from people who still hold it, sorted by name."""
         found: dict[str, list[Delegation]] = defaultdict(list)
         for one in sorted(self.delegations, key=lambda one: one.delegator):
             is_held = one.delegator in self.holders.get(one.role, ())
@@ -166,12 +166,12 @@ class Facts:
 
     @cached_property
     def conflicts(self) -> Mapping[frozenset[str], Conflicts]:
-        """By makers; of many requests most have the same."""
+        """The conflicts by makers; most of many requests have the same makers."""
         return _ConflictsByMakers(self.delegations, self.now)
 
 
 class _ConflictsByMakers(dict[frozenset[str], Conflicts]):
-    """Conflicts, worked out when they are first asked for."""
+    """Conflicts, computed on first use."""
 
     def __init__(self, delegations: Iterable[Delegation], now: datetime) -> None:
         self._now = now
@@ -187,7 +187,7 @@ class _ConflictsByMakers(dict[frozenset[str], Conflicts]):
 
 
 def eligibility(facts: Facts, request: RequestFacts, decision: Decision) -> Allowed | Refused:
-    """Whether and how the caller may decide the request. Says nothing about time, turn or price of it."""
+    """Whether and how the caller may decide the request, without regard to its time, turn or price."""
     if not facts.is_person:
         return _NOT_A_PERSON
     votes = facts.votes.get(request.id, ())
@@ -208,7 +208,7 @@ _NOT_THIS_ROLE = Refused(Refusal.NOT_THIS_ROLE)
 
 
 def _allowed_otherwise(facts: Facts, request: RequestFacts, votes: Sequence[Vote]) -> Allowed | None:
-    """How the caller could decide without the role that is asked."""
+    """How the caller could decide without the asked role."""
     role = request.role
     if request.escalated_to is not None and request.escalated_to in facts.own:
         return Allowed(Basis.ESCALATED, request.escalated_to, role, facts.caller)
@@ -219,7 +219,7 @@ def _allowed_otherwise(facts: Facts, request: RequestFacts, votes: Sequence[Vote
 
 
 def _delegated(facts: Facts, request: RequestFacts, votes: Sequence[Vote]) -> Allowed | None:
-    """By delegation of a holder without a conflict; of several, the first without a vote."""
+    """The delegation from a holder without a conflict; of several, the first without a vote."""
     role, repeated = request.role, None
     for one in facts.received.get(role, ()):
         if one.covers(request.quote_id, request.account_id) and facts.conflict(request, one.delegator) is None:

@@ -1,4 +1,4 @@
-"""PURE. Fact-minimal re-approval: whether what a role approved on the last version still stands on this one."""
+"""PURE. Re-approval: whether a role's approval of the last version is kept for this one, by the facts it rests on."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from cpq.domain.policy.evaluation import (
 from cpq.domain.policy.policy_set import Roles
 
 Grounds = Mapping[str, tuple[FactRead, ...]]
-"""The facts that each policy read when it asked for a role, by the policy's id."""
+"""The facts that each policy read when it required a role, by the policy's id."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a role approved on the version before."""
+    """A role's approval of the previous version."""
 
     id: str
     version: int
     voters: tuple[str, ...]
-    """All who gave it, in their order, on whichever version that was."""
+    """All who gave it, in order, on any earlier version."""
     asked_at: datetime
     """When they were asked."""
     decided_by: str
@@ -51,11 +51,11 @@ class Answer(NamedTuple):
 
 
 def grounds_of(violations: Iterable[Violation], roles: Collection[str]) -> Grounds:
-    """What the violations that ask for any of these roles rest on."""
+    """The facts behind the violations that require any of these roles."""
     return {found.policy_id: found.facts_read for found in violations if found.required_approver_role in roles}
 
 
-def still_stands(
+def is_kept(
     role: str,
     roles: Roles,
     earlier: Earlier,
@@ -66,9 +66,9 @@ def still_stands(
     barred: Collection[str],
     gone: Collection[str] = (),
 ) -> Answer:
-    """Whether `earlier` covers a version that gives these grounds.
+    """Whether `earlier` covers a version with these grounds.
 
-    `barred` are those who could not decide on it, `gone` those who may no longer decide anything.
+    `barred` are people who may not decide on this version, `gone` those who may no longer decide anything.
     """
     if not roles.keep.get(role, True):
         return Answer(False, f"Asked again: {role} looks at every version.")
@@ -82,7 +82,7 @@ def still_stands(
         return Answer(False, f"Asked again: {given}, who approved before, may no longer decide.")
     for policy_id, reads in grounds.items():
         if policy_id not in earlier.grounds:
-            return Answer(False, f"Asked again: {policy_id} did not speak of version {earlier.version}.")
+            return Answer(False, f"Asked again: {policy_id} did not apply to version {earlier.version}.")
         before = {read.name: read for read in earlier.grounds[policy_id]}
         for read in reads:
             if read.name not in before or not is_no_worse(before[read.name], read):
@@ -91,7 +91,7 @@ def still_stands(
 
 
 def dump(grounds: Grounds) -> list[dict[str, Any]]:
-    """For storing; values keep their kinds."""
+    """The grounds as stored; values keep their types."""
     return [
         {
             "policy_id": id_,
@@ -111,7 +111,7 @@ def load(stored: Sequence[Mapping[str, Any]]) -> Grounds:
 
 
 def _dump_value(value: FactValue) -> Any:
-    """Numbers are written as text, so that 5 does not come back as another kind of number than 5.5."""
+    """Numbers are written as text, so that 5 and 5.5 are read as the same type."""
     if isinstance(value, LinesPast):
         return {"past": _dump_each(value.values)}
     if is_each(value):
@@ -136,23 +136,23 @@ def _load_value(stored: Any) -> Any:
 
 
 def _moved(before: FactRead | None, after: FactRead) -> str:
-    """What happened to a fact. The sentence is stored and shown to all, so of a secret it says no number."""
+    """How a fact changed. The sentence is stored and shown to all, so it shows no number of a secret fact."""
     if before is not None and isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
         return f"{after.name} got worse at {', '.join(worse_lines(before, after))}"
     if after.is_secret:
         return f"{after.name} got worse"
     if after.value is None:
         return f"{after.name} is unknown"
-    if before is None or not all(_is_told(read.value) for read in (before, after)):
+    if before is None or not all(_is_readable(read.value) for read in (before, after)):
         return f"{after.name} changed"
-    return f"{after.name} went from {_told(before.value)} to {_told(after.value)}"
+    return f"{after.name} went from {_readable(before.value)} to {_readable(after.value)}"
 
 
-def _is_told(value: FactValue) -> bool:
+def _is_readable(value: FactValue) -> bool:
     return value is None or isinstance(value, bool | Decimal | str)
 
 
-def _told(value: FactValue) -> str:
+def _readable(value: FactValue) -> str:
     if value is None:
         return "unknown"
     return f"{plain(value):f}" if isinstance(value, Decimal) else str(value)

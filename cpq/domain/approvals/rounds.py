@@ -1,4 +1,4 @@
-"""PURE. A round of approvals: which roles are still to be asked, whose turn it is, and when a version is approved."""
+"""PURE. A round of approvals: which roles must still be asked, which is next, and when a version is approved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cpq.domain.policy.policy_set import Quorum, Roles
 
 @dataclass(frozen=True)
 class Step:
-    """What one role is asked about the version."""
+    """The request to one role about the version."""
 
     id: str
     role: str
@@ -25,14 +25,14 @@ class Step:
         return cls(request.id, request.role, request.status, request.expires_at)
 
     def at(self, now: datetime, *, is_live: bool) -> Step:
-        """As it is now, whether or not anybody swept: nothing is pending past its time, or on a quote that moved on."""
+        """The step as of now, whether or not it was swept: none is pending after its expiry, or on a changed quote."""
         if not self.status.is_open or (is_live and now < self.expires_at):
             return self
         return replace(self, status=RequestStatus.EXPIRED if is_live else RequestStatus.WITHDRAWN)
 
 
 class RoundStatus(StrEnum):
-    """All requests about a version in a word."""
+    """The status of all requests about a version together."""
 
     REJECTED = "rejected"
     PENDING = "pending_approval"
@@ -42,7 +42,7 @@ class RoundStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Round:
-    """All that was asked about one version, oldest first, and what the policies demand of it."""
+    """All requests about one version, oldest first, and the roles that the policies require for it."""
 
     roles: Roles
     chains: tuple[tuple[str, ...], ...]
@@ -62,18 +62,18 @@ class Round:
 
     @property
     def ungranted(self) -> tuple[str, ...]:
-        """The roles that the policies ask for and that have not approved."""
+        """The roles that the policies require and that have not approved."""
         return tuple(role for role in self.required if not self._is_granted(role))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The roles that have to be asked: those of the policies that nobody has asked, and those out of time."""
+        """The roles that must be asked: required roles without a request, and roles whose request expired."""
         unasked = tuple(role for role in self.ungranted if not self._is_open(role))
         return (*unasked, *self.unanswered)
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """The roles beyond the policies that were asked and let their time run out: silence is no answer.
+        """The roles that the policies do not require and whose request expired without an answer.
 
         They are asked again, or the request is withdrawn.
         """
@@ -86,17 +86,17 @@ class Round:
 
     @property
     def is_settled(self) -> bool:
-        """Nothing is open, unanswered or refused, and every role that the policies ask for has approved."""
+        """Whether nothing is open, unanswered or rejected, and every required role has approved."""
         return not (self.is_rejected or self.pending or self.ungranted or self.unanswered)
 
     @property
     def is_approved(self) -> bool:
-        """Settled, and not by silence: somebody has in fact approved."""
+        """Whether it is settled and at least one role has approved."""
         return self.is_settled and any(step.status.is_granted for step in self.steps)
 
     @property
     def status(self) -> RoundStatus:
-        """The first that applies, in the order of the statuses."""
+        """The first status that applies, in the order of the enum."""
         if self.is_rejected:
             return RoundStatus.REJECTED
         if self.pending:
@@ -104,14 +104,14 @@ class Round:
         return RoundStatus.APPROVED if self.is_approved else RoundStatus.NONE
 
     def active_step(self, role: str) -> Step | None:
-        """The step of a role that is pending or granted; there is one at most."""
+        """The pending or granted step of a role; there is at most one."""
         its_own = (step for step in self.steps if step.role == role)
         return next((step for step in its_own if step.status.is_open or step.status.is_granted), None)
 
     def waits_for(self, role: str) -> str | None:
-        """The role whose turn comes before: of the commercial chain the lowest that is open, or needed and not granted.
+        """The role that decides first: the lowest of the commercial chain that is open, or required and not granted.
 
-        Roles beside the chain wait for nobody.
+        Roles outside the chain wait for nobody.
         """
         if role not in self.roles.commercial:
             return None
@@ -119,7 +119,7 @@ class Round:
         return next((other for other in lower if other in self.ungranted or self._is_open(other)), None)
 
     def with_step(self, changed: Step) -> Round:
-        """The round with a step replaced, or added."""
+        """The round with one step replaced or added."""
         known = any(step.id == changed.id for step in self.steps)
         steps = tuple(changed if step.id == changed.id else step for step in self.steps)
         return replace(self, steps=steps if known else (*steps, changed))
@@ -132,7 +132,7 @@ class Round:
 
 
 def votes_needed(quorum: Quorum, people: int) -> int:
-    """How many approvals a step takes when so many people could give one; never none."""
+    """The number of approvals that a step needs from `people` possible voters; at least one."""
     if quorum == "one":
         return 1
     if quorum == "all":
@@ -141,27 +141,27 @@ def votes_needed(quorum: Quorum, people: int) -> int:
 
 
 def votes_given(quorum: Quorum, holders: Collection[str], able: Collection[str]) -> int:
-    """How many approvals count: one for each holder of the role, given by themselves or by their delegate.
+    """The number of approvals that count: one for each holder of the role, given by themselves or by their delegate.
 
-    Where all have to approve, nobody else's word makes up for theirs.
+    Where all must approve, other people's approvals do not replace theirs.
     """
     counted = set(holders)
     return len(counted.intersection(able) if quorum == "all" and able else counted)
 
 
 def read_quorum(text: str) -> Quorum:
-    """The quorum as it was stored."""
+    """The stored quorum."""
     words: dict[str, Quorum] = {"one": "one", "all": "all", "majority": "majority"}
     return words.get(text) or int(text)
 
 
 def roles_to_ask(round_: Round, asked: str) -> tuple[str, ...]:
-    """The asked role, and the roles that the policies want and nobody has asked yet; so it may be more, never less."""
+    """The asked role, and the required roles that nobody has asked yet."""
     return (asked, *(role for role in round_.missing if role != asked))
 
 
 def covers(roles: Roles, chains: Sequence[Sequence[str]], role: str) -> frozenset[str]:
-    """The roles for whose concerns a step speaks: where only the highest is asked, it answers for those below it."""
+    """The roles that a step decides for: where only the highest role is asked, it decides for those below it."""
     if role not in roles.commercial or roles.asks_each or not any(role in chain for chain in chains):
         return frozenset({role})
     return frozenset(roles.commercial[: roles.commercial.index(role) + 1])

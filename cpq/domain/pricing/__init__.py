@@ -1,4 +1,4 @@
-"""The price of a quote: a request goes through the stages of the waterfall and comes out as a result with its trace."""
+"""Pricing: the stages of the waterfall turn a request into a result with its trace."""
 
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Request

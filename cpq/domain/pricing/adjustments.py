@@ -17,7 +17,7 @@ def adjust(price: LinePrice) -> None:
     """Stage 6: markups, then percentages, then amounts, each kind in the order of ids. It gives the regular price.
 
     Of the rules of one kind that stack as `best_of`, only the one that is best for the buyer when the kind begins
-    acts; the others leave a step that says so.
+    applies; each of the others adds a step that says so.
     """
     for kind in ("markup", "percentage", "amount"):
         rules = sorted((rule for rule in price.line.adjustments if rule.kind == kind), key=lambda rule: rule.rule_id)
@@ -33,7 +33,7 @@ def adjust(price: LinePrice) -> None:
 
 
 def _best(rivals: Sequence[Adjustment], price: LinePrice) -> Adjustment | None:
-    """The smallest markup, or the largest discount; of equals the one with the first id."""
+    """The smallest markup or the largest discount; of equals the one with the first id."""
     if not rivals:
         return None
     effects = [_effect(rule, price) for rule in rivals]
@@ -41,9 +41,9 @@ def _best(rivals: Sequence[Adjustment], price: LinePrice) -> Adjustment | None:
 
 
 def _effect(rule: Adjustment, price: LinePrice) -> Exact:
-    """By how much a rule would move the price: a share of its base, or an amount for the line or for each unit.
+    """The amount by which a rule would change the price: a share of its base, or an amount per line or per unit.
 
-    An amount off a unit is off its whole term, so the units of a ramp are their mean over its months.
+    An amount off a unit applies to its whole term, so a ramp counts its mean units over its months.
     """
     if rule.kind == "amount":
         units = Fraction(*mean_quantity(price.line.quantity, price.line.ramp)) if rule.base == "unit" else 1

@@ -1,4 +1,4 @@
-"""PURE. Lines of several prices: bundles that are priced by their components, ramps of segments, and both at once."""
+"""PURE. Lines with several prices: bundles priced by their components, ramps of segments, and both at once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from cpq.domain.pricing.result import Stage
 
 @dataclass
 class Contents:
-    """The parts of a line: its own price, and its components, once for each segment of its ramp."""
+    """The parts of a line: its own price and its components, once for each segment of its ramp."""
 
     own: list[Part] = field(default_factory=list)
     inside: list[Part] = field(default_factory=list)
     charged: list[Part] = field(default_factory=list)
-    """Those that the line's price is the sum of: a price agreed for the bundle replaces that of its components."""
+    """The parts whose sum is the line's price: a price agreed for the bundle replaces the prices of its components."""
 
 
 def take_apart(line: Line, plans: Plans) -> Contents:
-    """The parts of a bundle or a ramp, each to be priced by itself."""
+    """The parts of a bundle or a ramp, each to be priced separately."""
     plan = plans.of(line.product_id)
     _check_ramp(plan, line)
     components = [(_component(plans, plan, component), component.quantity) for component in plan.components]
@@ -45,9 +45,9 @@ def take_apart(line: Line, plans: Plans) -> Contents:
 
 
 def put_together(line: Line, plan: Plan, contents: Contents) -> LinePrice:
-    """The whole line, after its parts were priced: their sum, their steps, and a last step with that sum.
+    """The whole line after its parts are priced: their sum, their steps, and a last step with that sum.
 
-    What the components list at and what they cost us is the same, whatever price is agreed for the bundle.
+    A price agreed for the bundle changes neither the list prices nor the costs of its components.
     """
     own, inside, charged = contents.own, contents.inside, contents.charged
     if plan.bundle_discount:
@@ -92,7 +92,7 @@ def _component(plans: Plans, plan: Plan, component: Component) -> Plan:
 
 
 def _parts(line: Line, plan: Plan, each: int, segment: Segment, offset: int, name: str) -> list[Part]:
-    """A product in one segment. What is paid once is paid with the first, for the largest quantity of the line."""
+    """A product in one segment. A one-time price is charged in the first, for the largest quantity of the line."""
     is_own = plan.product_id == line.product_id
     quantity = segment.quantity or line.quantity
     if line.ramp and plan.row.billing_period == "one_time":
@@ -120,7 +120,7 @@ def _sum_of_costs(parts: Iterable[Part]) -> Exact | None:
 
 
 def _cost_of_bundle(own: Iterable[Part], inside: Iterable[Part]) -> Exact | None:
-    """What the components cost us, and for the bundle's own options the same share of their price."""
+    """The cost of the components, and for the bundle's own options the same share of their price."""
     cost, options, before = _sum_of_costs(inside), _sum_of_lists(own), _sum_of_lists(inside)
     if cost is None or not options:
         return cost
@@ -128,7 +128,7 @@ def _cost_of_bundle(own: Iterable[Part], inside: Iterable[Part]) -> Exact | None
 
 
 def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
-    """Parts that come to nothing say nothing about tax or period; the others treat tax alike."""
+    """Take tax and period from the parts with an amount, which must all treat tax alike."""
     taxed = [part for part in charged if part.amount] or charged[:1]
     weights: dict[str, Exact] = {}
     for part in taxed:

@@ -1,4 +1,4 @@
-"""PURE. Stages 7 and 8, line discount and quote discount, and how large all discounts of a line or a quote are."""
+"""PURE. Stages 7 and 8, line discount and quote discount, and the total discounts of a line and of a quote."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cpq.domain.pricing.result import Stage
 LINE_DISCOUNT, QUOTE_DISCOUNT = Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT
 
 FINE = 10**12
-"""Parts of a millionth to which amounts are cut before their discount is worked out: it is right to the last digit."""
+"""Parts of a millionth to which amounts are cut before their discount is computed; it is exact to the last digit."""
 
 
 def discount_line(price: LinePrice, minor_unit: MinorUnit) -> None:
-    """Stage 7: the discount of the line gives the customer price. A line is rounded here, and nowhere before."""
+    """Stage 7: the line discount gives the customer price. A line is first rounded here."""
     discount = price.line.discount
     price.list_amount = price.regular = customer = minor_unit.round(price.amount)
     if price.listed != price.amount:
@@ -34,7 +34,7 @@ def discount_quote(prices: Sequence[LinePrice], requested: int, minor_unit: Mino
         return
     customers = [price.net for price in prices]
     whole = minor_unit.round(sum(customers), requested, ONE_HUNDRED_PERCENT)
-    # Of equal claims to a last cent the first wins, so the order is by what the lines are, not by where they stand.
+    # The first of equal claims gets the last cent, so lines are ordered by content, not by position.
     shares = minor_unit.allocate(whole, customers, order=lambda index: _identity(prices[index].line))
     for price, share in zip(prices, shares, strict=True):
         if share:
@@ -43,7 +43,7 @@ def discount_quote(prices: Sequence[LinePrice], requested: int, minor_unit: Mino
 
 
 def _identity(line: Line) -> tuple[object, ...]:
-    """What a line is; its id comes last, so that it decides only between lines that are otherwise the same."""
+    """The content of a line. Its id comes last, so that it decides only between otherwise equal lines."""
     return (
         line.product_id,
         line.quantity,
@@ -60,7 +60,7 @@ def line_discount_percents(price: LinePrice, requested: int) -> tuple[int, int]:
     kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
     discount = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
     amount, listed = price.amount, price.listed
-    # Where both are nothing, stored prices depend on whether the two fractions were the same before they were reduced.
+    # Where both are zero, stored prices depend on whether the two fractions were equal before they were reduced.
     if amount == listed and (listed or price.divisor == price.listed_divisor):
         return discount, discount
     if not listed:
@@ -70,7 +70,7 @@ def line_discount_percents(price: LinePrice, requested: int) -> tuple[int, int]:
 
 
 def quote_discount_percents(prices: Sequence[LinePrice], requested: int) -> tuple[int, int]:
-    """All discounts of the quote, off the regular prices and off list; rounding of amounts has no part in them."""
+    """All discounts of the quote, off the regular prices and off list, from unrounded amounts."""
     regular = customer = listed = 0
     for price in prices:
         amount = _fine(price.amount)

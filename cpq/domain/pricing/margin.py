@@ -1,4 +1,4 @@
-"""PURE. Stage 10, cost and margin: what a line costs us, and what is left of its net price."""
+"""PURE. Stage 10, cost and margin: our cost of a line, and the rest of its net price."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cpq.domain.pricing.tiers import counted_quantity, times_charged
 
 
 def take_cost(part: Part, counts: Counts) -> None:
-    """What the quantity costs us over the term; unknown when the price says no cost.
+    """Our cost of the quantity over the term; unknown when the price has no cost.
 
-    An option costs as large a share of its price as the product does. The uplift of a segment is no cost of ours.
+    An option costs the same share of its price as the product does. The uplift of a segment adds no cost.
     """
     plan, row, quantity = part.plan, part.plan.costs, part.quantity
     if row.cost is None:
@@ -36,5 +36,5 @@ def _cost_of_packages(part: Part, counts: Counts) -> Exact:
 
 
 def margin(net: int, cost: int | None) -> int | None:
-    """Of the net price, in millionths of a percent, rounded down; unknown without a cost, and for what is free."""
+    """The margin of the net price in millionths of a percent, rounded down; unknown without a cost or a price."""
     return None if cost is None or net == 0 else (net - cost) * ONE_HUNDRED_PERCENT // net

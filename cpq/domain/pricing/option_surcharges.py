@@ -1,4 +1,4 @@
-"""PURE. Stage 4, options: surcharges and inclusions of the chosen configuration."""
+"""PURE. Stage 4, options: surcharges and reductions of the chosen configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPTIONS = Stage.OPTIONS
 
 
 def add_options(part: Part) -> None:
-    """Stage 4: what the chosen options add to each unit, or take off; the list price changes with them."""
+    """Stage 4: add the surcharges of the chosen options, which may be negative, to the price and the list price."""
     plan = part.plan
     surcharges = plan.row.surcharges or plan.listed.surcharges
     chosen = [name for name, value in part.choices.items() if value in surcharges.get(name, ())]
@@ -25,7 +25,7 @@ def add_options(part: Part) -> None:
         part.surcharge = surcharge if plan.costs is plan.row else listed_surcharge
     part.amount += surcharge * part.quantity
     part.listed += listed_surcharge * part.quantity
-    # What is taken off a bundle is taken off its components, so there it may be more than its own price.
+    # A reduction of a bundle reduces its components, so it may exceed the bundle's own price.
     if listed_surcharge < 0 and not plan.components:
         part.amount, part.listed = max(0, part.amount), max(0, part.listed)
     source = ", ".join(sorted([f"{name}={part.choices[name]}" for name in chosen]))

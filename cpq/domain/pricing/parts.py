@@ -1,4 +1,4 @@
-"""PURE. What goes down the waterfall: the price of a line, or of one part of it, with the plan for its product."""
+"""PURE. The values that the stages change: the price of a line, or of one part of it, with its product's plan."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cpq.domain.pricing.request import Component, Line, PriceRow, Segment
 from cpq.domain.pricing.result import Stage, Step, new_tuple
 
 WHOLE_TERM = Segment(0)
-"""The segment of what is not on a ramp."""
+"""The segment of a line without a ramp."""
 
 
 class Term(NamedTuple):
-    """How many billing periods a price falls due for, as a fraction, and that number for people, in millionths."""
+    """The number of billing periods, as a fraction, and for people in millionths."""
 
     periods: int
     of: int
     shown: int
 
     def times(self, amount: Exact) -> Exact:
-        """What an amount for one period comes to."""
+        """An amount for one period, over the whole term."""
         return amount * self.periods if self.of == 1 else divide(amount * self.periods, self.of)
 
 
@@ -31,34 +31,34 @@ ONCE = Term(1, 1, 1_000_000)
 
 @dataclass(slots=True)
 class Plan:
-    """What is decided about a product once for the whole quote."""
+    """The decisions about a product that hold for the whole quote."""
 
     product_id: str
     listed: PriceRow
-    """The list price; the contracted one where there is no list price."""
+    """The list price, or the contracted price without one."""
     row: PriceRow
-    """The price that is charged."""
+    """The charged price."""
     costs: PriceRow
-    """The price that says what we pay; it may say nothing."""
+    """The price with our cost, if there is a cost."""
     is_listed: bool
     is_contracted: bool
     billing_period: str
     tax_category: str
     is_tax_included: bool
     term: Term
-    """The whole one; a segment of a ramp has its own."""
+    """The whole term; a segment of a ramp has its own."""
     is_like_list: bool
-    """Billed as often as the list price, and with tax as it is: amounts of both can be added and compared."""
+    """Billed and taxed like the list price, so that amounts of both can be added and compared."""
     components: tuple[Component, ...] = ()
-    """Those of a bundle that is priced by them: its own list price carries the options and nothing else."""
+    """The components of a bundle that is priced by them; its own list price covers only the options."""
     bundle_discount: int = 0
 
 
 @dataclass(slots=True)
 class Part:
-    """One price on its way through the stages: a line's own, a component's, or that of one segment of a ramp.
+    """One price that goes through the stages: a line's own, a component's, or that of one segment of a ramp.
 
-    `amount` is what it comes to after the stages so far, `listed` what it lists at, both exact and in millionths.
+    `amount` is its amount after the stages so far, `listed` its list amount, both exact and in millionths.
     """
 
     line: Line
@@ -67,22 +67,22 @@ class Part:
     choices: Mapping[str, str]
     segment: Segment = WHOLE_TERM
     offset: int = 0
-    """The months of the ramp before the segment."""
+    """Months of the ramp before the segment."""
     name: str = ""
     amount: Exact = 0
     listed: Exact = 0
     cost: Exact | None = None
     surcharge: int = 0
-    """What the chosen options add to a unit."""
+    """The surcharge of the chosen options per unit."""
     term: Term = ONCE
     listed_term: Term = ONCE
     divisor: int = 1
     listed_divisor: int = 1
-    """What both amounts were divided by, not reduced. Only the discount off list of a free line depends on it."""
+    """The unreduced divisor of both amounts. Only the discount off list of a free line depends on it."""
     steps: tuple[Step, ...] = ()
 
     def note(self, stage: Stage, amount: Exact, source: str, value: int | None) -> None:
-        """Add the step of a stage that acted to the trace: the amount after it, what decided, and by how much."""
+        """Add the step of a stage to the trace: the amount after it, the source that decided, and its value."""
         shown = amount if isinstance(amount, int) else nearest(amount.numerator, amount.denominator)
         self.steps += (new_tuple(Step, (stage, shown, source, value, self.name)),)
 

@@ -1,4 +1,4 @@
-"""PURE. What is decided once for the whole quote, before its lines are priced: a plan for each product."""
+"""PURE. Decisions for the whole quote before its lines are priced: one plan for each product."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Plans:
 
 
 def agreed(plan: Plan, unit_price: int) -> Plan:
-    """The plan with a price that is agreed for one segment of a ramp, in place of list price and contract."""
+    """The plan with a price agreed for one segment of a ramp, which replaces list price and contract."""
     row = plan.row._replace(unit_price=unit_price, tier_mode="none", tiers=(), package_size=None)
     return replace(plan, row=row, is_contracted=True)
 

@@ -13,7 +13,7 @@ LIST, CONTRACTED = Stage.LIST, Stage.CONTRACTED
 
 
 class ChosenPrices(NamedTuple):
-    """The rows of one product that win. A product without either has no price in the quote's currency."""
+    """The winning rows of one product. A product without either has no price in the quote's currency."""
 
     listed: PriceRow | None
     contracted: PriceRow | None
@@ -25,9 +25,9 @@ class ChosenPrices(NamedTuple):
 
 
 class PriceSelection:
-    """The winning prices of a request, each product decided once, when it is first asked for.
+    """The winning prices of a request, decided once for each product, on first use.
 
-    They follow from the products, the price books and the day alone: requests that share these share the selection.
+    They depend only on the products, the price books and the day: requests that share these share the selection.
     """
 
     def __init__(self, request: Request) -> None:
@@ -42,7 +42,7 @@ class PriceSelection:
 
 
 def choose(request: Request, product_id: str) -> ChosenPrices:
-    """Of the rows that are valid on the day, the first by price book, then priority, specificity and id."""
+    """The first of the rows valid on the day, by price book, then priority, specificity and id."""
     day, books = request.as_of, request.price_books
     listed = contracted = None
     listed_rank = contracted_rank = None
@@ -67,7 +67,7 @@ Rank = tuple[int, int, int, str]
 
 
 def take_list_price(part: Part) -> None:
-    """Stage 1: the list price, for each unit or package. Without one, the contracted price stands in for it."""
+    """Stage 1: the list price for each unit or package, or the contracted price without one."""
     row = part.plan.listed
     unit_price = row.unit_price
     part.amount = part.listed = amount = unit_price * times_charged(row, part.quantity)

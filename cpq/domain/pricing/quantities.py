@@ -1,4 +1,4 @@
-"""PURE. How many units of a product a quote has at once: what tiers that are counted over the quote go by."""
+"""PURE. How many units of a product a quote has at once, for tiers that are counted over the quote."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 from cpq.domain.pricing.request import Line, Request, largest_quantity
 
 Span = tuple[int, int]
-"""Months of the term, counted from 0; the last one is not in it."""
+"""Months of the term, counted from 0, without the last one."""
 
 
 class Stretch(NamedTuple):
-    """Some months in which a quantity stays the same."""
+    """A run of months with the same quantity."""
 
     first: int
     last: int
@@ -23,7 +23,7 @@ class Stretch(NamedTuple):
 
 
 class Counts:
-    """The units of each product over the whole quote, inside bundles too."""
+    """The units of each product over the whole quote, including those in bundles."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -32,13 +32,13 @@ class Counts:
 
     @cached_property
     def term(self) -> Span:
-        """All months; without a number of months, as many as the longest ramp has."""
+        """All months of the term; without a number of months, those of the longest ramp."""
         ramps = [sum([segment.months for segment in line.ramp]) for line in self._request.lines]
         return 0, self._request.term_months or max(ramps)
 
     @cached_property
     def _uses(self) -> Mapping[str, Sequence[tuple[Line, int]]]:
-        """Which lines have a product, and how many of it are in each of their units."""
+        """The lines that have a product, and how many of it each of their units contains."""
         uses = defaultdict(list)
         for line in self._request.lines:
             uses[line.product_id].append((line, 1))
@@ -47,7 +47,7 @@ class Counts:
         return uses
 
     def once(self, product_id: str) -> int:
-        """Of what is paid once: every line pays for its largest quantity."""
+        """The units of a one-time price: every line pays for its largest quantity."""
         found = self._once.get(product_id)
         if found is None:
             found = sum([largest_quantity(line.quantity, line.ramp) * each for line, each in self._uses[product_id]])
@@ -55,9 +55,9 @@ class Counts:
         return found
 
     def during(self, product_id: str, span: Span) -> int:
-        """Of what recurs: for each line the smallest quantity that it has in any month of a span.
+        """The units of a recurring price: the sum of each line's smallest quantity in any month of a span.
 
-        So units that are there for a month make no other month cheaper. The span is one of a line with the product.
+        So units of one month make no other month cheaper. The span is one of a line with the product.
         """
         found = self._during.get(product_id)
         if found is None:
@@ -72,18 +72,18 @@ class Counts:
 
 
 def least_together(spans: Iterable[Span], ramps: Sequence[Sequence[Stretch]]) -> dict[Span, int]:
-    """For each span, the smallest quantity of every ramp in it, added up; months after a ramp have nothing.
+    """For each span, the sum of the smallest quantities of all ramps in it; months after a ramp count zero.
 
-    One sweep over the months, so that a thousand ramps of other lengths do not have to be compared in pairs.
+    One sweep over the months, so that a thousand ramps of different lengths are not compared in pairs.
     """
     ends = [Stretch(ramp[-1].last, ramp[-1].last, 0) for ramp in ramps]
     begins = sorted(
         ((stretch, number) for number, ramp in enumerate(ramps) for stretch in (*ramp, ends[number])), reverse=True
     )
     least = [0] * (max([stretch.last for stretch in ends], default=0) + 1)
-    """By the month in which a span begins, for spans that end where the sweep has come to."""
+    """By the first month of a span, for spans that end at the current month of the sweep."""
     lows: list[list[tuple[int, int]]] = [[] for _ in ramps]
-    """For each ramp, from which first month on which quantity is the smallest so far; both rise."""
+    """For each ramp, the smallest quantities so far, each with the first month it applies from; both rise."""
     found: dict[Span, int] = {}
     for span in sorted(spans, key=itemgetter(1)):
         while begins and begins[-1][0].first < span[1]:

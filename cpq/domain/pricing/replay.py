@@ -1,4 +1,4 @@
-"""PURE. A stored request priced again, and the first place where the answer is not the one that was stored."""
+"""PURE. Prices a stored request again, and finds the first difference from the stored result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
 
 ABSENT = "nothing"
-"""What stands in a difference for something that is not there."""
+"""Marks a missing value in a difference."""
 
 _COUNTED = ("quantity", "value")
-"""Whole numbers that are no millionths, or not always."""
+"""Fields whose whole numbers are not always millionths."""
 
 _LINE = pricing_result.PricedLine._fields
 _STEP = pricing_result.Step._fields
@@ -24,29 +24,29 @@ _TAX_GROUP = pricing_result.TaxGroup._fields
 
 
 class Difference(NamedTuple):
-    """Which line (None: the quote as a whole), which field, what was stored, and what it is reckoned to be."""
+    """The line (None: the quote as a whole), the field, the stored value and the newly computed one."""
 
     line: str | None
     field: str
     stored: object
-    reckoned: object
+    computed: object
 
 
 def reprice(request: str) -> str:
-    """The result of a stored request, as it would be stored; ValueError when the text is no request."""
+    """The result of a stored request, as it would be stored; ValueError when the text is not a request."""
     try:
         gathered = pricing_request.load(read_json(request))
         return canonical_json(pricing_result.dump(price(gathered)))
     except (TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"is no request that can be priced ({type(error).__name__}: {error})") from error
+        raise ValueError(f"is not a request that can be priced ({type(error).__name__}: {error})") from error
 
 
-def first_difference(stored: str, reckoned: str) -> Difference | None:
+def first_difference(stored: str, computed: str) -> Difference | None:
     """None when both texts are the same bytes. Lines come first, because totals follow from them."""
-    if stored == reckoned:
+    if stored == computed:
         return None
     try:
-        before, after = read_json(stored), read_json(reckoned)
+        before, after = read_json(stored), read_json(computed)
         found = next(_differences(before, after), None)
     except (ValueError, TypeError, LookupError, AttributeError):
         return Difference(None, "result", "not a result", "a result")
@@ -82,8 +82,8 @@ def _of_rows(line: str | None, name: str, one: list[list[Any]], other: list[list
     fields = _STEP if name == "steps" else _TAX_GROUP
     for number, (before, after) in enumerate(zip_longest(one, other), 1):
         if before is None or after is None:
-            said = ABSENT if before is None else before[0], ABSENT if after is None else after[0]
-            yield Difference(line, f"{name}.{number}", *said)
+            values = ABSENT if before is None else before[0], ABSENT if after is None else after[0]
+            yield Difference(line, f"{name}.{number}", *values)
             continue
         for field, left, right in zip_longest(fields, before, after, fillvalue=ABSENT):
             if left != right:

@@ -1,7 +1,7 @@
-"""PURE. Everything a price depends on, gathered beforehand: what is asked is all that is needed to ask it again.
+"""PURE. The pricing request: everything a price depends on, so that it can be computed again from the request alone.
 
-Amounts are whole millionths of the currency's unit and percentages whole millionths of a percent, as the database
-keeps them: exact, small and quick. Days are ISO dates, which sort as they are written.
+Amounts are whole millionths of the currency's unit and percentages whole millionths of a percent, as in the database:
+exact, small and fast. Days are ISO dates, which sort as text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ONE_HUNDRED_PERCENT = 100_000_000
 """In millionths of a percent."""
 
 WRITTEN_MAX = 10_000
-"""Products whose JSON values are kept."""
+"""Number of products whose JSON values are cached."""
 
 PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 PART_PERIODS = ("whole_months", "actual_days", "thirty_360", "months_and_days", "whole_months_up")
@@ -22,7 +22,7 @@ TAX_ROUNDINGS = ("group", "line", "document")
 
 
 class Tier(NamedTuple):
-    """Units above the tier before it, up to and including `up_to`; the last tier is open."""
+    """Units above the previous tier, up to and including `up_to`; the last tier is open."""
 
     up_to: int | None
     unit_price: int
@@ -30,7 +30,7 @@ class Tier(NamedTuple):
 
 
 class PriceRow(NamedTuple):
-    """One price of one product: of a price book, or agreed with an account."""
+    """One price of one product, from a price book or agreed with an account."""
 
     id: str
     unit_price: int
@@ -58,7 +58,7 @@ class Component(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A product's candidate prices, and for a bundle that is priced by its components, what they are."""
+    """A product's candidate prices, and the components of a bundle that is priced by them."""
 
     rows: tuple[PriceRow, ...]
     components: tuple[Component, ...] = ()
@@ -66,7 +66,7 @@ class Product(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A stretch of a ramp with a quantity, a price or an uplift of its own."""
+    """A part of a ramp with its own quantity, price or uplift."""
 
     months: int
     quantity: int | None = None
@@ -75,7 +75,7 @@ class Segment(NamedTuple):
 
 
 class Adjustment(NamedTuple):
-    """What a pricing rule does to a line; `base` says of what. The value is a percentage, or an amount off."""
+    """The effect of a pricing rule on a line; the value is a percentage of `base`, or an amount off."""
 
     rule_id: str
     kind: str
@@ -88,7 +88,7 @@ class Line(NamedTuple):
     id: str
     product_id: str
     quantity: int
-    """On a ramp, that of segments without one of their own: how many there are is for the segments to say."""
+    """On a ramp, the quantity of segments that have none of their own."""
     discount: int = 0
     choices: Mapping[str, str] = {}
     ramp: tuple[Segment, ...] = ()
@@ -96,14 +96,14 @@ class Line(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A quote to be priced, whole: no look into a clock, a setting or a table is needed."""
+    """A complete quote to be priced: no clock, setting or table is needed."""
 
     currency: str
     as_of: str
     lines: tuple[Line, ...]
     products: Mapping[str, Product]
     price_books: tuple[str, ...]
-    """In the order they are looked into: the account's, its region's, the default one."""
+    """In order of precedence: the account's, its region's, the default one."""
     tax_rates: Mapping[str, int]
     """By tax category, for the account's zone."""
     tax_status: str = "taxable"
@@ -111,7 +111,7 @@ class Request(NamedTuple):
     term_months: int | None = None
     starts_on: str | None = None
     ends_on: str | None = None
-    """The last day, for a term that is not a number of months."""
+    """The last day of a term that is not a number of months."""
     requested_discount: int = 0
     rounding: str = "half_up"
     tax_rounding: str = "group"
@@ -119,18 +119,18 @@ class Request(NamedTuple):
 
 
 def largest_quantity(quantity: int, ramp: Iterable[Segment]) -> int:
-    """How many a line has at most; a segment without a quantity has the line's."""
+    """The largest quantity of a line; a segment without a quantity has the line's."""
     return max([segment.quantity or quantity for segment in ramp], default=quantity)
 
 
 def mean_quantity(quantity: int, ramp: Iterable[Segment]) -> tuple[int, int]:
-    """How many a line has over its whole term, as a fraction: the units of a ramp times their months, by its months."""
+    """The mean quantity over the term, as a fraction: the units of a ramp times their months, and its months."""
     weighed = [((segment.quantity or quantity) * segment.months, segment.months) for segment in ramp]
     return (sum([units for units, _ in weighed]), sum([months for _, months in weighed])) if weighed else (quantity, 1)
 
 
 def dump(request: Request) -> dict[str, Any]:
-    """The request as JSON values, without what is at its default."""
+    """The request as JSON values, without defaults."""
     plain = _sparse(request)
     plain["lines"] = list(map(_dump_line, request.lines))
     plain["products"] = {id_: _dump_product(product) for id_, product in request.products.items()}
@@ -146,7 +146,7 @@ def load(plain: Mapping[str, Any]) -> Request:
 
 
 def _dump_line(line: Line) -> dict[str, Any]:
-    """By hand, because there are many of them."""
+    """Written by hand for speed, because there are many lines."""
     id_, product_id, quantity, discount, choices, ramp, adjustments = line
     plain: dict[str, Any] = {"id": id_, "product_id": product_id, "quantity": quantity}
     if discount:
@@ -160,7 +160,7 @@ def _dump_line(line: Line) -> dict[str, Any]:
 
 
 def _dump_product(product: Product) -> dict[str, Any]:
-    """Written once for as long as the product is the same object: it is asked for in quote after quote."""
+    """Cached as long as the product is the same object, because many quotes contain it."""
     known = _WRITTEN.get(id(product))
     if known is None:
         if len(_WRITTEN) >= WRITTEN_MAX:
@@ -170,7 +170,7 @@ def _dump_product(product: Product) -> dict[str, Any]:
 
 
 _WRITTEN: dict[int, tuple[Product, dict[str, Any]]] = {}
-"""With the product itself, so that no other can come to have its identity."""
+"""Holds the product itself, so that no other object can get its id."""
 
 
 def _written(product: Product) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _sparse(value: Any) -> dict[str, Any]:
 
 @cache
 def _defaults(kind: type[Any]) -> tuple[object, ...]:
-    """What each field is when it is left out; for one that cannot be, something that nothing equals."""
+    """The default of each field; for a required field, a value that nothing equals."""
     return tuple(kind._field_defaults.get(name, object()) for name in kind._fields)
 
 

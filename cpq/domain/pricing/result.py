@@ -1,4 +1,4 @@
-"""PURE. What a price is made of: the totals, the lines, and for each line the steps that led to its amount."""
+"""PURE. The result of pricing: the totals, the lines, and for each line the steps that led to its amount."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cpq.base.rounding import nearest
 
 
 class Stage(StrEnum):
-    """The stages of the waterfall in their order, by the names under which their steps are stored.
+    """The stages of the waterfall in order, by the names under which their steps are stored.
 
-    Modules of stages look their member up once: before Python 3.12 that takes as long as making a step.
+    Modules of stages look up their member once: before Python 3.12 a lookup takes as long as making a step.
     """
 
     LIST = "list"
@@ -27,22 +27,22 @@ class Stage(StrEnum):
 
 
 new_tuple = tuple.__new__
-"""Makes a step or a line in half the time that calling its class takes: a quote has thousands of them."""
+"""Makes a step or a line in half the time of calling its class; a quote has thousands of them."""
 
 
 class Step(NamedTuple):
-    """What one stage of the waterfall did to a line: the amount after it, what decided, and by how much."""
+    """The effect of one stage on a line: the amount after it, the source that decided, and its value."""
 
     stage: Stage
     amount: int
     source: str = ""
     value: int | None = None
     part: str = ""
-    """The component of a bundle or the segment of a ramp, where the step is about that alone."""
+    """The component of a bundle or the segment of a ramp, when the step is about only that part."""
 
 
 class PricedLine(NamedTuple):
-    """A line's amounts, without tax. `discount` is discretionary: line and quote discount together, in percent."""
+    """A line's amounts without tax. `discount` is the discretionary discount in percent: line and quote together."""
 
     id: str
     product_id: str
@@ -59,7 +59,7 @@ class PricedLine(NamedTuple):
     tax_category: str
     steps: tuple[Step, ...]
     mean_quantity: tuple[int, int] | None = None
-    """On a ramp, its units times their months, and its months: the quantity that a unit price is for."""
+    """On a ramp, its units times their months, and its months: the quantity for the unit price."""
 
     @property
     def discount_amount(self) -> int:
@@ -82,7 +82,7 @@ class TaxGroup(NamedTuple):
 
 
 class PricedQuote(NamedTuple):
-    """subtotal - discount_total + tax_total = total, and the lines add up to it, always."""
+    """Always: subtotal - discount_total + tax_total = total, and the lines add up to it."""
 
     currency: str
     lines: tuple[PricedLine, ...]
@@ -103,7 +103,7 @@ class PricedQuote(NamedTuple):
 
 
 def unit_price(amount: int, quantity: int, of: int = 1) -> int:
-    """The amount of one of `quantity / of` units, to six decimals, or fewer when it would have more than 15 digits."""
+    """The amount per unit for `quantity / of` units, to six decimals, or fewer when it would have over 15 digits."""
     micro = nearest(amount * of, quantity)
     if micro < 10**15:
         return micro
@@ -112,12 +112,12 @@ def unit_price(amount: int, quantity: int, of: int = 1) -> int:
 
 
 def dump(priced: PricedQuote) -> dict[str, Any]:
-    """As JSON values; what is hashed and stored. A line is the list of its fields, as a step is: a third less text."""
+    """The result as JSON values, for hash and storage. Lines and steps are lists of fields, which saves a third."""
     return priced._asdict()
 
 
 def shown(priced: PricedQuote) -> list[Any]:
-    """All of it but costs and margins, as JSON values. Its hash may be shown: nothing can be guessed from it."""
+    """The result as JSON values without costs and margins, so that its hash may be shown and reveals nothing."""
     *public, _, _ = priced
     lines = [(*line[:_COST], *line[_COST + 2 :]) for line in priced.lines]
     return [lines, *(value for value in public if value is not priced.lines)]
@@ -127,7 +127,7 @@ _COST = PricedLine._fields.index("cost")
 
 
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:
-    """What `dump` wrote; a caller who needs only amounts can leave out the steps, which are most of it."""
+    """The result that `dump` wrote; without steps, its largest part, for callers that need only amounts."""
     lines = tuple(
         PricedLine._make((*known, tuple(map(_load_step, steps)) if with_steps else (), tuple(mean) if mean else None))
         for *known, steps, mean in plain["lines"]

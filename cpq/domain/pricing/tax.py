@@ -1,4 +1,4 @@
-"""PURE. Stage 9, tax by category: rounded per group, per line, or once for the document; or already in the price."""
+"""PURE. Stage 9, tax by category: rounded per group, per line or once per document; or included in the price."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAX = Stage.TAX
 
 
 def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> tuple[TaxGroup, ...]:
-    """Stage 9: the tax of the quote by category. It is added to net prices, and taken out of prices that include it."""
+    """Stage 9: the tax of the quote by category, added to net prices and extracted from prices that include it."""
     table = TaxTable(_rates(request), request.tax_rounding, minor_unit)
     is_document = request.tax_rounding == "document"
     for price in prices:
@@ -32,7 +32,7 @@ def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUn
 
 
 def level_list_tax(part: Part, rates: Mapping[str, int]) -> None:
-    """Put into the list amount the tax that the charged price includes, or take out what that one does not."""
+    """Make the list amount include tax exactly when the charged price does."""
     plan = part.plan
     if plan.row.tax_included == plan.listed.tax_included:
         return
@@ -44,12 +44,12 @@ def level_list_tax(part: Part, rates: Mapping[str, int]) -> None:
 
 
 def _rates(request: Request) -> Mapping[str, int]:
-    """What the account pays: nothing when it is exempt or when the tax is its own to declare."""
+    """The tax rates of the account: none when it is exempt or declares the tax itself."""
     return request.tax_rates if request.tax_status == "taxable" else defaultdict(int)
 
 
 def _take_tax_out(price: LinePrice, table: TaxTable, request: Request, minor_unit: MinorUnit) -> None:
-    """The amounts of a line without the tax that is in them."""
+    """Remove the included tax from the amounts of a line."""
     category, gross = price.plan.tax_category, price.net
     rate = request.tax_rates[category]
     price.net, price.regular, price.list_amount = (
@@ -61,14 +61,14 @@ def _take_tax_out(price: LinePrice, table: TaxTable, request: Request, minor_uni
 
 
 def _add_mixed(price: LinePrice, table: TaxTable, minor_unit: MinorUnit) -> None:
-    """A bundle's amount belongs to several tax categories, to each by the weight of its parts."""
+    """Split a bundle's amount between its tax categories by the weights of its parts."""
     shares = minor_unit.allocate(price.net, [weight for _, weight in price.tax_weights])
     for (category, _), share in zip(price.tax_weights, shares, strict=True):
         table.add(category, share)
 
 
 def _add_unrounded(price: LinePrice, table: TaxTable, requested: int) -> None:
-    """The exact net price, by tax category."""
+    """Add the exact net price by tax category."""
     kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
     weights = price.tax_weights or ((price.plan.tax_category, 1),)
     below = price.amount.denominator * ONE_HUNDRED_PERCENT**2 * sum([weight for _, weight in weights])
@@ -77,7 +77,7 @@ def _add_unrounded(price: LinePrice, table: TaxTable, requested: int) -> None:
 
 
 class TaxTable:
-    """Collects what is taxed, and gives the tax once all of it is there."""
+    """Collects the taxed amounts and then computes the tax."""
 
     def __init__(self, rates: Mapping[str, int], mode: str, minor_unit: MinorUnit) -> None:
         self._rates = rates
@@ -89,17 +89,17 @@ class TaxTable:
         self._unrounded: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
 
     def add(self, category: str, base: int) -> None:
-        """An amount to which tax is added."""
+        """Add an amount without its tax."""
         self._outside[category] += base
         if self._mode == "line":
             self._taxes[category] += self._minor_unit.round(base, self._rates[category], ONE_HUNDRED_PERCENT)
 
     def add_unrounded(self, category: str, numerator: int, denominator: int) -> None:
-        """The exact fraction that an added amount was rounded from: the base of tax in the mode `document`."""
+        """Add the exact fraction of a rounded amount: the tax base in the mode `document`."""
         self._unrounded[category][denominator] += numerator
 
     def add_inside(self, category: str, base: int, tax: int) -> None:
-        """An amount from which its tax was taken out."""
+        """Add an amount and the tax that was extracted from it."""
         self._inside[category] += base
         self._taxes[category] += tax
 
@@ -116,7 +116,7 @@ class TaxTable:
         )
 
     def _round_once(self) -> None:
-        """One rounding for the whole document; the groups share it by what each would owe."""
+        """Round once for the whole document; the groups share the result in proportion to their exact tax."""
         owed = {
             category: _sum([Fraction(n, d) for d, n in amounts.items()]) * self._rates[category]
             for category, amounts in sorted(self._unrounded.items())
@@ -128,7 +128,7 @@ class TaxTable:
 
 
 def _sum(amounts: list[Fraction]) -> Fraction:
-    """In pairs, and pairs of those: one after the other, a thousand denominators would grow too long to add."""
+    """The sum, computed in pairs: added in sequence, a thousand denominators would grow too long."""
     while len(amounts) > 1:
         pairs = zip(amounts[::2], amounts[1::2], strict=False)
         amounts = [one + other for one, other in pairs] + amounts[len(amounts) // 2 * 2 :]

@@ -1,4 +1,4 @@
-"""PURE. Stage 5, term: how many billing periods a term is, whole months exactly, parts of a period by a named mode."""
+"""PURE. Stage 5, term: the number of billing periods, whole months exactly, parts of a period by a named mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERM = Stage.TERM
 def apply_term(part: Part, terms: Terms) -> None:
     """Stage 5: a recurring price times its billing periods, and for a segment of a ramp its uplift.
 
-    The uplift is in the price alone: neither the list price nor our cost rises with it.
+    The uplift changes only the price, neither the list price nor our cost.
     """
     plan, segment = part.plan, part.segment
     term = terms.of(plan.billing_period, part.offset, segment.months) if segment.months else plan.term
@@ -35,14 +35,14 @@ def apply_term(part: Part, terms: Terms) -> None:
 
 
 class Terms:
-    """How many billing periods the term of a request is, or a segment of it, each worked out once."""
+    """The number of billing periods of a request's term or of a segment, each computed once."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._terms: dict[tuple[str, int, int], Term] = {}
 
     def of(self, billing_period: str, offset: int = 0, months: int = 0) -> Term:
-        """Of the whole term, or of a segment of `months` that starts `offset` months after the term."""
+        """The periods of the whole term, or of a segment of `months` that starts `offset` months into the term."""
         key = (billing_period, offset, months)
         term = self._terms.get(key)
         if term is None:
@@ -53,7 +53,7 @@ class Terms:
         return term
 
     def _periods(self, period_months: int | None, offset: int, segment_months: int) -> Fraction:
-        """One period when the price does not recur or the quote has no term."""
+        """The number of periods: one when the price does not recur or the quote has no term."""
         request = self._request
         months = segment_months or request.term_months
         if period_months is None or not (months or request.ends_on):
@@ -72,7 +72,7 @@ class Terms:
 
 
 def add_months(day: date, months: int) -> date:
-    """The same day some months later, or the last one of a shorter month."""
+    """The same day some months later, or the last day of a shorter month."""
     index = day.year * 12 + day.month - 1 + months
     year, month = index // 12, index % 12 + 1
     return date(year, month, min(day.day, monthrange(year, month)[1]))
@@ -84,15 +84,15 @@ def last_day(start: date, months: int) -> date:
 
 
 def whole_months(start: date, end: date) -> int:
-    """How many anniversaries of `start` have come by `end`, which is the day after the last."""
+    """The whole months from `start` to `end` (exclusive)."""
     months = (end.year - start.year) * 12 + end.month - start.month
     return months if add_months(start, months) <= end else months - 1
 
 
 def periods(anchor: date, start: date, end: date, period_months: int) -> list[tuple[date, date]]:
-    """The whole periods that tile `start` to `end` (exclusive), counted from `anchor`, which does not come later.
+    """The whole periods that cover `start` to `end` (exclusive), counted from `anchor`, which is not after `start`.
 
-    They touch without gap or overlap, because each is counted from the anchor and not from the one before it.
+    They have no gap and no overlap, because each is counted from the anchor and not from the previous one.
     """
     first = whole_months(anchor, start) // period_months
     tiles = []
@@ -103,15 +103,15 @@ def periods(anchor: date, start: date, end: date, period_months: int) -> list[tu
 
 
 def part(period: tuple[date, date], start: date, end: date) -> Fraction:
-    """The share of one period that `start` to `end` (exclusive) is, in days; the denominator is the whole period."""
+    """The share of one period from `start` to `end` (exclusive), by days; the denominator is the whole period."""
     return Fraction((end - start).days, (period[1] - period[0]).days)
 
 
 def factor(mode: str, start: date, end: date, period_months: int) -> Fraction:
-    """How many periods lie between `start` and `end` (exclusive).
+    """The number of periods between `start` and `end` (exclusive).
 
-    Whole periods count 1 in every mode; by days a part of one is its share of that period's days, and in the other
-    modes whole months are exact and only what is left after them is divided.
+    Whole periods count 1 in every mode. By days, a part of a period is its share of that period's days; in the other
+    modes whole months are exact and only the rest is divided.
     """
     if end <= start:
         raise bad_field("/end_date", "The term ends before it starts.", minimum=start.isoformat())
@@ -123,7 +123,7 @@ def factor(mode: str, start: date, end: date, period_months: int) -> Fraction:
 
 
 def _part_of_month(mode: str, start: date, months: int, end: date) -> Fraction:
-    """What is left of a term after its whole months, as a share of the month in which it ends."""
+    """The rest of a term after its whole months, as a share of the month in which it ends."""
     begin = add_months(start, months)
     if begin == end:
         return Fraction(0)
@@ -144,7 +144,7 @@ def _part_of_month(mode: str, start: date, months: int, end: date) -> Fraction:
 
 
 def _days_360(start: date, end: date) -> int:
-    """Days when every month has thirty; the 31st counts as the 30th, and so does the end of February."""
+    """Days between dates when every month has thirty; the 31st and the end of February count as the 30th."""
     return (end.year - start.year) * 360 + (end.month - start.month) * 30 + _day_360(end) - _day_360(start)
 
 

@@ -1,4 +1,4 @@
-"""PURE. Stage 3, tier: what a quantity costs by volume, graduated or package prices."""
+"""PURE. Stage 3, tier: the charge for a quantity by volume, graduated or package prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIER = Stage.TIER
 
 
 def apply_tiers(part: Part, counts: Counts) -> None:
-    """Stage 3. Counted over the quote, a line bears the share of the charge that its quantity is of the whole."""
+    """Stage 3: the charge by tiers. Counted over the quote, a line bears its quantity's share of the whole charge."""
     row, quantity = part.plan.row, part.quantity
     counted = counted_quantity(part, row, counts)
     part.amount = charge(row, counted)
@@ -23,7 +23,7 @@ def apply_tiers(part: Part, counts: Counts) -> None:
 
 
 def charge(row: PriceRow, quantity: int) -> int:
-    """What a quantity costs by the row's own tiers."""
+    """The charge for a quantity by the row's own tiers."""
     if row.tier_mode == "volume":
         return _volume_charge(row, quantity)
     if row.tier_mode == "graduated":
@@ -32,7 +32,7 @@ def charge(row: PriceRow, quantity: int) -> int:
 
 
 def _volume_charge(row: PriceRow, quantity: int) -> int:
-    """The whole quantity at the tier that it reaches."""
+    """The whole quantity at the price of the tier it reaches."""
     for up_to, unit_price, flat_fee in row.tiers:
         if up_to is None or quantity <= up_to:
             return unit_price * quantity + flat_fee
@@ -40,7 +40,7 @@ def _volume_charge(row: PriceRow, quantity: int) -> int:
 
 
 def _graduated_charge(row: PriceRow, quantity: int) -> int:
-    """Each unit in its tier, and a flat fee once for each tier that is entered."""
+    """Each unit at the price of its tier, plus the flat fee of each tier that is reached."""
     amount = low = 0
     for up_to, unit_price, flat_fee in row.tiers:
         if up_to is None or quantity <= up_to:
@@ -51,14 +51,14 @@ def _graduated_charge(row: PriceRow, quantity: int) -> int:
 
 
 def times_charged(row: PriceRow, quantity: int) -> int:
-    """How many times the unit price is charged: for each unit, or for each package that is begun."""
+    """How many times the unit price is charged: once per unit, or per package, rounded up."""
     if row.package_size is None:
         return quantity
     return -(-max(0, quantity - row.free_quantity) // row.package_size)
 
 
 def counted_quantity(part: Part, row: PriceRow, counts: Counts) -> int:
-    """The quantity that decides a tier: the line's, or that of all lines that have the product in the same months."""
+    """The quantity that decides the tier: the line's, or that of all lines with the product in the same months."""
     if row.quantity_scope == "line":
         return part.quantity
     plan = part.plan

@@ -1,4 +1,4 @@
-"""PURE. The price of a quote to the last minor unit, with its trace: the stages of the waterfall, in their order."""
+"""PURE. Prices a quote to the last minor unit, with its trace: the stages of the waterfall in order."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from cpq.domain.pricing.terms import apply_term
 from cpq.domain.pricing.tiers import apply_tiers
 
 AMOUNT_MAX = 10**18
-"""A million million units, in millionths: what the database holds and a JSON number carries to every client."""
+"""A million million units, in millionths: fits the database, and a JSON number on every client."""
 
 DIGITS_MAX = 15
 
 OF_LINE = ("/product_id", "/ramp")
-"""Fields of a refusal that are about the line at hand, and not about the quote."""
+"""Fields of an error that are about the line, not about the quote."""
 
 
 def price(request: Request, selection: PriceSelection | None = None) -> PricedQuote:
-    """Price a gathered request. The same request always gives the same answer, whatever the order of its lines.
+    """Price a request. The same request always gives the same result, whatever the order of its lines.
 
-    A caller who has needed the selection of the request's prices before hands it on.
+    `selection` is the request's price selection, if the caller has it already.
     """
     plans = Plans(request, selection or PriceSelection(request))
     minor_unit = MinorUnit(request.currency, request.rounding)
@@ -49,7 +49,7 @@ def price(request: Request, selection: PriceSelection | None = None) -> PricedQu
 
 
 def refusals(request: Request, selection: PriceSelection | None = None) -> list[CpqError]:
-    """Why single lines cannot be priced, for all of them at once: `line` is the id, `field` the line's own field."""
+    """The errors of all lines that cannot be priced: `line` is the id, `field` the field of that line."""
     plans = Plans(request, selection or PriceSelection(request))
     minor_unit = MinorUnit(request.currency, request.rounding)
     refused = []
@@ -62,7 +62,7 @@ def refusals(request: Request, selection: PriceSelection | None = None) -> list[
 
 
 def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePrice:
-    """Stages 1 to 7: what the price owes to the line alone."""
+    """Stages 1 to 7, which depend only on the line itself."""
     try:
         line_price = _price_over_term(line, plans)
     except CpqError as error:
@@ -76,7 +76,7 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
 
 
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
-    """Stages 1 to 5: a bundle or a ramp goes through them part by part."""
+    """Stages 1 to 5, for a bundle or a ramp part by part."""
     plan = plans.of(line.product_id)
     if not line.ramp and not plan.components:
         line_price = LinePrice(line, plan, line.quantity, line.choices)
@@ -89,7 +89,7 @@ def _price_over_term(line: Line, plans: Plans) -> LinePrice:
 
 
 def _run_stages(part: Part, plans: Plans) -> None:
-    """Stages 1 to 5, and our cost for stage 10. A stage that has nothing to do for the product is left out."""
+    """Stages 1 to 5, and our cost for stage 10. A stage without effect on the product is skipped."""
     plan = part.plan
     take_list_price(part)
     if plan.is_contracted:
@@ -106,7 +106,7 @@ def _run_stages(part: Part, plans: Plans) -> None:
 
 
 def _priced_line(line_price: LinePrice, requested: int, minor_unit: MinorUnit) -> PricedLine:
-    """Stage 10, and the line as it is stored."""
+    """Stage 10, and the line as stored."""
     line, plan = line_price.line, line_price.plan
     discount, discount_off_list = line_discount_percents(line_price, requested)
     cost = None if line_price.cost is None else minor_unit.round(line_price.cost)
@@ -136,7 +136,7 @@ def _total(
     tax_groups: tuple[TaxGroup, ...],
     minor_unit: MinorUnit,
 ) -> PricedQuote:
-    """What the lines come to. One unknown cost makes the cost of the quote unknown."""
+    """The totals of the lines. One unknown cost makes the cost of the quote unknown."""
     subtotal, net = sum([one.regular for one in prices]), sum([one.net for one in prices])
     tax = sum([group.tax for group in tax_groups])
     costs = [line.cost for line in lines if line.cost is not None]
@@ -163,7 +163,7 @@ def _check_size(minor_unit: MinorUnit, *amounts: int) -> None:
     if max(amounts) > min(AMOUNT_MAX, 10**DIGITS_MAX * minor_unit.size - minor_unit.size):
         raise bad_field(
             "/line_items",
-            "The quote comes to more than an amount of money can be.",
+            "The quote's amount is larger than the maximum.",
             maximum=AMOUNT_MAX // 10**6,
             hint="Split it into several quotes, or check the quantities.",
         )

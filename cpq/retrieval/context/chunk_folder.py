@@ -113,7 +113,7 @@ class ChunkFolder(FolderCorpus):
             raise CpqError(
                 Code.UNAVAILABLE,
                 f"The chunk file {name} {error}.",
-                hint="Make the chunks anew with `cpq context index DIR`.",
+                hint="Make the chunks again with `cpq context index DIR`.",
             ) from None
         except (MalformedError, UnreadableError) as error:
             self._skip({name: str(error)})
@@ -130,7 +130,7 @@ class ChunkFolder(FolderCorpus):
         for name, known in self._packs.items():
             is_there = name in found.problems or found.may_still_hold(name)
             if known and is_there and name not in found.files:
-                self._note(f"{name} {found.problems.get(name, 'stands in a folder that cannot be used')}")
+                self._note(f"{name} {found.problems.get(name, 'is in a folder that cannot be used')}")
                 return
         packs: dict[str, Packs] = {}
         for name, stamp in found.files.items():

@@ -206,7 +206,7 @@ def _values(text: str) -> Iterator[object]:
     else:
         reader.value()
     if reader.next():
-        raise ValueError(f"something stands behind its end, at character {reader.place}")
+        raise ValueError(f"there is text after its end, at character {reader.place}")
     if not has_list:
         raise MalformedError("holds no list of chunks")
 

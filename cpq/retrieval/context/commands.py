@@ -96,6 +96,6 @@ def _root(settings: Settings) -> Path:
         raise CpqError(
             Code.UNAVAILABLE,
             "CPQ_CHUNKS_DIR is not set, so there are no chunks.",
-            hint="Tell the operator to make them with `cpq context index DIR` and to set CPQ_CHUNKS_DIR.",
+            hint="Ask the operator to make them with `cpq context index DIR` and to set CPQ_CHUNKS_DIR.",
         )
     return settings.chunks_dir

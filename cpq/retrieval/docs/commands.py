@@ -169,7 +169,7 @@ def _root(settings: Settings) -> Path:
         raise CpqError(
             Code.UNAVAILABLE,
             "CPQ_DOCS_DIR is not set, so there are no pages.",
-            hint="Tell the operator to set CPQ_DOCS_DIR to the folder with the Markdown pages.",
+            hint="Ask the operator to set CPQ_DOCS_DIR to the folder with the Markdown pages.",
         )
     return settings.docs_dir
 

@@ -18,7 +18,7 @@ class GitFacts(TypedDict):
     head_commit: str | None
     origin_main: str | None
     dirty: bool | None
-    """Whether something below the folder is not committed; None when git would run a program to tell."""
+    """Whether something below the folder is not committed; None when git would have to run a program to find out."""
 
 
 def facts(folder: Path) -> GitFacts | None:

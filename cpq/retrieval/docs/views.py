@@ -17,7 +17,7 @@ class DocsMetadata(TypedDict):
     file_path: str
     heading_path: str
     heading_level: int
-    """1 to 6; 0 for what stands before the first heading of a page."""
+    """1 to 6; 0 for the text before the first heading of a page."""
     last_modified: datetime
     char_count: int
 

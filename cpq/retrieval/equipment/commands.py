@@ -67,7 +67,7 @@ def search(
 
 
 def get(tx: Tx, model: str) -> EquipmentDetail:
-    """The product with this model, SKU or id; NOT_FOUND when there is none."""
+    """The product with this model, SKU or id; otherwise NOT_FOUND."""
     return {**product_view(_of_models(tx, [model])[0]), "notice": UNTRUSTED}
 
 
@@ -149,7 +149,7 @@ def _of_models(tx: Tx, models: Sequence[str]) -> list[Equipment]:
     if problems:
         raise CpqError(
             Code.NOT_FOUND,
-            f"{len(problems)} of the {len(models)} models cannot be told: {problems[0].message}",
+            f"{len(problems)} of the {len(models)} models cannot be identified: {problems[0].message}",
             problems=[{"message": problem.message, **problem.details} for problem in problems],
         )
     products = repository.by_id(tx, [found[0] for found in ids])

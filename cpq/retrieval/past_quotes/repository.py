@@ -17,8 +17,13 @@ from cpq.storage.statements import AnyRow
 
 HISTORY, STORED = "history", "stored"
 
-_WENT_OUT = ("sent", "accepted", "declined")
-_OUTCOMES = {"sent": "open", "accepted": "won", "declined": "lost", "expired": "unknown"}
+_OUTCOMES = {
+    VersionStatus.SENT: "open",
+    VersionStatus.ACCEPTED: "won",
+    VersionStatus.DECLINED: "lost",
+    VersionStatus.EXPIRED: "unknown",
+}
+_WENT_OUT = tuple(status.value for status in _OUTCOMES if status is not VersionStatus.EXPIRED)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _matches(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
 
 
 def _part(part: str) -> re.Pattern[str] | None:
-    """The expression for one part of a path; None stands for any folders."""
+    """The expression for one part of a path; None means any folders."""
     if part == "**":
         return None
     try:

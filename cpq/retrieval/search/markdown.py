@@ -68,7 +68,7 @@ def read(text: str, name: str) -> Document:
 
 
 def front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
-    """The front matter of a text; empty when there is none, or none that can be parsed."""
+    """The front matter of a text; empty when it is missing or cannot be parsed."""
     return _front_matter(_LINE.findall(text))[0] if text.startswith("---") else {}
 
 

@@ -248,7 +248,7 @@ def _corpus(app: App, call: Call) -> Corpus:
 
 
 def require_page(got: Got, field: str) -> StoredPage:
-    """The page; CpqError when there is none."""
+    """The page; CpqError when it was not read."""
     if got.page is not None:
         return got.page
     code = Code.VALIDATION_ERROR if got.is_refused else Code.UNAVAILABLE

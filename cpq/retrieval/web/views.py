@@ -152,7 +152,7 @@ def ingest_view(results: Sequence[Got]) -> WebIngestReport:
     failed = sum(got.outcome == "failed" for got in results)
     unchanged = len(results) - fetched - failed
     lines = ["[INGESTED]", f"Pages: {len(pages):,} ({fetched:,} fetched, {unchanged:,} unchanged, {failed:,} failed)"]
-    lines += [f"- {page['url']} ({_told(page)})" for page in pages]
+    lines += [f"- {page['url']} ({_result(page)})" for page in pages]
     return {
         "text": "\n".join(lines) + "\n",
         "pages": pages,
@@ -199,7 +199,7 @@ def _rows(page: StoredPage) -> list[str]:
     return rows
 
 
-def _told(page: WebIngested) -> str:
+def _result(page: WebIngested) -> str:
     if page["reason"]:
         return f"failed: {page['reason']}"
     return f"{page['outcome']}, {page['chunks']:,} chunks, {page['tokens']:,} tokens"

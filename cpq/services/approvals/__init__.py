@@ -1,4 +1,4 @@
-"""Approvals: requests, decisions, delegations, expiry. Each is bound to a version and its price; only people decide."""
+"""Approvals: requests, decisions, delegations, expiry. A request is bound to a version and its price; people decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads the facts for the rule of who may decide, the same way for one request and for many."""
+"""Loads the facts for `eligibility`, the same way for one request and for many."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cpq.services.quotes import repository as quote_rows
 
 
 def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequence[Vote]]) -> Facts:
-    """What says which of these requests the caller may decide."""
+    """The facts that determine which of these requests the caller may decide."""
     callers = frozenset({tx.caller}).union(*{one.makers for one in requests})
     since = min((one.requested_at for one in requests), default=tx.now)
     return Facts(
@@ -33,7 +33,7 @@ def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequenc
 
 
 def request_facts(tx: Tx, request: ApprovalRequest, quote: Quote) -> RequestFacts:
-    """The facts about one request, whose quote may be loaded with another version than the one it is about."""
+    """The facts about one request; `quote` may be loaded with another version than the request's."""
     of_version = quote
     if quote.version.number != request.version:
         of_version = quote_rows.load(tx, request.quote_id, version=request.version, with_lines=False)
@@ -58,12 +58,12 @@ def makers_of(quote: Quote, requested_by: str) -> frozenset[str]:
 
 
 def makers(requested_by: str, quote_by: str, version_by: str, editors: Iterable[str]) -> frozenset[str]:
-    """Callers who asked, made the quote and this version of it, or changed it."""
+    """Callers who requested the approval, made the quote or this version of it, or changed it."""
     return frozenset({requested_by, quote_by, version_by, *editors})
 
 
 def conflicts(tx: Tx, made_by: frozenset[str], *, since: datetime) -> Conflicts:
-    """Who has an interest in what these callers made, and had it then or later."""
+    """The conflicts that these callers cause, by delegations that did not end before `since`."""
     return eligibility.conflicts(made_by, repository.delegations(tx, made_by, since=since), tx.now)
 
 

@@ -1,4 +1,4 @@
-"""Commands that decide or withdraw a request; each locks the quote first, so that two people cannot pass each other."""
+"""Commands that decide or withdraw a request. Each locks the quote first, so that decisions cannot cross."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cpq.domain.approvals.approval_request import ApprovalRequest, Decision, Req
 from cpq.domain.approvals.eligibility import Allowed, Facts, Refusal, Refused, RequestFacts, eligibility
 from cpq.domain.approvals.rounds import Round, read_quorum, votes_given, votes_needed
 from cpq.domain.policy.policy_set import Quorum
-from cpq.domain.quotes.lifecycle import Move
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository, views
@@ -58,7 +58,7 @@ class ApprovalWithdrawn(TypedDict):
 
 @dataclass(frozen=True)
 class Case:
-    """A request with its quote, and all that was asked about the version."""
+    """A request with its quote, and all requests about the version."""
 
     request: ApprovalRequest
     quote: Quote
@@ -67,13 +67,13 @@ class Case:
 
     @property
     def status(self) -> RequestStatus:
-        """Of the request, as it is now."""
+        """The status of the request as of now."""
         return next(step.status for step in self.round.steps if step.id == self.request.id)
 
 
 @dataclass(frozen=True)
 class Ballot:
-    """Who may vote on a request, and the votes that are on record."""
+    """Who may vote on a request, and the existing votes."""
 
     quorum: Quorum
     request: RequestFacts
@@ -81,11 +81,11 @@ class Ballot:
 
     @property
     def voted(self) -> set[str]:
-        """The holders of the role whose votes are on record."""
+        """The holders of the role who have voted."""
         return {vote.holder for vote in self.facts.votes[self.request.id]}
 
     def tally(self, voted: Collection[str]) -> Tally:
-        """How many approvals there are when these holders have approved, and how many it takes."""
+        """The number of approvals when these holders have approved, and the number needed."""
         counted = list(self.facts.counted_holders(self.request))
         return Tally(votes_given(self.quorum, voted, counted), votes_needed(self.quorum, len(counted)))
 
@@ -100,7 +100,7 @@ class Tally(NamedTuple):
 
 
 def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> ApprovalDecided:
-    """Approve or reject what the fingerprint shows. The first decision holds; a rejection ends the whole round."""
+    """Approve or reject the price of the fingerprint. The first decision is final; a rejection ends the whole round."""
     case = _gather(tx, *_locked(tx, approval_id))
     ballot = _gather_ballot(tx, case)
     allowed = _require_decidable(tx, case, ballot, fingerprint, decision)
@@ -123,7 +123,7 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
 
 
 def require_decidable(tx: Tx, approval_id: str, decision: Decision) -> None:
-    """Raise the error that `decide` would raise now, so that nobody is asked to confirm what cannot be done."""
+    """Raise the error that `decide` would raise now, to check before asking for confirmation."""
     request = repository.find(tx, approval_id)
     if request is None:
         raise denied()
@@ -132,7 +132,7 @@ def require_decidable(tx: Tx, approval_id: str, decision: Decision) -> None:
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
-    """Take a request back, also one that nobody answered in time: for the caller who made it, and administrators."""
+    """Withdraw a request, even an expired one: for the caller who made it, and for administrators."""
     request, quote = _locked(tx, approval_id)
     if tx.caller != request.requested_by and Role.ADMIN not in tx.roles:
         raise denied()
@@ -140,7 +140,7 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     if not _is_unanswered(case):
         _require_pending(case)
     elif request.status.is_open:
-        events.expired(tx, request)  # As a sweep would have published before.
+        events.expired(tx, request)  # As a sweep would have published it.
     message = f"Withdrawn by {tx.caller}" + (f": {reason}" if reason else ".")
     repository.close(tx, request, RequestStatus.WITHDRAWN, reason=message, decided_by=tx.caller, decided_at=tx.now)
     events.decided(tx, request, RequestStatus.WITHDRAWN)
@@ -155,18 +155,18 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
         "quote_status": status,
         "outcome": "changed",
         "message": "The request is withdrawn. Nothing else holds the quote; it can be sent."
-        if status == "approved"
+        if status is QuoteStatus.APPROVED
         else "The request is withdrawn. Ask again, or revise the quote.",
     }
 
 
 def settle(tx: Tx, quote: Quote, round_: Round) -> None:
-    """Approve the version once nothing is open and every role that the policies ask for has approved it.
+    """Approve the version once nothing is open and every required role has approved it.
 
-    Where they ask for nobody and all was withdrawn, the policies of now decide, as they do for a draft. This is the
-    only place, beside a request whose steps are all kept, where a quote becomes approved.
+    Where no role is required and all requests were withdrawn, the current policies decide, as for a draft. A quote
+    becomes approved only here, and by a request whose steps are all kept.
     """
-    if quote.status != "pending_approval":
+    if not quote.status.awaits_approval:
         return
     if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, quote)):
         transitions.apply(tx, quote, Move.APPROVE)
@@ -175,7 +175,7 @@ def settle(tx: Tx, quote: Quote, round_: Round) -> None:
 
 
 def _locked(tx: Tx, approval_id: str) -> tuple[ApprovalRequest, Quote]:
-    """The request, and its quote with the current version; read again once the quote is ours."""
+    """The request, and its quote with the current version; the request is read again after the quote is locked."""
     known = repository.find(tx, approval_id)
     if known is None:
         raise denied()
@@ -197,7 +197,7 @@ def _gather_ballot(tx: Tx, case: Case) -> Ballot:
 
 
 def _require_decidable(tx: Tx, case: Case, ballot: Ballot, fingerprint: str, decision: Decision) -> Allowed:
-    """How the caller decides; the reason as an error when they cannot."""
+    """How the caller may decide; raises the reason when they may not."""
     answer = eligibility(ballot.facts, ballot.request, decision)
     if isinstance(answer, Refused) and answer.reason is not Refusal.HAS_VOTED:
         raise refusal(answer, caller=tx.caller, quote_id=case.quote.id)
@@ -206,7 +206,7 @@ def _require_decidable(tx: Tx, case: Case, ballot: Ballot, fingerprint: str, dec
     _require_turn(case)
     if isinstance(answer, Allowed):
         return answer
-    # An approval may be given again when it is enough by now, because others have left the role.
+    # An approval may be repeated when it is now enough, because others have left the role.
     may_repeat = decision == "approve" and ballot.tally(ballot.voted).is_enough
     if answer.otherwise is None or not may_repeat:
         raise refusal(answer, caller=tx.caller, quote_id=case.quote.id)
@@ -219,8 +219,8 @@ def _require_pending(case: Case) -> None:
         return
     messages = {
         RequestStatus.EXPIRED: f"The request expired at {request.expires_at:%Y-%m-%d %H:%M} UTC.",
-        RequestStatus.WITHDRAWN: request.reason or "The quote has moved on since it was asked.",
-        RequestStatus.KEPT: "An earlier approval still stands for this version; there is nothing to decide.",
+        RequestStatus.WITHDRAWN: request.reason or "The quote has changed since the request.",
+        RequestStatus.KEPT: "An earlier approval is kept for this version; there is nothing to decide.",
     }
     advice = {"quote_id": quote.id, "justification": request.justification, "approver_role": request.role}
     has_ended = status in (RequestStatus.EXPIRED, RequestStatus.WITHDRAWN)
@@ -241,20 +241,20 @@ def _require_pending(case: Case) -> None:
 
 
 def _is_unanswered(case: Case) -> bool:
-    """Whether the round waits for this request although its time is over. Rounds of older versions wait for nothing."""
+    """Whether the round waits for this expired request. Rounds of older versions wait for nothing."""
     is_expired = case.status is RequestStatus.EXPIRED and case.request.role in case.round.unanswered
     return is_expired and repository.is_awaited(case.quote, case.request)
 
 
 def _moved_to(request: ApprovalRequest, quote: Quote) -> dict[str, object]:
-    """Where the quote is now, when that is not where it was asked about."""
+    """The current version of the quote, when the request is about another one."""
     if quote.current_version == request.version and quote.version.fingerprint == request.fingerprint:
         return {}
     return {"then": _price(request.version, request.fingerprint, request.total), "now": _now(quote)}
 
 
 def _require_same(tx: Tx, case: Case, fingerprint: str) -> None:
-    """The approver sends back what was shown; nobody decides what moved in between."""
+    """Refuse a decision on a price that changed after it was shown: the approver sends the fingerprint back."""
     quote = case.quote
     if fingerprint == case.request.fingerprint == quote.version.fingerprint:
         if quote.expires_at > tx.now:
@@ -275,7 +275,7 @@ def _require_same(tx: Tx, case: Case, fingerprint: str) -> None:
         then = _price(shown.version, shown.fingerprint, shown.total, shown.discount_total)
     raise CpqError(
         Code.CONFLICT,
-        "The fingerprint is not that of the version that is asked about: look at it again.",
+        "The fingerprint is not that of the requested version: read the version again.",
         field="/fingerprint",
         then=then,
         now=_now(quote),
@@ -340,11 +340,11 @@ def _decided(tx: Tx, request: ApprovalRequest, acted_as: str, status: RequestSta
     }
 
 
-def _message(status: RequestStatus, quote_status: str, left: int) -> str:
+def _message(status: RequestStatus, quote_status: QuoteStatus, left: int) -> str:
     if status is RequestStatus.REJECTED:
         return "Rejected. The quote is a draft again; a new price or a revision opens the next version."
     if status.is_open:
         return f"Noted. {left} more of the role must approve."
-    return (
-        "Approved. The quote can be sent." if quote_status == "approved" else "Approved. Others still have to decide."
-    )
+    if quote_status is QuoteStatus.APPROVED:
+        return "Approved. The quote can be sent."
+    return "Approved. Others still have to decide."

@@ -1,4 +1,4 @@
-"""Commands and views of delegations: a person lets another use a role of theirs for a while."""
+"""Commands and views of delegations: a person delegates a role to another person for a period."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def delegate(
     account_id: str | None,
     quote_id: str | None,
 ) -> DelegationView:
-    """Delegate a role that the caller holds to another person. Nobody passes on what is delegated to them."""
+    """Delegate a role that the caller holds to another person. A delegated role cannot be delegated again."""
     if not repository.is_person(tx.caller) or role not in tx.roles:
         raise CpqError(
             Code.FORBIDDEN,
-            f"Only a person who holds the role {role} can lend it.",
+            f"Only a person who holds the role {role} can delegate it.",
             roles=sorted(tx.roles),
-            hint="A role that was lent to you is not yours to lend.",
+            hint="A role that was delegated to you cannot be delegated again.",
         )
     _require_window(tx, starts_at, ends_at)
     _require_scope(tx, account_id, quote_id)
@@ -62,21 +62,21 @@ def delegate(
 
 
 def end_delegation(tx: Tx, role: str, *, to: str, account_id: str | None, quote_id: str | None) -> DelegationView:
-    """End a delegation before its time. What was decided by it stays, and so do the conflicts it made."""
+    """End a delegation early. Decisions made by it stay, and so do the conflicts it caused."""
     given = repository.given_delegations(tx, role, to, account_id=account_id, quote_id=quote_id)
     if not given:
         raise CpqError(
             Code.NOT_FOUND,
-            f"You have not lent {role} to {to}, or it has ended.",
+            f"You have not delegated {role} to {to}, or the delegation has ended.",
             field="/to",
-            hint="To lend it, say `until` when.",
+            hint="To delegate it, give `until`.",
         )
     repository.end_delegations(tx, role, to, account_id=account_id, quote_id=quote_id)
     return _view(replace(given[-1], ends_at=tx.now), "ended", f"{to} can no longer decide as {role} for you.")
 
 
 def given_delegations(tx: Tx) -> list[DelegationView]:
-    """What the caller has delegated and what has not ended, what ends first first."""
+    """The caller's delegations that have not ended, ordered by their end."""
     return [_view(one, "created", "") for one in repository.given_delegations(tx)[:SHOWN_MAX]]
 
 
@@ -99,7 +99,7 @@ def _require_window(tx: Tx, starts_at: datetime, ends_at: datetime) -> None:
     earliest = max(starts_at, tx.now)
     latest = earliest + timedelta(days=WINDOW_DAYS_MAX)
     if not earliest < ends_at <= latest:
-        raise bad_field("/until", "until lies after from, at most a year.", minimum=earliest, maximum=latest)
+        raise bad_field("/until", "until must be after from, by at most a year.", minimum=earliest, maximum=latest)
 
 
 def _require_scope(tx: Tx, account_id: str | None, quote_id: str | None) -> None:
@@ -117,4 +117,4 @@ def _require_delegate(tx: Tx, to: str) -> None:
     if principal.kind != "human" or not principal.may(Permission.DECIDE):
         raise bad_field("/to", f"There is no person {to!r} who may decide anything.")
     if repository.caller_of(to) == tx.caller:
-        raise bad_field("/to", "Lend the role to somebody else.")
+        raise bad_field("/to", "Delegate the role to somebody else.")

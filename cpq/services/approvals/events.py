@@ -13,7 +13,7 @@ def requested(tx: Tx, request: ApprovalRequest) -> None:
 
 
 def decided(tx: Tx, request: ApprovalRequest, status: RequestStatus) -> None:
-    """A request ended as `status` says, or was never open because an earlier approval is kept."""
+    """A request ended with `status`, or was never open because an earlier approval is kept."""
     _publish(tx, EventName.APPROVAL_DECIDED, request, role=request.role, status=status.value)
 
 

@@ -1,4 +1,4 @@
-"""Expiry and escalation: ends requests whose time is over, and passes on those that waited long."""
+"""Expiry and escalation: ends expired requests, and escalates those that waited too long."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ QUOTES_MAX = 200
 
 
 def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
-    """Store what time has done, and count it. Reads show the same without it: they compare times themselves."""
-    counts = {"expired": 0, "withdrawn": 0, "escalated": 0}
+    """Store expiries and escalations, and count them. Reads do not depend on it: they compare times themselves."""
+    counts = {RequestStatus.EXPIRED.value: 0, RequestStatus.WITHDRAWN.value: 0, "escalated": 0}
     due = repository.overdue(tx, quotes_max)
     for quote_id in due:
         for done in _sweep_quote(tx, quote_id):
@@ -26,9 +26,9 @@ def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
 
 
 def sweep_if_due(app: App) -> bool:
-    """Sweep when there is something to sweep, to the end and for every tenant; how often does not matter.
+    """Sweep every tenant completely, if there is something to sweep; it may be called at any interval.
 
-    A look costs nothing, a write would be on record every minute.
+    The check is a read without an audit entry; an unconditional sweep would add one every minute.
     """
     tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_overdue)
     command = Command("approvals_sweep", Permission.ADMINISTER)
@@ -54,7 +54,7 @@ def _end(tx: Tx, request: ApprovalRequest, *, is_live: bool) -> str | None:
         events.expired(tx, request)
         return status.value
     if status is RequestStatus.WITHDRAWN:
-        repository.close(tx, request, status, reason="The quote has moved on since it was asked.")
+        repository.close(tx, request, status, reason="The quote has changed since the request.")
         events.decided(tx, request, status)
         return status.value
     if request.is_escalated(tx.now) and request.escalated_at is None:

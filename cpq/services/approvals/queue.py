@@ -1,7 +1,7 @@
-"""The queue of a person: requests of their roles, escalated to them, where they stand in, and delegated to them.
+"""The queue of a person: requests of their roles, escalated to them, as stand-in, and delegated to them.
 
-Every request that waits is read once and goes through the rule of who may decide. As conditions of a query the rule
-took a multiple of the time as soon as people had delegated their roles.
+Every waiting request is read once and goes through `eligibility`. The same rule as conditions of a query took several
+times as long once people had delegated roles.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.approval.c.request
 
 
 class QueueItem(PendingApproval):
-    """A request that waits, with what helps to decide where to look first."""
+    """A waiting request, with the figures that help to choose the most urgent one."""
 
     account_id: str
     discount_pct: Amount
     margin_pct: Amount | None
     acts_as: str | None
-    """By what the caller may decide it, in words; None when it is somebody else's."""
+    """The basis on which the caller may decide it, in words; None when they may not."""
     is_delegated: bool
     is_stand_in: bool
 
 
 class QueueCounts(TypedDict):
     own: int
-    """Of the caller's roles, escalated to them, or where they stand in."""
+    """Requests of the caller's roles, escalated to them, or as stand-in."""
     lent: int
     all: int
 
@@ -63,13 +63,13 @@ class Queue(TypedDict):
 
 
 class Opening(TypedDict):
-    """A request of the current version that is not decided, and whether the caller could decide it now."""
+    """An undecided request of the current version, and whether the caller could decide it now."""
 
     approval_id: str
     approver_role: str
     acts_as: str | None
     rejects_as: str | None
-    """Also where they may only reject: the delegate of a maker cannot approve."""
+    """Set also when they may only reject: the delegate of a maker cannot approve."""
     why_not: str | None
     waits_for: str | None
     requested_by: str
@@ -89,7 +89,7 @@ def queue_page(
     limit: int = 50,
     page: int = 1,
 ) -> Queue:
-    """A page of what waits, and how much waits in all, whatever is filtered."""
+    """A page of the waiting requests, and the counts of all of them without filters."""
     waiting, matches = _waiting(tx, query, sort)
     facts = deciders.load(tx, waiting, repository.votes_on_pending(tx))
     own = delegated = 0
@@ -118,8 +118,8 @@ def queue_page(
 
 
 def queue_stamp(tx: Tx) -> str:
-    """Changes when a request came, went or grew a minute older, when a vote was given that is not the last one, and
-    when a delegation began or ended; cheap enough to be asked for every few seconds."""
+    """A stamp that changes when a request is added, ends or gets a vote, when a delegation begins or ends, and every
+    minute; cheap enough for a check every few seconds."""
     approval, delegation = tables.approval.c, tables.delegation.c
     begun = tx.own(tables.approval) & (delegation.starts_at <= tx.now)
     seen: list[sa.Select[*tuple[Any, ...]]] = [
@@ -134,7 +134,7 @@ def queue_stamp(tx: Tx) -> str:
 
 
 def openings(tx: Tx, quote_id: str) -> list[Opening]:
-    """What of the current version is not decided yet, and what of it the caller could decide now."""
+    """The undecided requests of the current version, and which of them the caller could decide now."""
     quote = quote_rows.load(tx, quote_id)
     by_id = {one.id: one for one in repository.of_quote(tx, quote_id, quote.current_version)}
     round_ = repository.round_of(tx, quote, list(by_id.values()))
@@ -165,7 +165,7 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
 
 
 def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts], list[int]]:
-    """Every request that waits, in order: what says who may decide it, and whether it has the words."""
+    """Every waiting request in order: the facts that determine who may decide it, and whether the words match."""
     approval, quote, version = tables.approval.c, tables.quote.c, tables.quote_version.c
     has_all = sa.case((sa.and_(sa.true(), *has_words(words, *_SEARCHED)), 1), else_=0)
     escalated_to = sa.case((approval.escalates_at <= tx.now, approval.escalates_to))
@@ -178,7 +178,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
     }[sort]
     rows = tx.connection.execute(_live(tx, has_all, *facts, *makers).order_by(*order))
     requests, matches = [], []
-    # Most of the many have the same makers; their text is read once. No starred names: they cost a list for each row.
+    # Most requests have the same makers, so their text is parsed once. Starred names would cost a list for each row.
     known: dict[tuple[str, str, str, str], frozenset[str]] = {}
     for is_match, id_, quote_id, account_id, role, to, at, asked_by, made_by, version_by, editors in rows:
         key = asked_by, made_by, version_by, editors
@@ -190,7 +190,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
 
 
 def _live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
-    """Of requests that can still be answered, with the version that they are about."""
+    """Columns of requests that can still be answered, with their versions."""
     approval, version = tables.approval.c, tables.quote_version.c
     of_version = (
         (version.tenant_id == approval.tenant_id)
@@ -201,9 +201,9 @@ def _live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
 
 
 def _value(tx: Tx) -> sa.ColumnElement[Any]:
-    """What a request is worth in the policies' currency, for ordering: a currency without a rate comes last.
+    """The value of a request in the policies' currency, for ordering: a currency without a rate comes last.
 
-    Nine decimals tell the cheapest currencies apart; more than a quintillion of them no number of a database holds.
+    Nine decimals distinguish the weakest currencies; a database number holds no more than a quintillion of them.
     """
     terms = tx.policies.terms
     rates = {**terms.rates, terms.currency: Decimal(1)}
@@ -227,7 +227,7 @@ class _Shown:
 
 
 def _items(tx: Tx, answers: Mapping[str, Allowed | Refused]) -> list[QueueItem]:
-    """The requests by their ids, in that order, with how the caller may decide each."""
+    """The requests with these ids, in order, each with how the caller may decide it."""
     version = tables.quote_version.c
     columns = (*repository.WAITING_COLUMNS, version.subtotal, version.discount_total, version.option_set)
     chosen = _live(tx, *columns).where(tables.approval.c.id.in_(answers))
@@ -255,7 +255,7 @@ def _item(shown: _Shown, item: PendingApproval, answer: Allowed | Refused, margi
 
 
 def _margins(tx: Tx, shown: Sequence[_Shown]) -> Mapping[str, Amount]:
-    """Of the lines that count, where all their costs are known; nothing for those who may not see margins."""
+    """Margins of the selected lines, where all costs are known; empty for callers who may not see margins."""
     if not tx.sees_margin or not shown:
         return {}
     line, quote = tables.quote_line.c, tables.quote.c
@@ -280,5 +280,5 @@ def _margins(tx: Tx, shown: Sequence[_Shown]) -> Mapping[str, Amount]:
 
 
 def _share(part: int, whole: int) -> int | None:
-    """In percent, as millionths; None of nothing."""
+    """The share in millionths of a percent; None when `whole` is zero."""
     return (2 * part * ONE_HUNDRED_PERCENT + whole) // (2 * whole) if whole else None

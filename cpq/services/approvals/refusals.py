@@ -1,4 +1,4 @@
-"""The errors for callers who may not decide a request, one for each reason of the rule."""
+"""The errors for callers who may not decide a request, one for each reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cpq.domain.approvals.eligibility import Refused
 
 
 def denied() -> CpqError:
-    """The same for a request that does not exist and for one that is not the caller's, so that nobody learns which."""
+    """The same error for a missing request and for one of other people, so that it does not reveal which."""
     return CpqError(
         Code.FORBIDDEN,
         "There is no such request that you may decide or withdraw.",

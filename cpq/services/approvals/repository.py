@@ -15,19 +15,20 @@ from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus, Vote
 from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.rounds import Round, Step
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.storage.schema import tables
 from cpq.storage.statements import among, listed
 
 PERSON = "human:"
-"""How the name of a caller begins who is a person; delegations are stored by the bare name."""
+"""Prefix of callers that are people; delegations store the bare name."""
 
 REQUEST_COLUMNS = tuple(tables.approval.c[field.name] for field in fields(ApprovalRequest))
 
 
 @dataclass(frozen=True)
 class WaitingRequest:
-    """A request that can still be answered, with what a list shows of its quote."""
+    """A request that can still be answered, with the quote data that lists show."""
 
     request: ApprovalRequest
     account_id: str
@@ -59,9 +60,9 @@ def rounds(tx: Tx, quote_ids: Collection[str]) -> dict[tuple[str, int], list[App
 
 
 def waiting(tx: Tx, *, role: str | None, limit: int) -> tuple[list[WaitingRequest], int]:
-    """Requests that can still be answered, oldest first, and how many there are.
+    """Requests that can still be answered, oldest first, and their total number.
 
-    Of a role: what it is asked, and what was escalated to it.
+    For a role: its own requests, and those escalated to it.
     """
     approval = tables.approval.c
     query = live(tx, *WAITING_COLUMNS)
@@ -74,7 +75,7 @@ def waiting(tx: Tx, *, role: str | None, limit: int) -> tuple[list[WaitingReques
 
 
 def live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
-    """Of requests that can still be answered: in time, about the current version of a quote that waits for approval."""
+    """Columns of requests that can still be answered: not expired, on the current version of a waiting quote."""
     approval, quote, account = tables.approval, tables.quote, tables.account
     joined = approval.join(
         quote, (quote.c.tenant_id == approval.c.tenant_id) & (quote.c.id == approval.c.quote_id)
@@ -86,7 +87,7 @@ def live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
             is_pending(tx),
             approval.c.expires_at > tx.now,
             quote.c.version == approval.c.version,
-            quote.c.status == "pending_approval",
+            quote.c.status == QuoteStatus.PENDING_APPROVAL.value,
         )
     )
 
@@ -104,13 +105,13 @@ def waiting_of(row: sa.RowMapping) -> WaitingRequest:
 
 
 def is_pending(tx: Tx) -> sa.ColumnElement[bool]:
-    """The condition of a request that is stored as pending."""
+    """The condition for a request that is stored as pending."""
     approval = tables.approval.c
     return tx.own(tables.approval) & (approval.status == RequestStatus.PENDING.value)
 
 
 def overdue(tx: Tx, limit: int) -> list[str]:
-    """Quotes with a request that is stored as pending and is not any more, or that has to be passed on."""
+    """Quotes with a request that is stored as pending but has ended, or that is due for escalation."""
     approval = tables.approval.c
     query = _overdue(tx, approval.quote_id).where(tx.own(tables.approval))
     return list(tx.connection.scalars(query.order_by(approval.quote_id).limit(limit)))
@@ -127,8 +128,8 @@ def add(tx: Tx, request: ApprovalRequest) -> None:
 
 
 def close(tx: Tx, request: ApprovalRequest, status: RequestStatus, **changes: Any) -> None:
-    """End a request that is open, or that ended without an answer; CONFLICT when somebody has ended it meanwhile."""
-    assert not request.status.is_answered, "what was answered stays as it is"
+    """End a request that is open or expired; CONFLICT when somebody else has ended it meanwhile."""
+    assert not request.status.is_answered, "an answered request is final"
     unchanged = _own(tx, request) & (tables.approval.c.status == request.status.value)
     done = tx.connection.execute(sa.update(tables.approval).where(unchanged).values(status=status.value, **changes))
     if done.rowcount != 1:
@@ -145,14 +146,14 @@ def mark_escalated(tx: Tx, request: ApprovalRequest) -> None:
 
 
 def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[Vote]]:
-    """The votes on some requests, by request, in the order they were given."""
+    """The votes on some requests, by request, in the order of voting."""
     vote = tables.approval_vote.c
     query = sa.select(*_VOTE_COLUMNS).where(tx.own_among(vote.approval_id, approval_ids))
     return {id_: [] for id_ in approval_ids} | _by_request(tx, query)
 
 
 def votes_on_pending(tx: Tx) -> dict[str, list[Vote]]:
-    """The votes on all requests that are stored as pending, by request, in the order they were given."""
+    """The votes on all requests that are stored as pending, by request, in the order of voting."""
     return _by_request(tx, sa.select(*_VOTE_COLUMNS).select_from(VOTES_OF_REQUESTS).where(is_pending(tx)))
 
 
@@ -161,7 +162,7 @@ def add_vote(tx: Tx, vote: Vote) -> None:
 
 
 def delegations(tx: Tx, callers: Iterable[str], *, since: datetime) -> list[Delegation]:
-    """Delegations to or from any of these callers that have begun and did not end before."""
+    """Delegations to or from any of these callers that have begun and did not end before `since`."""
     delegation = tables.delegation.c
     names = [name_of(caller) for caller in callers if is_person(caller)]
     if not names:
@@ -178,13 +179,13 @@ def delegations(tx: Tx, callers: Iterable[str], *, since: datetime) -> list[Dele
 
 
 def given_delegations(tx: Tx, role: str | None = None, to: str | None = None, **scope: str | None) -> list[Delegation]:
-    """What the caller has delegated and what has not ended, what ends first first; all, or as much as is named."""
+    """The caller's delegations that have not ended, ordered by their end; all, or those that match the arguments."""
     query = sa.select(*_DELEGATION_COLUMNS).where(_given(tx, role, to, scope))
     return [_delegation(row) for row in tx.connection.execute(query.order_by(tables.delegation.c.ends_at)).mappings()]
 
 
 def end_delegations(tx: Tx, role: str, to: str, **scope: str | None) -> None:
-    """End what `given_delegations` finds; what has not begun is removed."""
+    """End the delegations that `given_delegations` finds; those that have not begun are deleted."""
     delegation, given = tables.delegation, _given(tx, role, to, scope)
     tx.connection.execute(sa.delete(delegation).where(given, delegation.c.starts_at >= tx.now))
     tx.connection.execute(sa.update(delegation).where(given).values(ends_at=tx.now))
@@ -197,14 +198,14 @@ def add_delegation(tx: Tx, delegation: Delegation) -> None:
 
 
 def round_of(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Round:
-    """The round of one version as it is now, made of all its requests; that of an old version is over."""
+    """The round of one version as of now, from all its requests; the round of an old version is over."""
     steps = [Step.of(one).at(tx.now, is_live=is_awaited(quote, one)) for one in requests]
     return Round(tx.policies.roles, requests[0].chains if requests else (), tuple(steps))
 
 
 def is_awaited(quote: Quote, request: ApprovalRequest) -> bool:
-    """Whether the quote waits for approval of the version that the request is about."""
-    return quote.status == "pending_approval" and quote.current_version == request.version
+    """Whether the quote waits for approval of the request's version."""
+    return quote.status.awaits_approval and quote.current_version == request.version
 
 
 def is_person(caller: str) -> bool:
@@ -246,7 +247,7 @@ def _overdue(tx: Tx, column: sa.Column[str]) -> sa.Select[str]:
     is_due = (
         (approval.expires_at <= tx.now)
         | (quote.version != approval.version)
-        | (quote.status != "pending_approval")
+        | (quote.status != QuoteStatus.PENDING_APPROVAL.value)
         | (approval.escalated_at.is_(None) & (approval.escalates_at <= tx.now))
     )
     is_stored_pending = approval.status == RequestStatus.PENDING.value

@@ -1,4 +1,4 @@
-"""Commands that ask for approval, or preview it: each role that the policies want is asked, or its approval is kept."""
+"""Commands that request or preview approval: each required role is asked, or its earlier approval is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cpq.domain.approvals.eligibility import Facts, RequestFacts
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import Round, Step, covers, roles_to_ask, votes_needed
 from cpq.domain.policy.evaluation import PolicyDecision
-from cpq.domain.quotes.lifecycle import Move
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository
@@ -26,7 +26,7 @@ from cpq.services.quotes.policy_check import PolicyViolation, described, violati
 
 
 class AlsoRequested(TypedDict):
-    """Another role that the policies ask for; a kept one need not decide again."""
+    """Another role that the policies require; a kept one does not decide again."""
 
     approval_id: str
     approver_role: str
@@ -45,9 +45,9 @@ class ApprovalRequested(TypedDict):
     created_at: datetime
     expires_at: datetime
     reason: str | None
-    """Why an earlier approval was kept, or is asked for again."""
+    """Why an earlier approval was kept, or is requested again."""
     waits_for: str | None
-    """The role whose turn comes first."""
+    """The role that must decide first."""
     also_requested: list[AlsoRequested]
     quote_status: str
     fingerprint: str
@@ -78,13 +78,13 @@ class ApprovalPreview(TypedDict):
 
 @dataclass(frozen=True)
 class Demand:
-    """What the policies want for a version: fixed with the first request, so that later policies do not change it."""
+    """The roles that the policies require for a version; fixed by the first request, so later policies do not apply."""
 
     chains: tuple[tuple[str, ...], ...]
     policy_hash: str
     grounds: dict[str, Grounds]
     violations: dict[str, tuple[str, ...]]
-    """Why each role is asked, in words."""
+    """Why each role is required, in words."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ class Planned:
 
 
 def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> ApprovalRequested:
-    """Ask a role about the current version, and with it every role that the policies want and nobody has asked."""
+    """Ask a role about the current version, together with every required role that nobody has asked."""
     require_role(tx, role, "/approver_role")
     quote = quote_rows.load(tx, quote_id, for_update=True)
     transitions.require(quote, Move.SUBMIT)
-    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status == "pending_approval" else []
+    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status.awaits_approval else []
     demand = _demand(tx, quote, requests)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
     _require_open(quote, round_, role)
@@ -118,7 +118,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> Approval
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     """Who would have to approve the current version, and why, without asking anybody."""
     quote = quote_rows.load(tx, quote_id)
-    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status != "draft" else []
+    requests = repository.of_quote(tx, quote_id, quote.current_version) if not quote.status.is_draft else []
     decision = quotes.judge(tx, quote)
     demand = _of_requests(requests) if requests else _of_decision(tx, decision)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
@@ -135,7 +135,7 @@ def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
 
 
 def require_role(tx: Tx, role: str, field: str) -> None:
-    """VALIDATION_ERROR with the nearest role when the policies know no such role."""
+    """Raise VALIDATION_ERROR with the nearest role when the policies have no such role."""
     known = tx.policies.roles.known
     if role not in known:
         raise bad_field(
@@ -144,7 +144,7 @@ def require_role(tx: Tx, role: str, field: str) -> None:
 
 
 def _demand(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Demand:
-    """What was fixed with the first request of this version; for a draft, what the policies say now."""
+    """The demand fixed by the first request of this version; for a draft, that of the current policies."""
     if requests:
         if quote.expires_at <= tx.now:
             raise CpqError(
@@ -192,7 +192,7 @@ def _require_open(quote: Quote, round_: Round, role: str) -> None:
 
 
 def _close_overdue(tx: Tx, requests: Sequence[ApprovalRequest], round_: Round) -> None:
-    """Store what time has ended, so that the same role can be asked again."""
+    """Store expired requests as expired, so that the same role can be asked again."""
     for request, step in zip(requests, round_.steps, strict=True):
         if request.status.is_open and step.status is RequestStatus.EXPIRED:
             repository.close(tx, request, RequestStatus.EXPIRED, reason="Nobody decided in time.")
@@ -200,16 +200,16 @@ def _close_overdue(tx: Tx, requests: Sequence[ApprovalRequest], round_: Round) -
 
 
 def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) -> Planned:
-    """Ask the role, or keep its approval of the last version. A role that the policies do not want is always asked."""
+    """Ask the role, or keep its approval of the last version. A role that is not required is always asked."""
     if not is_first or role not in demand.grounds:
         return Planned(role)
     earlier = _earlier(tx, quote, role)
     if earlier is None:
         return Planned(role)
     if quote_rows.count_option_sets(tx, quote) > 1:
-        return Planned(role, reason="Asked again: a quote with alternatives is looked at as a whole.")
+        return Planned(role, reason="Asked again: a quote with alternatives is reviewed as a whole.")
     conflicts = deciders.conflicts(tx, deciders.makers_of(quote, tx.caller), since=earlier.asked_at)
-    answer = reapproval.still_stands(
+    answer = reapproval.is_kept(
         role,
         tx.policies.roles,
         earlier,
@@ -223,7 +223,7 @@ def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) ->
 
 
 def _earlier(tx: Tx, quote: Quote, role: str) -> Earlier | None:
-    """What the role approved on the last version that was submitted before this one."""
+    """The role's approval of the last version that was submitted before this one."""
     requests = [one for one in repository.of_quote(tx, quote.id) if one.version < quote.current_version]
     last = max((one.version for one in requests), default=None)
     of_role = (one for one in requests if (one.version, one.role) == (last, role))
@@ -272,7 +272,7 @@ def _add(tx: Tx, quote: Quote, demand: Demand, planned: Planned, justification: 
         escalates_to=escalation.to if escalation else None,
         escalates_at=tx.now + timedelta(hours=escalation.after_hours) if escalation else None,
         escalated_at=None,
-        # An approval is good for as long as the version it was given for; keeping it does not prolong it.
+        # An approval is valid as long as the version it was given for; keeping it does not extend it.
         holds_until=earlier.holds_until if earlier else quote.version.expires_at,
         kept_from=earlier.id if earlier else None,
         decided_by=earlier.decided_by if earlier else None,
@@ -289,7 +289,7 @@ def _add(tx: Tx, quote: Quote, demand: Demand, planned: Planned, justification: 
 
 def _answer(quote: Quote, round_: Round, added: Sequence[ApprovalRequest]) -> ApprovalRequested:
     asked, *others = added
-    is_approved = quote.status == "approved"
+    is_approved = quote.status is QuoteStatus.APPROVED
     return {
         "approval_id": asked.id,
         "quote_id": quote.id,
@@ -309,7 +309,7 @@ def _answer(quote: Quote, round_: Round, added: Sequence[ApprovalRequest]) -> Ap
         "quote_status": quote.status,
         "fingerprint": asked.fingerprint,
         "outcome": "created",
-        "message": "Earlier approvals still stand; the quote is approved"
+        "message": "Earlier approvals are kept; the quote is approved"
         if is_approved
         else "Approval request submitted and persisted",
     }

@@ -1,4 +1,4 @@
-"""Read shapes of approvals: the state of a quote, what is open, one request in full, the history; and their wording."""
+"""Views of approvals: the state of a quote, pending requests, one request in full, the history; and their wording."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from cpq.domain.approvals import approval_request as stored
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.eligibility import Allowed, Basis
 from cpq.domain.approvals.rounds import Round, Step
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import repository, requests
 from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.quotes import repository as quote_rows
 
-HELD = ("pending_approval", "expired", "cancelled", "declined")
-"""Quotes that cannot proceed, even when all have approved: one that could is no longer pending."""
+HELD = (QuoteStatus.PENDING_APPROVAL, QuoteStatus.EXPIRED, QuoteStatus.CANCELLED, QuoteStatus.DECLINED)
+"""Statuses in which a quote cannot proceed, even when all have approved: one that can is no longer pending."""
 
 
 class PendingRequest(TypedDict):
@@ -41,9 +42,9 @@ class ApprovalStatus(TypedDict):
     can_proceed: bool
     required_roles: list[str]
     missing_roles: list[str]
-    """Those the policies ask for and that are neither asked nor have approved."""
+    """Roles that the policies require and that are neither asked nor have approved."""
     reason: str | None
-    """What the one who rejected it said."""
+    """The comment of the rejection."""
 
 
 class PendingApproval(TypedDict):
@@ -69,7 +70,7 @@ class PendingApprovals(TypedDict):
     total: int
 
 
-# Its name, and a docstring if it had one, are in the schema of approval_history.
+# Its name, and a docstring if it had one, appear in the schema of approval_history.
 class Vote(TypedDict):
     by: str
     acted_as: str
@@ -79,7 +80,7 @@ class Vote(TypedDict):
 
 
 class ApprovalRecord(TypedDict):
-    """A request with all that is on record about it."""
+    """A request with its full record."""
 
     approval_id: str
     quote_id: str
@@ -114,28 +115,28 @@ class ApprovalHistory(TypedDict):
 
 
 def acted_as(allowed: Allowed) -> str:
-    """How a vote says by what it was given."""
+    """The basis of a vote, in words; stored with the vote."""
     asked = allowed.asked_role
     return {
         Basis.OWN_ROLE: allowed.role,
-        Basis.ESCALATED: f"{allowed.role}, to whom {asked} was escalated",
+        Basis.ESCALATED: f"{allowed.role}, escalated from {asked}",
         Basis.STAND_IN: f"{allowed.role}, in place of {asked}",
-        Basis.DELEGATED: f"{asked}, lent by {allowed.holder}",
+        Basis.DELEGATED: f"{asked}, delegated by {allowed.holder}",
     }[allowed.basis]
 
 
 def acts_as(allowed: Allowed) -> str:
-    """How the queue says by what the caller may decide."""
+    """The basis on which the caller may decide, as the queue shows it."""
     return {
         Basis.OWN_ROLE: allowed.role,
         Basis.ESCALATED: f"{allowed.role}, escalated",
         Basis.STAND_IN: "stand-in",
-        Basis.DELEGATED: f"lent by {repository.name_of(allowed.holder)}",
+        Basis.DELEGATED: f"delegated by {repository.name_of(allowed.holder)}",
     }[allowed.basis]
 
 
 def status(tx: Tx, quote_id: str) -> ApprovalStatus:
-    """Where the current version stands: derived from its requests and the time, not from what was swept."""
+    """The approval status of the current version, derived from its requests and the time, not from sweeps."""
     quote = quote_rows.load(tx, quote_id)
     found = repository.of_quote(tx, quote_id, quote.current_version)
     round_, is_blocked = _round(tx, quote, found)
@@ -154,9 +155,9 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
 
 
 def pending(tx: Tx, *, role: str | None, limit: int) -> PendingApprovals:
-    """Requests that wait for a decision, oldest first; those whose turn has not come are among them.
+    """Requests that wait for a decision, oldest first, including those that another role must decide before.
 
-    Of a role: what it is asked, and what was escalated to it.
+    For a role: its own requests, and those escalated to it.
     """
     if role is not None:
         requests.require_role(tx, role, "/approver_role")
@@ -165,7 +166,7 @@ def pending(tx: Tx, *, role: str | None, limit: int) -> PendingApprovals:
 
 
 def history(tx: Tx, quote_id: str) -> ApprovalHistory:
-    """Everything that was ever asked and decided about a quote, version by version, oldest first."""
+    """All requests and decisions about a quote, version by version, oldest first."""
     quote = quote_rows.load(tx, quote_id)
     return {
         "quote_id": quote_id,
@@ -177,7 +178,7 @@ def history(tx: Tx, quote_id: str) -> ApprovalHistory:
 
 
 def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
-    """One request with its quote; NOT_FOUND when there is none."""
+    """One request with its quote; NOT_FOUND when it does not exist."""
     request = repository.find(tx, approval_id)
     if request is None:
         raise CpqError(
@@ -191,14 +192,14 @@ def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
 
 
 def pending_items(tx: Tx, waiting: Sequence[WaitingRequest]) -> list[PendingApproval]:
-    """Requests as a list of those that wait shows them."""
+    """Waiting requests as list items."""
     rounds = repository.rounds(tx, {one.request.quote_id for one in waiting})
     return [_pending_item(tx, one, rounds[one.request.quote_id, one.request.version]) for one in waiting]
 
 
 def _round(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> tuple[Round, bool]:
-    """The round, and whether a policy blocks the quote. A draft is judged now, what was submitted was judged then."""
-    if quote.status == "draft" and quote.version.status != "rejected":
+    """The round, and whether a policy blocks the quote. A draft is judged now; a submitted version was judged then."""
+    if quote.status.is_draft and not quote.is_rejected:
         decision = quotes.judge(tx, quote)
         return Round(tx.policies.roles, decision.chains, ()), decision.is_blocked
     return repository.round_of(tx, quote, found), False
@@ -216,7 +217,7 @@ def _pending_request(round_: Round, step: Step, request: ApprovalRequest) -> Pen
 
 
 def _pending_item(tx: Tx, waiting: WaitingRequest, of_version: Sequence[ApprovalRequest]) -> PendingApproval:
-    """`of_version` are all requests that were made about its version."""
+    """`of_version` are all requests about its version."""
     request = waiting.request
     steps = tuple(Step.of(one).at(tx.now, is_live=True) for one in of_version)
     round_ = Round(tx.policies.roles, request.chains, steps)

@@ -224,7 +224,7 @@ def _broken(subject: _Subject, found: Difference, why: str = "", *, option_set: 
     where += f", line {found.line}" if found.line is not None else ""
     return CpqError(
         Code.CONFLICT,
-        f"{where}: {found.field} is stored as {found.stored}, reckoned as {found.reckoned}.",
+        f"{where}: {found.field} is stored as {found.stored}, reckoned as {found.computed}.",
         hint=why or None,
         quote_id=subject.quote_id,
         version=subject.version.number,
@@ -232,5 +232,5 @@ def _broken(subject: _Subject, found: Difference, why: str = "", *, option_set: 
         line=found.line,
         differing=found.field,
         stored=found.stored,
-        reckoned=found.reckoned,
+        reckoned=found.computed,
     )

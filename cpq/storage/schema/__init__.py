@@ -41,7 +41,7 @@ from cpq.storage.schema.retrieval import (
 from cpq.storage.schema.table_parts import metadata
 
 SCHEMA_VERSION = "0010"
-"""The newest migration. A test holds it equal to Alembic's head; servers compare it without importing Alembic."""
+"""The newest migration. A test compares it with Alembic's head; servers check it without importing Alembic."""
 
 __all__ = [
     "DELIVERY_STATUSES",

@@ -1,4 +1,4 @@
-"""Who was asked to approve what, who decided, and who delegated a role."""
+"""Tables of approvals: requests, votes and delegations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ approval = table(
         postgresql_where=sa.text("status = 'pending'"),
     ),
 )
-"""A role's say on one version of a quote: what it is bound to, the facts it rests on, and what became of it."""
+"""A request for a role's approval of one version of a quote: the price it is bound to, its facts and its outcome."""
 
 approval_vote = table(
     "approval_vote",
@@ -78,7 +78,7 @@ approval_vote = table(
     one_of("decision", "approve", "reject"),
     Index("uq_approval_vote_holder", "tenant_id", "approval_id", "holder", unique=True),
 )
-"""Who said what, and for which holder of the role. A quorum counts holders; nobody is counted twice."""
+"""The votes: who decided what, and for which holder of the role. A quorum counts each holder once."""
 
 delegation = table(
     "delegation",
@@ -100,4 +100,4 @@ delegation = table(
     sa.CheckConstraint("from_name <> to_name", name="not_to_oneself"),
     Index(None, "tenant_id", "to_name", "ends_at"),
 )
-"""A role delegated to somebody from one moment to another, for all quotes or those of one account, or for one quote."""
+"""A role delegated to a person for a period: for all quotes, for those of one account, or for one quote."""

@@ -1,4 +1,4 @@
-"""Who calls, what was called, and what the world is told of it."""
+"""Tables of calls: principals, tokens, sessions, keys, audit entries, events and their deliveries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ sign_in_link = table(
     PrimaryKeyConstraint("tenant_id", "code_hash"),
     ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
 )
-"""A link that signs a person in to the console, once. Only a hash of its code is kept."""
+"""A single-use link that signs a person in to the console. Only a hash of its code is stored."""
 
 console_session = table(
     "console_session",
@@ -52,7 +52,7 @@ console_session = table(
     PrimaryKeyConstraint("tenant_id", "secret_hash"),
     ForeignKeyConstraint(["tenant_id", "principal_name"], ["principal.tenant_id", "principal.name"]),
 )
-"""A person at a browser. The row goes when they sign out; what they may do is looked up at every request."""
+"""A console session. Signing out deletes the row; rights are looked up at every request."""
 
 idempotency = table(
     "idempotency",
@@ -114,7 +114,7 @@ event = table(
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "subject", "number"),
 )
-"""What happened, written with the change itself. The events of a subject are numbered from 1, in their order."""
+"""Events, written with the change itself. The events of a subject are numbered from 1 in order."""
 
 DELIVERY_STATUSES = ("waiting", "delivered", "failed")
 
@@ -137,4 +137,4 @@ event_delivery = table(
     waiting("ix_event_delivery_due", "tenant_id", "webhook", "due_at"),
     waiting("ix_event_delivery_order", "tenant_id", "webhook", "subject", "number"),
 )
-"""One event for one webhook. Whoever delivers it moves `due_at` to when the claim ends and puts its own mark on it."""
+"""One event for one webhook. A claim for delivery sets `claim` to its mark and `due_at` to its end."""

@@ -1,4 +1,4 @@
-"""What is sold: products, prices, accounts, and the words they are found by."""
+"""Tables of the catalogue: products, prices, accounts and search words."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ catalog_revision = table(
     text("revision"),
     PrimaryKeyConstraint("tenant_id"),
 )
-"""Another one after every import that changed something: what was read under a revision holds while it stands."""
+"""The catalogue's revision, new after every import that changed something. Cached reads are valid for one revision."""
 
 catalog_word = table(
     "catalog_word",
@@ -143,7 +143,7 @@ catalog_word = table(
     text("word"),
     PrimaryKeyConstraint("tenant_id", "near", "word"),
 )
-"""For typing errors: every dictionary word under each spelling that lacks one or two of its letters.
+"""For typing errors: every dictionary word under each spelling without one or two of its letters.
 
-The word index itself, `catalog_index`, differs between the databases; its migration and `catalog/finding.py` own it.
+The word index itself, `catalog_index`, differs between the databases; its migration and `catalog/word_index.py` own it.
 """

@@ -1,4 +1,4 @@
-"""Quotes with their versions, lines and prices, and the documents that were made of them."""
+"""Tables of quotes: versions, lines, prices and issued documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ quote = table(
     Index(None, "tenant_id", "status", "created_at"),
     Index(None, "tenant_id", "status", "expires_at"),
 )
-"""The root: one row a quote, changed by every command. Status, total and validity are those of its current version."""
+"""One row per quote, changed by every command. Status, total and validity are those of its current version."""
 
 quote_version = table(
     "quote_version",
@@ -96,7 +96,7 @@ quote_line = table(
     sa.CheckConstraint("discount_pct BETWEEN 0 AND 100000000", name="discount_pct_in_range"),
     sa.CheckConstraint("net BETWEEN 0 AND regular", name="net_in_range"),
 )
-"""Amounts and percentages are whole millionths, as the pricer reckons them."""
+"""Amounts and percentages are whole millionths, as in the pricer."""
 
 quote_pricing = table(
     "quote_pricing",
@@ -112,7 +112,7 @@ quote_pricing = table(
         ondelete="CASCADE",
     ),
 )
-"""What the price was reckoned from and what came out, step by step: enough to reckon it again anywhere."""
+"""The request and the result of a price, step by step: enough to compute the price again anywhere."""
 
 document = table(
     "document",
@@ -149,4 +149,4 @@ document = table(
     ),
     Index(None, "tenant_id", "checksum"),
 )
-"""A document that was issued: what it says, so that it can be made again, and the SHA-256 of its bytes."""
+"""An issued document: its content, so that it can be rendered again, and the SHA-256 of its bytes."""

@@ -1,4 +1,4 @@
-"""What is searched: past quotes, pages of the web, and the vectors of all passages."""
+"""Tables of search: past quotes, web pages, and the vectors of all passages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ past_quote = table(
     PrimaryKeyConstraint("tenant_id", "id"),
     one_of("outcome", *PAST_OUTCOMES),
 )
-"""A quote from before this system, or from another one: what was said and asked then, never a price of today."""
+"""A quote from before this system, or from another one: its content and prices then, never a current price."""
 
 past_line = table(
     "past_line",
@@ -48,7 +48,7 @@ search_corpus = table(
     whole("generation"),
     PrimaryKeyConstraint("tenant_id", "corpus"),
 )
-"""How often what a corpus is made of has changed. Whoever changes it holds this row, so generations commit in order."""
+"""The number of changes of a corpus. A change locks this row, so that generations commit in order."""
 
 search_change = table(
     "search_change",
@@ -57,7 +57,7 @@ search_change = table(
     PrimaryKeyConstraint("tenant_id", "corpus", "document_id"),
     Index(None, "tenant_id", "corpus", "generation"),
 )
-"""In which generation a document last changed; `*` stands for all of them."""
+"""The generation in which a document last changed; `*` means all documents."""
 
 search_vector = table(
     "search_vector",
@@ -65,7 +65,7 @@ search_vector = table(
     Column("vector", sa.LargeBinary, nullable=False),
     PrimaryKeyConstraint("tenant_id", "corpus", "model", "text_hash"),
 )
-"""What was embedded, by the hash of its text: dear to make, cheap to keep, and of no use to anybody else."""
+"""Embedded texts by their hash: expensive to compute, cheap to store."""
 
 web_page = table(
     "web_page",
@@ -82,7 +82,7 @@ web_page = table(
     UniqueConstraint("tenant_id", "url"),
     Index(None, "tenant_id", "host"),
 )
-"""A page of the web as it was last read. `failure` is why the newest attempt to read it again came to nothing."""
+"""A web page as last read. `failure` is why the newest attempt to read it again failed."""
 
 web_alias = table(
     "web_alias",
@@ -91,7 +91,7 @@ web_alias = table(
     belongs_to("web_page", "page_id", cascade=True),
     Index(None, "tenant_id", "page_id"),
 )
-"""Addresses that lead to a page by a redirect."""
+"""Addresses that redirect to a page."""
 
 web_passage = table(
     "web_passage",
@@ -104,4 +104,4 @@ web_passage = table(
     PrimaryKeyConstraint("tenant_id", "page_id", "ordinal"),
     belongs_to("web_page", "page_id", cascade=True),
 )
-"""The text of a page in parts, in their order; what is searched and quoted."""
+"""The passages of a page in order; they are searched and quoted."""

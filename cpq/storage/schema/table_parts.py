@@ -1,4 +1,4 @@
-"""What tables are built of: columns of few kinds, keys that start with the tenant, and names by one convention."""
+"""Building blocks of tables: a few kinds of columns, keys that start with the tenant, and one naming convention."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def belongs_to(table: str, column: str, *, cascade: bool = False) -> ForeignKeyC
 
 
 def waiting(name: str, *columns: str) -> Index:
-    """Over what is still to be delivered, which is little of what there is."""
+    """A partial index on undelivered rows, which are a small part of all rows."""
     waiting = sa.text("status = 'waiting'")
     return Index(name, *columns, sqlite_where=waiting, postgresql_where=waiting)

@@ -1,4 +1,4 @@
-"""All tables, to be reached as `tables.quote`, so that a quote can be called `quote`."""
+"""All tables, used as `tables.quote`, so that a variable can be called `quote`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cpq.base.text import canonical_json, read_json
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.approval_request import RequestStatus
-from cpq.domain.approvals.reapproval import Earlier, still_stands
+from cpq.domain.approvals.reapproval import Earlier, is_kept
 from cpq.domain.approvals.rounds import (
     Round,
     Step,
@@ -167,7 +167,7 @@ EARLIER = Earlier("APR-1", 1, ("human:dora", "human:dana"), NOW, "human:dana", N
 
 def stands(role: str = "manager", earlier: Earlier = EARLIER, grounds=GROUNDS, **changes) -> tuple[bool, str]:
     given_ = {"policy_hash": "hash", "now": NOW, "barred": {"agent:mcp"}, **changes}
-    return still_stands(role, ROLES, earlier, grounds, **given_)
+    return is_kept(role, ROLES, earlier, grounds, **given_)
 
 
 def of(discount: str, segment: str = "smb") -> reapproval.Grounds:
@@ -182,7 +182,7 @@ def of(discount: str, segment: str = "smb") -> reapproval.Grounds:
         ({"grounds": {}}, True, "Kept from version 1: nothing that manager approved got worse."),
         ({"grounds": of("10.01")}, False, "Asked again: discount went from 10 to 10.01."),
         ({"grounds": of("9", "enterprise")}, False, "Asked again: segment went from smb to enterprise."),
-        ({"grounds": {"other": ()}}, False, "Asked again: other did not speak of version 1."),
+        ({"grounds": {"other": ()}}, False, "Asked again: other did not apply to version 1."),
         ({"role": "legal"}, False, "Asked again: legal looks at every version."),
         ({"policy_hash": "new"}, False, "Asked again: the policies have changed since version 1."),
         ({"now": LATER}, False, "Asked again: version 1, which was approved, is no longer valid."),

@@ -72,7 +72,7 @@ _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
 """Signs that documentation puts after a heading to link to it."""
 
 _BREAK = "\x00"
-"""Stands for `<br>` in an unfinished paragraph; pages cannot contain it, because it is removed before."""
+"""Marks a `<br>` in an unfinished paragraph; pages cannot contain it, because it is removed before."""
 
 
 def convert(html: str, base: Address) -> Page:
