@@ -87,6 +87,9 @@ def indexed(request: pytest.FixtureRequest, indexed_home: Path, real_clock: Effe
     root = indexed_home / "docs"
     if request.param == "stdio":
         with served(environment(indexed_home, CPQ_DOCS_DIR=str(root), CPQ_TOOLSETS="docs")) as remote:
+            # The server takes over the vectors beside its work; words are found before that.
+            while remote("search_docs", query="cache")["mode"] != "hybrid":
+                real_clock.sleep(0.05)
             yield remote
         return
     app = open_app(Settings(home=indexed_home, docs_dir=root), real_clock)
