@@ -121,7 +121,7 @@ def queue_stamp(tx: Tx) -> str:
     """Changes when a request came, went or grew a minute older, when a vote was given that is not the last one, and
     when a delegation began or ended; cheap enough to be asked for every few seconds."""
     approval, delegation = tables.approval.c, tables.delegation.c
-    begun = tx.own(tables.approval) & (delegation.starts_at <= tx.now)
+    begun = tx.own(tables.delegation) & (delegation.starts_at <= tx.now)
     seen: list[sa.Select[*tuple[Any, ...]]] = [
         sa.select(sa.func.count(), sa.func.max(approval.requested_at)).where(repository.is_pending(tx)),
         sa.select(sa.func.count(), sa.func.max(delegation.starts_at)).where(begun, delegation.ends_at > tx.now),
