@@ -1,4 +1,4 @@
-"""`python -m mcp_facade`: the MCP server over stdio or HTTP, there with the console. `cpq serve` is the same."""
+"""`python -m mcp_facade`: the MCP server over stdio, or over HTTP with the console. `cpq serve` is the same."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = read_settings(**options)
         logs.configure(settings.log_level, settings.log_format)
-        for said in strange_variables():
-            log.warning(said)
+        for warning in strange_variables():
+            log.warning(warning)
         serve(settings, as_name)
     except CpqError as error:
         sys.stderr.write(f"{error.message}\n{error.details.get('hint', '')}\n")
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def serve(settings: Settings, as_name: str | None = None) -> None:
-    """Serve until the client hangs up (stdio) or the process is told to stop (HTTP)."""
+    """Serve until the client disconnects (stdio) or the process is stopped (HTTP)."""
     app = open_app(settings)
     loops: list[Loop] = []
     try:
@@ -74,7 +74,7 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
 
 
 def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
-    """Listen until the process is told to stop."""
+    """Listen until the process is stopped."""
     _start(loops)
     endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
     uvicorn.run(
@@ -84,7 +84,7 @@ def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
 
 
 def _loops(app: App) -> list[Loop]:
-    """What this process does besides answering: it writes down what time has ended, delivers events, makes vectors."""
+    """The background work of the server: record expiry, deliver events, compute vectors."""
 
     def sweep() -> float:
         approvals.sweep_if_due(app)
@@ -94,7 +94,7 @@ def _loops(app: App) -> list[Loop]:
 
     loops = [Loop("sweep", sweep), *(delivery.loops(app) if app.settings.webhook_list else [])]
     if sources := sources_of(app.settings.enabled_toolsets):
-        # Over stdio there is one caller, and few of those see no names.
+        # Over stdio there is one caller, and few callers may not see names.
         variants = None if app.settings.transport == "stdio" else past_quotes.variants
         loops.append(Loop("vectors", lambda: table_source.embed_round(app, sources, variants)))
     own = {"docs": docs.loops, "context": context.loops}
@@ -102,7 +102,7 @@ def _loops(app: App) -> list[Loop]:
 
 
 def _require_roots(app: App) -> None:
-    """A toolset that is asked for and has nothing to read is a mistake that is better told now."""
+    """Refuse to start when an enabled toolset has nothing to read."""
     if "docs" in app.settings.enabled_toolsets:
         docs.require(app.settings)
     if "context" in app.settings.enabled_toolsets:
@@ -110,13 +110,13 @@ def _require_roots(app: App) -> None:
 
 
 def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:
-    """What the customer gets, or would get, of this version: the console shows it beside the quote."""
+    """The customer's document of this version, for the console."""
     return documents.read_pdf(app, call, DocumentRequest(quote_id, "standard", None, version))
 
 
 def _described(settings: Settings) -> dict[str, object]:
-    told: dict[str, object] = {"transport": settings.transport, "toolsets": ",".join(settings.enabled_toolsets)}
-    return told if settings.transport == "stdio" else {**told, "host": settings.host, "port": settings.port}
+    described: dict[str, object] = {"transport": settings.transport, "toolsets": ",".join(settings.enabled_toolsets)}
+    return described if settings.transport == "stdio" else {**described, "host": settings.host, "port": settings.port}
 
 
 def _start(loops: Iterable[Loop]) -> None:

@@ -1,4 +1,4 @@
-"""`cpq demo`: a real MCP client starts the real server over stdio and does the product's main job, step by step.
+"""`cpq demo`: a real MCP client starts the real server over stdio and makes a quote, step by step.
 
 A step is a function in `STEPS`; what it learns for later ones it keeps in `Demo.kept`.
 """
@@ -30,13 +30,14 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import readable
 from cpq.base.settings import read_settings
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from mcp_facade.prompts import PROMPT_NAME
 
 PIPE_WIDTH = 10_000
 CALL_TIMEOUT_SECONDS = 60
 MANAGER = "demo-manager"
 DEAL = "quotewright-demo"
-"""By it `cpq console sample` knows the demo's quote from somebody's own."""
+"""Lets `cpq console sample` distinguish the quote of the demo and real quotes."""
 HANDBOOK = Path(cpq.__file__).parent / "sample" / "handbook"
 TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 
@@ -55,7 +56,7 @@ def main() -> int:
 
 @dataclass
 class Demo:
-    """The client, the screen, and what earlier steps found."""
+    """The client, the screen, and the results of earlier steps."""
 
     client: Client
     console: Console
@@ -80,7 +81,7 @@ class Demo:
         return body
 
     async def try_call(self, tool: str, arguments: Body) -> Body:
-        """Call a tool and return what it answers, the error envelope included."""
+        """Call a tool and return its answer, which may be the error envelope."""
         self.announce(f"{tool} {json.dumps(arguments, ensure_ascii=False)}")
         body: Body = (await self.client.call_tool(tool, arguments)).structured_content or {}
         return body
@@ -105,19 +106,19 @@ class Demo:
 
 
 async def list_tools(demo: Demo) -> None:
-    """What an agent sees first."""
+    """Connect, and list the tools."""
     demo.heading("Connect, and see what the server offers")
     demo.announce("tools/list")
     tools = (await demo.client.list_tools()).tools
     info = demo.client.server_info
     name = f"{info.title or info.name} {info.version}" if info else "The server"
-    demo.say(f"{name} speaks MCP {demo.client.protocol_version} and has {len(tools)} tools:")
+    demo.say(f"{name} uses MCP {demo.client.protocol_version} and has {len(tools)} tools:")
     rows = [(tool.name, tool.title, _kind(tool)) for tool in tools]
     demo.table(("tool", "title", "kind"), rows)
 
 
 async def search_by_words(demo: Demo) -> None:
-    demo.heading("Find a product by what the customer said")
+    demo.heading("Find a product by the words of the customer")
     page = await demo.call("catalog_search", query="oilless compressor 100 hp", limit=5)
     _show_page(demo, page)
     demo.kept["machine"] = next((item for item in page["items"] if item["product_type"] == "configurable"), None)
@@ -129,7 +130,7 @@ async def search_a_category(demo: Demo) -> None:
 
 
 async def search_with_a_typing_error(demo: Demo) -> None:
-    demo.heading("Find it in spite of a typing error")
+    demo.heading("Find it despite a typing error")
     _show_page(demo, await demo.call("catalog_search", query="compresor", limit=3))
 
 
@@ -180,12 +181,12 @@ async def heal_an_error(demo: Demo) -> None:
     error = (await demo.try_call("catalog_get", {"product_id": "Pro Plan"}))["error"]
     demo.say(f"{error['code']}: {error['message']}", style="yellow")
     advice = error["details"]["next_call"]
-    demo.say("The error carries the next call, ready to be sent:")
+    demo.say("The error contains the next call, ready to send:")
     _show_page(demo, await demo.call(advice["tool"], **advice["arguments"]))
 
 
 async def create_a_quote(demo: Demo) -> None:
-    """The worked example of the contract; with its own key, so that a second demo finds the same quote again."""
+    """The worked example of the contract, with a fixed key, so that a second demo finds the same quote."""
     if (demo.kept.get("plan") or {}).get("id") != "prod_pro_v2":
         return
     demo.heading("Create the quote: 150 seats for a year")
@@ -201,7 +202,7 @@ async def create_a_quote(demo: Demo) -> None:
     _show_lines(demo, made["line_items"], made["currency"], price="unit_price", amount="subtotal")
     demo.say(f"{made['quote_id']}, version {made['version']}, {made['status']}")
     again = await demo.call("quote_create", **asked)
-    demo.say(f"The same key again: {again['quote_id']}, the same quote, and nothing was made twice.")
+    demo.say(f"The same key again: {again['quote_id']}, the same quote, not a second one.")
 
 
 async def read_the_quote(demo: Demo) -> None:
@@ -217,7 +218,7 @@ async def read_the_quote(demo: Demo) -> None:
 async def price_the_quote(demo: Demo) -> None:
     if "quote" not in demo.kept:
         return
-    demo.heading("Price it with 10 % off, and hear what the policies say")
+    demo.heading("Price it with 10 % off, and see what the policies require")
     priced = await demo.call("quote_price", quote_id=demo.kept["quote"]["quote_id"], requested_discount_pct=10)
     currency = demo.kept["quote"]["currency"]
     _show_lines(demo, priced["line_pricing"], currency, price="unit_price", amount="line_total")
@@ -226,8 +227,8 @@ async def price_the_quote(demo: Demo) -> None:
     for violation in priced["policy_violations"]:
         demo.say(f"{violation['policy_name']}: {violation['description']}", style="yellow")
         demo.say(f"allowed {violation['threshold']}, asked {violation['actual']}; {_needs(violation)}", style="yellow")
-    said = {True: "yes", False: "no"}
-    demo.say(f"approval required: {said[priced['approval_required']]}; stored: {said[priced['stored']]}")
+    words = {True: "yes", False: "no"}
+    demo.say(f"approval required: {words[priced['approval_required']]}; stored: {words[priced['stored']]}")
 
 
 async def read_the_handbook(demo: Demo) -> None:
@@ -247,10 +248,10 @@ async def read_the_handbook(demo: Demo) -> None:
 
 
 async def ask_for_approval(demo: Demo) -> None:
-    """With a key of its own, so that a second demo gets the same answer; a request that ran out is made again."""
+    """With a fixed key, so that a second demo gets the same answer; an expired request is made again."""
     if "quote" not in demo.kept:
         return
-    demo.heading("Ask for the approval that the policy wants")
+    demo.heading("Request the approval that the policy requires")
     quote_id = demo.kept["quote"]["quote_id"]
     asked = {"quote_id": quote_id, "justification": "A first order; they plan 600 seats next year."}
     answer = await demo.call("approval_request", **asked, idempotency_key="demo-pro-plan-approval")
@@ -264,7 +265,7 @@ async def ask_for_approval(demo: Demo) -> None:
 async def see_what_waits(demo: Demo) -> None:
     if "approval" not in demo.kept:
         return
-    demo.heading("See where the quote stands, and what a manager finds")
+    demo.heading("See the status of the quote, and the queue of the manager")
     await _show_status(demo)
     page = await demo.call("approval_pending", approver_role="sales_manager", limit=5)
     columns = ("approval", "account", "total#", "", "asked by", "why")
@@ -285,14 +286,14 @@ async def see_what_waits(demo: Demo) -> None:
 
 
 async def let_a_manager_decide(demo: Demo) -> None:
-    """The agent cannot: a person with a token of the role does, through a server of their own."""
+    """A person with the role decides, through a server of their own; the agent may not."""
     if "approval" not in demo.kept:
         return
     demo.heading("A sales manager decides; the agent cannot")
     approval = demo.kept["approval"]
     quote_id = demo.kept["quote"]["quote_id"]
-    if (await demo.call("approval_status", quote_id=quote_id))["current_status"] == "approved":
-        demo.say("It was approved in an earlier demo, and that still holds.")
+    if (await demo.call("approval_status", quote_id=quote_id))["current_status"] == QuoteStatus.APPROVED:
+        demo.say("It was approved in an earlier demo, and the approval is still valid.")
         return
     with _manager() as name:
         async with Client(
@@ -339,24 +340,24 @@ async def read_the_resource(demo: Demo) -> None:
 
 
 async def get_the_prompt(demo: Demo) -> None:
-    demo.heading("Ask the server how a deal is meant to be quoted")
+    demo.heading("Read the prompt for drafting a quote")
     wish = "150 seats of the Pro Plan for a year"
     demo.announce(f"prompts/get {PROMPT_NAME} {json.dumps({'wish': wish})}")
     messages = (await demo.client.get_prompt(PROMPT_NAME, {"wish": wish})).messages
     lines = [line for line in str(getattr(messages[0].content, "text", "")).splitlines() if line.strip()]
     for line in lines[:5]:
         demo.say(line)
-    demo.say(f"… and {len(lines) - 5} lines more")
+    demo.say(f"… and {len(lines) - 5} more lines")
 
 
 async def make_the_pdf(demo: Demo) -> None:
     if "quote" not in demo.kept:
         return
-    demo.heading("Make the PDF that the customer gets")
+    demo.heading("Make the PDF for the customer")
     made = await demo.call("quote_pdf", quote_id=demo.kept["quote"]["quote_id"])
     demo.kept["pdf"] = made["file_path"]
     demo.say(f"{made['pages']} pages, {made['file_size_bytes']:,} bytes, {made['checksum']}")
-    demo.say("stamped: " + (made["stamp"].replace("_", " ") if made["stamp"] else "no, it may go out"))
+    demo.say("stamped: " + (made["stamp"].replace("_", " ") if made["stamp"] else "no, it may be sent"))
 
 
 STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
@@ -380,7 +381,7 @@ STEPS: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     get_the_prompt,
     make_the_pdf,
 )
-"""The demo, in the order an agent works."""
+"""The steps of the demo, in order."""
 
 
 async def _walk() -> None:
@@ -396,7 +397,7 @@ async def _walk() -> None:
 
 def _server(*arguments: str, toolsets: str = "quotes,docs") -> StdioServerParameters:
     ours = {"MCP_LOG_LEVEL": "WARNING", "CPQ_DOCS_DIR": str(HANDBOOK)}
-    # -P: a file in the current folder never takes the place of one of our modules.
+    # -P: a file in the current folder must not shadow a module of the product.
     return StdioServerParameters(
         command=sys.executable,
         args=["-P", "-m", "mcp_facade", *arguments],
@@ -406,7 +407,7 @@ def _server(*arguments: str, toolsets: str = "quotes,docs") -> StdioServerParame
 
 @contextmanager
 def _manager() -> Iterator[str]:
-    """The name of a person who is a sales manager for as long as this lasts."""
+    """The name of a person who is a sales manager within the `with`."""
     app = open_app(read_settings())
     made: list[str] = []
 
@@ -441,7 +442,7 @@ def _console() -> Console:
 
 
 async def _any_product(demo: Demo) -> Body:
-    """For a catalogue that is not the sample: the first product of the first category that the server names."""
+    """For another catalogue than the sample: the first product of the first category."""
     advice = (await demo.try_call("catalog_search", {}))["error"]["details"]["next_call"]
     items = (await demo.call(advice["tool"], **advice["arguments"]))["items"]
     if not items:

@@ -1,4 +1,4 @@
-"""The house template and the draft conventions, as agents read them: from your own templates folder, else from ours."""
+"""The house template and the draft conventions for agents: from the operator's folder, else the shipped one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(settings: Settings, name: str) -> str:
 
 
 def read_characteristics(settings: Settings, category: str) -> str:
-    """The block of a category; NOT_FOUND names those there are."""
+    """The block of a category; NOT_FOUND lists the known categories."""
     known = categories(settings)
     if category not in known:
         raise CpqError(
@@ -57,6 +57,6 @@ def _read(settings: Settings, name: Path) -> str:
 
 
 def _folders(settings: Settings) -> list[Path]:
-    """Where to look, first the operator's own."""
+    """The folders to search, the operator's own first."""
     own = [settings.templates_dir / "house"] if settings.templates_dir else []
     return [*own, shipped("pdf_templates") / "house"]

@@ -1,4 +1,4 @@
-"""The HTTP door: Host and Origin checks, who is calling, health and metrics, and the MCP endpoint behind them."""
+"""The HTTP application: Host and Origin checks, authentication, health, metrics and the MCP endpoint."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
 
 def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: ASGIApp | None = None) -> ASGIApp:
-    """The whole HTTP application, with the console's pages where they are given. It stops the loops when it ends."""
+    """The whole HTTP application, with the console if it is given. It stops the loops on shutdown."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.lifespan():
             yield
-        # Here and not at the end of the process: a signal may end it as soon as the server has stopped.
+        # Stopped here: a signal may end the process as soon as the server has stopped.
         await anyio.to_thread.run_sync(background.stop, loops)
         await anyio.to_thread.run_sync(app.flush_audit)
 
@@ -62,7 +62,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
     async def readyz(_: Request) -> Response:
         parts = await anyio.to_thread.run_sync(readiness, app, loops, limiter=checks)
         broken = {name for name, part in parts.items() if part != "ok"}
-        # What does not keep a server from answering only shows: it decides by the last good policies.
+        # Invalid policies are only reported: the server keeps using the last valid ones.
         is_ready = broken <= {"policies", "background"}
         status = "unready" if not is_ready else "degraded" if broken else "ok"
         return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
@@ -77,7 +77,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/metrics", metrics),
-        # People sign in; a bearer token means nothing there.
+        # People sign in; the console accepts no bearer token.
         *([Route("/console", to_console), Mount("/console", pages)] if pages else []),
         Mount("/", _Bearer(_Readable(endpoint.application), app)),
     ]
@@ -85,7 +85,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
 
 
 def listening(settings: Settings) -> dict[str, Any]:
-    """How the server listens. Only where a proxy is in front (CPQ_CONSOLE_URL) is it asked for whom it calls."""
+    """The settings of uvicorn. Forwarded client addresses are trusted only behind a proxy (CPQ_CONSOLE_URL)."""
     return {
         "host": settings.host,
         "port": settings.port,
@@ -95,14 +95,14 @@ def listening(settings: Settings) -> dict[str, Any]:
         "timeout_graceful_shutdown": 30,
         "proxy_headers": bool(settings.console_url),
         "forwarded_allow_ips": ["127.0.0.1", "::1"],
-        # h11 reads header values by the letter of the standard; httptools keeps trailing blanks in them.
+        # h11 parses header values as the standard says; httptools keeps trailing blanks.
         "http": "h11",
         "ws": "none",
     }
 
 
 def require_safe_bind(app: App) -> None:
-    """Refuse to listen to the network while nobody has to say who they are."""
+    """Refuse to listen on the network while no authentication is configured."""
     if app.settings.host not in LOOPBACK and not _has_callers(app):
         raise CpqError(
             Code.VALIDATION_ERROR,
@@ -112,7 +112,7 @@ def require_safe_bind(app: App) -> None:
 
 
 def require_free_port(settings: Settings) -> None:
-    """UNAVAILABLE with the way out when somebody else listens there."""
+    """UNAVAILABLE with a hint when the port is in use."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -122,17 +122,17 @@ def require_free_port(settings: Settings) -> None:
             raise CpqError(
                 Code.UNAVAILABLE,
                 f"The server cannot listen on {settings.host}, port {settings.port}: {error.strerror}.",
-                hint="Stop what listens there, or set MCP_PORT to another port.",
+                hint="Stop the program that uses it, or set MCP_PORT to another port.",
             ) from None
 
 
 def allowed_hosts(settings: Settings) -> list[str]:
-    """Host headers that are answered: loopback and the bind address on our port, and those the operator lists."""
+    """Accepted Host headers: loopback and the bind address on the server port, and those the operator lists."""
     own = {*LOOPBACK, settings.host} - {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
     listed = [host.strip().lower() for host in settings.allowed_hosts.split(",") if host.strip()]
     listed += [urlsplit(settings.console_url).netloc.lower()] if settings.console_url else []
     with_port = sorted(f"{_bracketed(host)}:{settings.port}" for host in own)
-    # Clients leave the port out where it is the usual one.
+    # Clients leave out a default port.
     bare = sorted(map(_bracketed, own)) if settings.port in (80, 443) else []
     return [*with_port, *bare, *listed]
 
@@ -142,7 +142,7 @@ def allowed_origins(settings: Settings) -> list[str]:
 
 
 class _Door:
-    """Answers only to names we have, so that a page in a browser cannot reach us through a name of its own."""
+    """Answers only to known host names, which prevents DNS rebinding from a page in a browser."""
 
     def __init__(self, application: ASGIApp, settings: Settings) -> None:
         self._application = application
@@ -173,14 +173,14 @@ class _Door:
 
 
 class _Bearer:
-    """Finds out who calls. Without any token on a loopback address, that is the operator's own agent."""
+    """Authenticates the caller. On a loopback address without any token, that is the operator's own agent."""
 
     def __init__(self, application: ASGIApp, app: App) -> None:
         self._application = application
         self._app = app
         self._shared = _digest(app.settings.auth_token) if app.settings.auth_token else None
         self._strangers = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
-        # Apart from those of the tools, so that busy tools do not keep callers from the door.
+        # Separate from the threads of the tools, so that busy tools do not delay authentication.
         self._threads = anyio.CapacityLimiter(8)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -204,7 +204,7 @@ class _Bearer:
         if presented:
             with self._app.database.reading() as connection:
                 return tokens.verify_token(connection, presented, self._app.effects.now())
-        # A proxy in front calls from loopback, too, for whoever calls it.
+        # A proxy in front also calls from loopback, for other callers.
         is_open = self._app.settings.is_private and not _has_callers(self._app)
         return LOCAL_AGENT if is_open else None
 
@@ -232,7 +232,7 @@ class _Bearer:
 
 
 class _Readable:
-    """Hands on a body the SDK can parse, so that hostile values meet the check that names them."""
+    """Passes on a body that the SDK can parse, so that hostile values reach validation."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application

@@ -1,4 +1,4 @@
-"""PURE. Makes any JSON text readable for the SDK's parser, so that a hostile value reaches the check that names it."""
+"""PURE. Makes any JSON text parsable for the SDK, so that a hostile value reaches validation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HEAL_BYTES_MAX = 1024 * 1024
 DEPTH_MAX = 64
 NUMBER_LENGTH_MAX = 400
 REFUSED = b'"\\u0000"'
-"""A text that no argument accepts: it stands where something unreadable stood."""
+"""A text that no argument accepts; it replaces an unreadable value."""
 
 _ESCAPE = re.compile(
     rb"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -17,20 +17,20 @@ _ESCAPE = re.compile(
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
     re.DOTALL,
 )
-# A string need not end: were that a mismatch, the search would start again at every quote inside it.
+# A string may be unterminated: otherwise the search would start again at every quote inside it.
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{\]}]|[0-9.eE+-]+', re.DOTALL)
 
 
 def heal(text: bytes) -> bytes:
-    """The same JSON with half characters, endless numbers and bottomless nesting replaced by a refused value.
+    """The same JSON with half characters, oversized numbers and deep nesting replaced by a refused value.
 
-    For text that a strict parser refused. What is not JSON at all stays so, and is refused as such.
+    For text that a strict parser refused. Text that is not JSON stays invalid, and is refused later.
     """
     return _cut_depth(_ESCAPE.sub(lambda escape: escape["whole"] or rb"\u0000", text))
 
 
 def _cut_depth(text: bytes) -> bytes:
-    """Drop what lies deeper than any tool needs, and numbers nobody can mean; brackets inside strings do not count."""
+    """Drop values nested deeper than any tool needs, and oversized numbers; brackets inside strings do not count."""
     kept = []
     depth = position = 0
     for token in _TOKEN.finditer(text):

@@ -29,7 +29,7 @@ KEY = "idempotency_key"
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool, as its function says it: name, description and schemas come from there."""
+    """One tool; name, description and schemas come from its function."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Job:
-    """What a long tool gets instead of a transaction: it opens its own, reports progress, and asks whether to go on."""
+    """The context of a long tool: it opens its own transactions, reports progress, and checks for cancellation."""
 
     app: App
     call: Call
@@ -65,13 +65,13 @@ class Job:
         return self.record.command
 
     def note(self, outcome: Outcome) -> Answer:
-        """Take what a use case has written by itself for the answer of this call; its entry is that of the write."""
+        """Use the outcome of a write as the answer of this call; the audit entry is that of the write."""
         self.writes.append(outcome)
         self.record.is_written = True
         return outcome.answer
 
     def progress(self, done: int, total: int, message: str, *, is_phase: bool = False) -> None:
-        """Tell the client how far it is, and stop here if the client has left. A new phase is always told."""
+        """Report progress to the client, and stop if the client has left. A new phase is always reported."""
         self.call.check()
         self.call.progress(done, total, message, is_phase=is_phase)
 
@@ -91,9 +91,9 @@ def tool(
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function whose first parameter is a `Tx` (one transaction) or a `Job` (long work).
 
-    `subject` names the argument that says which quote or product the call is about. A tool that writes takes an
-    `idempotency_key`, whether or not its function wants to see it; one that `makes_new` things makes one more at every
-    call without it. One of the open world asks other machines.
+    `subject` names the argument with the quote or product of the call. A tool that writes takes an `idempotency_key`,
+    whether or not its function has that parameter; one that `makes_new` things makes one more at every call without
+    it. An open-world tool asks other machines.
     `as_text` is for tools that answer in prose: what a model reads, instead of the JSON of the structured content.
     """
     assert toolset in TOOLSETS, toolset
@@ -140,7 +140,7 @@ class Registry:
         self._limiter = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
 
     def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
-        """Never raises: whatever happens becomes a result or the envelope, a log line, a metric and an audit entry."""
+        """Never raises: every outcome becomes a result or the envelope, a log line, a metric and an audit entry."""
         started = self._app.effects.monotonic()
         tool = self.tools.get(name)
         label = tool.name if tool else "unknown"
@@ -167,20 +167,20 @@ class Registry:
         return reply
 
     def texts_of(self, name: str, reply: Reply) -> list[str]:
-        """What a model reads of a reply: JSON, or prose where the tool answers in it, a failure then in both."""
+        """The text of a reply for a model: JSON, or prose if the tool answers in prose; a failure then has both."""
         tool = self.tools.get(name)
         if tool is None or tool.as_text is None:
             return [reply.text]
         return [tool.as_text(reply), *([reply.text] if reply.is_error else [])]
 
     def refuse(self, call: Call, name: str, error: CpqError) -> Reply:
-        """The envelope for a call that is not even begun; it is on record all the same."""
+        """The error envelope for a call that was not begun; it is audited too."""
         known = self.tools.get(name)
         self._app.note(call, Command(known.name if known else "unknown", Permission.READ), error.code.value)
         return failure(error)
 
     def _run(self, call: Call, tool: Tool | None, name: str, arguments: Mapping[str, Any]) -> Reply:
-        """One call leaves one entry, however often it reads; what is refused before the engine is asked, too."""
+        """Each call leaves one audit entry, however often it reads, even when it is refused early."""
         label, needs = (tool.name, tool.needs) if tool else ("unknown", Permission.READ)
         with self._app.audited(call, Command(label, needs)) as record:
             tool, given = self._admit(call, record, tool, name, arguments)
@@ -198,7 +198,7 @@ class Registry:
     def _admit(
         self, call: Call, record: Record, tool: Tool | None, name: str, arguments: Mapping[str, Any]
     ) -> tuple[Tool, dict[str, Any]]:
-        """The tool and its arguments as its function takes them; here is everything refused that needs no database."""
+        """The tool and its validated arguments; refuses everything that can be refused without the database."""
         require_shallow(arguments)
         record.command = replace(record.command, arguments=arguments)
         self._limiter.take(call.principal.caller)
@@ -213,7 +213,7 @@ class Registry:
         return tool, given
 
     def _without_absent_tools(self, error: CpqError) -> CpqError:
-        """A next call can be sent as it is, so it never names a tool that is switched off."""
+        """Remove a `next_call` whose tool is switched off, because a client can send it as it is."""
         for part in (error.details, *error.details.get("problems", ())):  # type: ignore[misc] # A list of objects.
             if "next_call" in part and part["next_call"]["tool"] not in self.tools:
                 del part["next_call"]
@@ -226,7 +226,7 @@ class Registry:
             "There is no tool of that name.",
             nearest=nearest(name[:64], known) or None,
             allowed=known,
-            hint="Tools of a toolset that is switched off do not exist; `tools/list` shows what does.",
+            hint="Tools of a toolset that is switched off do not exist; `tools/list` shows the others.",
         )
 
 
@@ -238,19 +238,19 @@ class _WireSchema(GenerateJsonSchema):
 
 
 def _written(tool: Tool, writes: Sequence[Outcome], answer: Answer) -> Reply:
-    """The reply of a tool that writes; a job may have found that there was nothing to write."""
+    """The reply of a tool that writes; a job may have had nothing to write."""
     is_replayed = bool(writes) and writes[-1].replayed
     if is_replayed:
         REPLAYS.labels(operation=tool.name).inc()
         answer["outcome"] = "replayed"
-    # What was stored under the key is in its wire form already.
+    # An answer stored under the key is in wire form already.
     return Reply({**(answer if writes else to_wire(answer)), "replayed": is_replayed})
 
 
 def _command(tool: Tool, given: BaseModel) -> Command:
-    """What the engine is asked, made of checked arguments.
+    """The command for the engine, from validated arguments.
 
-    Blanks around an id, or a default that is written out, do not make another request.
+    Blanks around an id, or an explicit default, do not make a different request.
     """
     arguments = given.model_dump(exclude_defaults=True)
     key = arguments.pop(KEY, None)
@@ -259,7 +259,7 @@ def _command(tool: Tool, given: BaseModel) -> Command:
 
 def _validate(tool: Tool, arguments: Mapping[str, Any]) -> BaseModel:
     fields = tool.arguments.model_fields
-    # Many clients send null for what they leave out.
+    # Many clients send null for omitted arguments.
     given = {n: v for n, v in arguments.items() if v is not None or n not in fields or fields[n].is_required()}
     try:
         return tool.arguments.model_validate(given)
@@ -273,7 +273,7 @@ def _with_replayed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """Without the titles pydantic makes of field names: they tell a model nothing and cost tokens."""
+    """The schema without the titles that pydantic derives from field names: they only cost tokens."""
     if isinstance(schema, list):
         return [_untitled(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The MCP server behind the SDK: it takes calls to worker threads, under a time limit, and answers back."""
+"""The MCP server on top of the SDK: runs calls in worker threads, under a time limit."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ log = logging.getLogger("cpq.server")
 
 PROGRESS_INTERVAL_SECONDS = 0.1
 RUNNING_MAX = 48
-"""Calls at work at once, given up or not; fewer than the database has connections."""
+"""Calls that run at a time, cancelled ones included; fewer than the database has connections."""
 
 _MARKDOWN = "text/markdown"
 
 
 class Facade(MCPServer[None]):
-    """Our registry behind the SDK's server: the SDK speaks the protocol, the registry answers."""
+    """The tool registry behind the SDK's server: the SDK handles the protocol, the registry answers."""
 
     def __init__(self, app: App, tools: list[Tool], principal: Principal = LOCAL_AGENT) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class Facade(MCPServer[None]):
             log_level=app.settings.log_level,
             cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="public")},
             middleware=[_tolerate_arguments],
-            subscriptions=False,  # Nothing is published yet, so nothing is promised.
+            subscriptions=False,  # Nothing is published yet.
         )
         self.app = app
         self.registry = Registry(app, tools)
@@ -81,7 +81,7 @@ class Facade(MCPServer[None]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Every failure comes back as the envelope; only tools that the SDK itself holds (tests add some) go to it."""
+        """Every failure becomes the error envelope; only tools of the SDK itself (in tests) go to the SDK."""
         if name not in self.registry.tools and self._tool_manager.get_tool(name) is not None:
             return await super().call_tool(name, arguments, context)
         reply = await self._answer(name, arguments, context)
@@ -94,7 +94,7 @@ class Facade(MCPServer[None]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """The SDK answers an unknown prompt with an internal error; the protocol wants the caller to be told."""
+        """Answer an unknown prompt with INVALID_PARAMS, as the protocol requires; the SDK would fail."""
         known = {prompt.name: prompt for prompt in await self.list_prompts()}
         if name not in known:
             raise MCPError(types.INVALID_PARAMS, "There is no prompt of that name.", {"allowed": sorted(known)})
@@ -119,34 +119,34 @@ class Facade(MCPServer[None]):
         return HttpEndpoint(_Identified(AuthContextMiddleware(inner)), lambda: inner.router.lifespan_context(inner))
 
     async def _answer(self, name: str, arguments: Mapping[str, Any], context: Context[None, Any] | None) -> Reply:
-        """Run the call in a worker thread, under the time limit; give it up cleanly when it is late or unwanted."""
+        """Run the call in a worker thread, under the time limit; cancel it when it is late or the client has left."""
         call = self.app.new_call(self._principal(), progress=_progress_reporter(context))
         done: list[Reply] = []
         turn = threading.Lock()
 
         def work() -> None:
             if not turn.acquire(blocking=False):
-                return  # Given up before it began.
+                return  # Cancelled before it began.
             try:
                 done.append(self.registry.call(call, name, arguments))
             finally:
                 self._running.release()
 
-        # Taken here and given back by the thread itself, so that work nobody waits for any more still counts.
+        # The thread itself releases it, so that cancelled work still counts.
         if not self._running.acquire(blocking=False):
             return self.registry.refuse(call, name, _too_busy())
         try:
             with anyio.move_on_after(self.app.settings.tool_timeout_seconds):
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads())
         except BaseException:
-            call.cancel()  # The client has left; what is not yet committed will not be.
+            call.cancel()  # The client has left; uncommitted work is discarded.
             raise
         finally:
             if turn.acquire(blocking=False):  # No thread has begun it, and now none will.
                 self._running.release()
-                self.registry.refuse(call, name, CpqError(Code.TIMEOUT, "Given up before it began."))
+                self.registry.refuse(call, name, CpqError(Code.TIMEOUT, "Cancelled before it began."))
         if not done and not call.cancel():
-            while not done:  # Already committing: the answer is a moment away, and it is the true one.
+            while not done:  # Already committing: the answer follows in a moment.
                 await anyio.sleep(0.005)
         return done[0] if done else _late(call, self.app.settings.tool_timeout_seconds, self.registry.tools.get(name))
 
@@ -216,7 +216,7 @@ class Facade(MCPServer[None]):
 
 
 def _resource(reply: Reply) -> Reply:
-    """A reply that is read as a resource, where failures are errors of the protocol."""
+    """The reply to a resource read, where failures are protocol errors."""
     if reply.is_error:
         kind = ResourceNotFoundError if reply.code == Code.NOT_FOUND else ResourceError
         raise kind(reply.body["error"]["message"])
@@ -230,14 +230,14 @@ class HttpEndpoint:
 
 
 class _CallerToken(AccessToken):
-    """The SDK's idea of a caller, carrying ours. It binds sessions to the principal that opened them."""
+    """The SDK's token with the principal inside. The SDK binds sessions to the principal that opened them."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
     principal: Principal
 
 
 class _Identified:
-    """Hands the principal that the HTTP door has verified to the SDK."""
+    """Passes the principal that the HTTP layer has verified to the SDK."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
@@ -252,9 +252,9 @@ class _Identified:
 
 
 async def _tolerate_arguments(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
-    """Let a name or arguments of a wrong type reach the registry, which answers with the envelope; the SDK would not.
+    """Pass a name or arguments of a wrong type to the registry, which answers with the error envelope.
 
-    What stays a protocol error carries the envelope as its data.
+    Remaining protocol errors carry the envelope as their data.
     """
     if ctx.method == "tools/call":
         params = dict(ctx.params or {})
@@ -301,9 +301,9 @@ def _describe(tool: Tool) -> types.Tool:
 
 
 def _progress_reporter(context: Context[None, Any] | None) -> Callable[..., None]:
-    """For worker threads: passes progress on, forward only and not more often than a person can read.
+    """Reports progress from worker threads, forward only and at a limited rate.
 
-    The start of a phase is passed on however soon it comes.
+    The start of a phase is always reported.
     """
     if context is None:
         return lambda _done, _total, _message, **_options: None
@@ -321,7 +321,7 @@ def _progress_reporter(context: Context[None, Any] | None) -> Callable[..., None
 
 def _too_busy() -> CpqError:
     return CpqError(
-        Code.UNAVAILABLE, f"{RUNNING_MAX} calls are at work already.", hint="Try again.", retry_after_seconds=2
+        Code.UNAVAILABLE, f"{RUNNING_MAX} calls are running already.", hint="Try again.", retry_after_seconds=2
     )
 
 

@@ -1,4 +1,4 @@
-"""The stdio transport: JSON lines on asyncio pipes, and what is answered to a line that is no message."""
+"""The stdio transport: JSON lines on asyncio pipes, and the answer to an invalid line."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from mcp_facade.envelope import failure
 from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 
 ENDING_SECONDS_MAX = 30.0
-"""How long a server whose client has hung up goes on with what it was asked."""
+"""How long a server finishes open calls after its client has disconnected."""
 
 CANCELLED = "notifications/cancelled"
 
 
 async def serve(server: Any) -> None:
-    """JSON lines on asyncio pipes: half the work per call of the SDK's own transport, which hops through threads.
+    """Serve JSON lines on asyncio pipes, with half the work per call of the SDK's transport, which uses threads.
 
-    Files and terminals cannot be read that way, so they get the SDK's transport.
+    Files and terminals cannot be read that way, so they use the SDK's transport.
     """
     if not all(_is_pipe(descriptor) for descriptor in (0, 1)):
         async with stdio_server() as (from_client, to_client):
@@ -58,7 +58,7 @@ async def serve(server: Any) -> None:
                         unanswered.discard((message.params or {}).get("requestId"))  # It gets no answer.
                     await to_server.send(SessionMessage(message))
                 with anyio.move_on_after(ENDING_SECONDS_MAX):
-                    while unanswered:  # The client has said all it wants; it still gets what it asked for.
+                    while unanswered:  # The client sends no more, but still gets its answers.
                         await anyio.sleep(0.01)
 
         async def write() -> None:
@@ -101,7 +101,7 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or nothing at the end of input. Of a line that is too long nothing is read as a message."""
+    """The next line, or nothing at the end of input. A line that is too long is not parsed."""
     is_too_long = False
     while True:
         try:
@@ -138,7 +138,7 @@ _ID = re.compile(rb'"id"\s*:\s*("[^"\\]{0,200}"|-?[0-9]{1,18})')
 
 
 def _unreadable(line: bytes) -> bytes:
-    """The answer to a line that is no message; under its id where one can be made out, so that nobody waits for it."""
+    """The answer to an invalid line, with its id if there is one, so that the client does not wait."""
     found = _ID.search(line[:10_000])
     error = {
         "code": types.PARSE_ERROR,

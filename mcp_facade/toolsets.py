@@ -1,4 +1,4 @@
-"""Every tool, one file per toolset, in the order an agent meets them."""
+"""Every tool, one file per toolset, in the order of use."""
 
 from __future__ import annotations
 

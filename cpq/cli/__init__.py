@@ -1,4 +1,4 @@
-"""The command `cpq`: what an operator does at a terminal. One file per command, named like it."""
+"""The command `cpq` for operators. One file per command, with its name."""
 
 from cpq.cli.command_line import COMMANDS, main, root
 

@@ -1,4 +1,4 @@
-"""`cpq approvals`: a manager at a terminal sees what waits, and decides in their own name."""
+"""`cpq approvals`: lists pending approval requests, and decides them in the name of a person."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT_MAX = 1_000
 
 @click.group("approvals")
 def approvals_() -> None:
-    """See what waits for approval, and approve or reject it as a person who holds the role.
+    """List pending approval requests, and approve or reject them as a person with the role.
 
     \b
     Example:
@@ -37,7 +37,7 @@ def approvals_() -> None:
 @json_option
 @pass_options
 def list_(options: Options, role: str | None, limit: int) -> None:
-    """List the requests that wait for a decision, oldest first.
+    """List pending requests, oldest first.
 
     \b
     Example:
@@ -78,7 +78,7 @@ def list_(options: Options, role: str | None, limit: int) -> None:
 @json_option
 @pass_options
 def show(options: Options, approval_id: str) -> None:
-    """Show a request: what is asked, why, of whom, and what became of it.
+    """Show a request: the quote, the reasons, the role that is asked, and the decision.
 
     \b
     Example:
@@ -94,8 +94,12 @@ def show(options: Options, approval_id: str) -> None:
 
 @approvals_.command()
 @click.argument("approval_id")
-@click.option("--as", "name", metavar="NAME", required=True, help="Who decides: a person with a token of the role.")
-@click.option("--fingerprint", metavar="HASH", help="What was shown to you. Left out: it is shown and confirmed now.")
+@click.option("--as", "name", metavar="NAME", required=True, help="The person who decides; they need the role.")
+@click.option(
+    "--fingerprint",
+    metavar="HASH",
+    help="The version you saw. Default: show it and confirm.",
+)
 @click.option("--comment", help="For the record.")
 @json_option
 @pass_options
@@ -111,9 +115,13 @@ def approve(options: Options, approval_id: str, name: str, fingerprint: str | No
 
 @approvals_.command()
 @click.argument("approval_id")
-@click.option("--as", "name", metavar="NAME", required=True, help="Who decides: a person with a token of the role.")
-@click.option("--comment", required=True, help="Why; whoever asked reads it.")
-@click.option("--fingerprint", metavar="HASH", help="What was shown to you. Left out: it is shown and confirmed now.")
+@click.option("--as", "name", metavar="NAME", required=True, help="The person who decides; they need the role.")
+@click.option("--comment", required=True, help="The reason; the person who asked reads it.")
+@click.option(
+    "--fingerprint",
+    metavar="HASH",
+    help="The version you saw. Default: show it and confirm.",
+)
 @json_option
 @pass_options
 def reject(options: Options, approval_id: str, name: str, fingerprint: str | None, comment: str) -> None:
@@ -130,7 +138,7 @@ def reject(options: Options, approval_id: str, name: str, fingerprint: str | Non
 @json_option
 @pass_options
 def sweep(options: Options) -> None:
-    """End requests whose time is over, and pass on those that waited long. Servers do it every minute.
+    """Expire requests whose time is over, and escalate those that waited too long. Servers do this every minute.
 
     \b
     Example:
@@ -180,13 +188,13 @@ def _decide(
 
 
 def _person(app: App, name: str) -> Principal:
-    """Whoever runs the command speaks for this person, with the roles of their tokens that still open."""
+    """The person to act as, with the roles of their valid tokens."""
     command = Command("principal_find", Permission.READ, {"name": name})
     return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, name))
 
 
 def _require_decidable(app: App, principal: Principal, approval_id: str, decision: approvals.Decision) -> None:
-    """Whether this person may decide it at all, before they are shown it and asked."""
+    """Refuse before the prompt if this person may not decide the request."""
     command = Command(f"approvals_{decision}", Permission.DECIDE, {"approval_id": approval_id}, subject=approval_id)
     app.read(app.new_call(principal), command, lambda tx: approvals.require_decidable(tx, approval_id, decision))
 
@@ -194,8 +202,8 @@ def _require_decidable(app: App, principal: Principal, approval_id: str, decisio
 def _found(tx: Tx, approval_id: str) -> Answer:
     record, quote = approvals.get(tx, approval_id)
     review = quotes.review_version(tx, quote.id, version=record["version"])
-    told = {name: review[name] for name in ("discount_pct", "margin_pct", "policy_violations")}
-    return {**record, "currency": quote.currency, "account_name": quote.account_name, **told}
+    reviewed = {name: review[name] for name in ("discount_pct", "margin_pct", "policy_violations")}
+    return {**record, "currency": quote.currency, "account_name": quote.account_name, **reviewed}
 
 
 def _percent(share: Decimal | int | None) -> str:

@@ -1,4 +1,4 @@
-"""`cpq audit`: the record of every call, and the proof that nobody changed it."""
+"""`cpq audit`: the record of every call, and the proof that it is unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Head(click.ParamType[tuple[int, str]]):
 
 @click.group("audit")
 def audit_() -> None:
-    """Read the record of all calls, and check that it is complete and unchanged.
+    """Show the record of all calls, and verify that it is complete and unchanged.
 
     \b
     Example:
@@ -45,7 +45,7 @@ def audit_() -> None:
 @json_option
 @pass_options
 def show(options: Options, limit: int) -> None:
-    """Show the newest entries, latest first. Arguments are on record as their hash.
+    """Show the newest entries, latest first. Arguments are recorded as a hash.
 
     \b
     Example:
@@ -65,13 +65,13 @@ def show(options: Options, limit: int) -> None:
 
 
 @audit_.command()
-@click.option("--expect", type=_Head(), help="A head that was kept elsewhere: it must still be in the chain.")
+@click.option("--expect", type=_Head(), help="A head that you saved earlier; it must still be in the chain.")
 @json_option
 @pass_options
 def verify(options: Options, expect: tuple[int, str] | None) -> None:
     """Recompute the whole chain of hashes, and print its head.
 
-    Keep the head somewhere else: who can write to this database could rewrite the whole chain, but not your copy.
+    Save the head outside the database: a person who can write to the database could rewrite the whole chain.
 
     \b
     Example:
@@ -92,7 +92,7 @@ def verify(options: Options, expect: tuple[int, str] | None) -> None:
 
 
 def _seal_everything(app: App) -> None:
-    """Seal what other processes left behind, for example because they were killed."""
+    """Seal the entries that other processes left unsealed, for example because they were killed."""
     sealed = audit.SEAL_BATCH
     while sealed >= audit.SEAL_BATCH:
         answer = local_app.write(

@@ -1,4 +1,4 @@
-"""The command `cpq`: what an operator does at a terminal. Commands are in the modules beside this one."""
+"""The command `cpq` for operators. Its subcommands are in the modules beside this one."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ log = logging.getLogger("cpq.cli")
 
 COMMANDS = {
     "init": ("cpq.cli.init:init", "Create or migrate the database; safe to repeat."),
-    "demo": ("cpq.cli.demo:demo", "See the product at work, through a real MCP client."),
+    "demo": ("cpq.cli.demo:demo", "Watch a real MCP client use the server."),
     "serve": ("cpq.cli.serve:serve", "Serve MCP over stdio or HTTP."),
     "import": ("cpq.cli.import_:import_", "Load products, prices, accounts or quotes from a file."),
     "export": ("cpq.cli.export:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
-    "search": ("cpq.cli.search:search_", "Find equipment and past quotes by words and meaning."),
-    "quote": ("cpq.cli.quote:quote", "See and price quotes, prove their prices, verify their PDFs."),
+    "search": ("cpq.cli.search:search_", "Search equipment and past quotes by words and meaning."),
+    "quote": ("cpq.cli.quote:quote", "Show and price quotes, prove their prices, verify their PDFs."),
     "policy": ("cpq.cli.policy:policy", "Check, test, show and compare policies; try a change on stored quotes."),
-    "events": ("cpq.cli.events:events_", "See what webhooks were told, and tell it again."),
-    "approvals": ("cpq.cli.approvals:approvals_", "See what waits for approval, and decide it."),
-    "console": ("cpq.cli.console:console", "Let people in to the console, where they decide."),
-    "web": ("cpq.cli.web:web", "Read web pages into the index, see what is there, and take pages away."),
+    "events": ("cpq.cli.events:events_", "List webhook events and their deliveries, and deliver them again."),
+    "approvals": ("cpq.cli.approvals:approvals_", "List pending approval requests, and decide them."),
+    "console": ("cpq.cli.console:console", "Make sign-in links for the console, where people decide."),
+    "web": ("cpq.cli.web:web", "Add web pages to the index, list them, and remove them."),
     "docs": ("cpq.cli.docs:docs_", "Index and search the Markdown pages that agents read."),
-    "context": ("cpq.cli.context:context_", "Make the chunks of code and documentation that agents search."),
-    "token": ("cpq.cli.token:token", "Decide who may call, and as what."),
-    "audit": ("cpq.cli.audit:audit_", "Read the record of all calls, and prove it."),
-    "doctor": ("cpq.cli.doctor:doctor", "Say what is installed, what is missing, and what to do."),
+    "context": ("cpq.cli.context:context_", "Cut code and documentation into the chunks that agents search."),
+    "token": ("cpq.cli.token:token", "Manage callers, their roles and their tokens."),
+    "audit": ("cpq.cli.audit:audit_", "Show the record of all calls, and verify it."),
+    "doctor": ("cpq.cli.doctor:doctor", "Check the installation, and report what to do."),
 }
 
 
@@ -67,13 +67,13 @@ def main(arguments: list[str] | None = None, effects: Effects | None = None) -> 
 )
 @click.version_option(__version__, message="Quotewright %(version)s")
 @click.option(
-    "--home", type=click.Path(file_okay=False, path_type=Path), help="Where the data lives; instead of CPQ_HOME."
+    "--home", type=click.Path(file_okay=False, path_type=Path), help="Folder of the data; instead of CPQ_HOME."
 )
-@click.option("--database-url", metavar="URL", help="Which database to use; instead of CPQ_DATABASE_URL.")
+@click.option("--database-url", metavar="URL", help="Database to use; instead of CPQ_DATABASE_URL.")
 @click.option("--debug", is_flag=True, help="Log everything to stderr, with tracebacks.")
 @pass_options
 def root(options: Options, home: Path | None, database_url: str | None, debug: bool) -> None:
-    """Quotewright: configure, price and quote, for AI agents and the people who answer for them.
+    """Quotewright: configure, price and quote, for AI agents and the people who approve their quotes.
 
     \b
     Example:
@@ -96,7 +96,7 @@ def _show_failure(error: CpqError, *, as_json: bool) -> None:
 
 
 def _show_fault(error: Exception) -> None:
-    """One line: what follows it in a driver's message is SQL and the values of a row."""
-    said = str(error).partition("\n")[0]
-    click.echo(f"Error: unexpected {type(error).__name__}: {said}", err=True)
+    """Only the first line: the rest of a driver's message is SQL and the values of a row."""
+    first_line = str(error).partition("\n")[0]
+    click.echo(f"Error: unexpected {type(error).__name__}: {first_line}", err=True)
     click.echo("Run the command again with --debug after cpq to see where.", err=True)

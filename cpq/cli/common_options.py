@@ -1,4 +1,4 @@
-"""What is said before and beside every command: where the data is, how much to tell, and in which form."""
+"""Options that every command shares: where the data is, how much to log, and the output format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class Options:
-    """Filled while the command line is read; `main` looks at it again when something fails."""
+    """Filled while the command line is parsed; `main` reads it when a command fails."""
 
     home: Path | None = None
     database_url: str | None = None
@@ -29,7 +29,7 @@ pass_options = click.make_pass_decorator(Options)
 
 
 def json_option(function: F) -> F:
-    """`--json`: answers, and failures too, as JSON on stdout."""
+    """Adds `--json`: answers and failures as JSON on stdout."""
 
     def remember(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
         ctx.ensure_object(Options).as_json = value

@@ -1,4 +1,4 @@
-"""`cpq console`: links that let people in, and sample people with quotes that wait for them."""
+"""`cpq console`: sign-in links for people, and sample people with pending quotes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cpq.cli.output import show_json
 
 @click.group()
 def console() -> None:
-    """Let people in to the console, where they see what waits for approval and decide it.
+    """Make sign-in links for the console, where people review and decide approval requests.
 
     \b
     Example:
@@ -31,18 +31,18 @@ def console() -> None:
 
 
 @console.command()
-@click.option("--user", required=True, help="Who is let in: a person with a role, see `cpq token grant`.")
+@click.option("--user", required=True, help="The person to sign in; they need a role, see `cpq token grant`.")
 @click.option(
     "--minutes",
     type=click.IntRange(1, LINK_MINUTES_MAX),
     default=LINK_MINUTES,
     show_default=True,
-    help="How long the link can be used.",
+    help="How long the link is valid.",
 )
 @json_option
 @pass_options
 def link(options: Options, user: str, minutes: int) -> None:
-    """Print a link that signs somebody in to the console, once.
+    """Print a one-time link that signs a person in to the console.
 
     \b
     Example:
@@ -61,9 +61,9 @@ def link(options: Options, user: str, minutes: int) -> None:
 @console.command()
 @pass_options
 def sample(options: Options) -> None:
-    """Add sample people, a quarter of sample quotes, and a few that wait; print a link to sign in. Safe to repeat.
+    """Add sample people, three months of sample quotes and pending requests; print a sign-in link. Safe to repeat.
 
-    For trying the console: it needs the sample catalogue, and leaves a store alone that has quotes of its own.
+    For trying out the console. It needs the sample catalogue, and refuses a store that has real quotes.
 
     \b
     Example:
@@ -75,22 +75,22 @@ def sample(options: Options) -> None:
     with local_app.opened(options) as app:
         address = _link(app, sample_quotes.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)
-    click.echo(f"Console: sign in as {sample_quotes.MANAGER}, a sales manager, by this link, which opens once:")
+    click.echo(f"Console: sign in as {sample_quotes.MANAGER}, a sales manager, with this one-time link:")
     click.echo(f"\n  {address}\n")
     others = ", ".join(
         f"{name} ({role})" for name, role in sample_quotes.PEOPLE.items() if name != sample_quotes.MANAGER
     )
-    click.echo(f"Others: {_said()}{_program()} console link --user NAME, for {others}.")
+    click.echo(f"Others: {_given_settings()}{_program()} console link --user NAME, for {others}.")
 
 
-def _said() -> str:
-    """What was said of this store and its server for this call, to be said again for the next one."""
+def _given_settings() -> str:
+    """The settings of this call as shell assignments, for the next call."""
     names = ("CPQ_HOME", "MCP_HOST", "MCP_PORT")
     return "".join(f"{name}={shlex.quote(os.environ[name])} " for name in names if os.environ.get(name))
 
 
 def _program() -> str:
-    """As it has to be typed here: after `make` it is beside this Python alone."""
+    """The command as it has to be typed: after `make` it is only in the folder of this Python."""
     beside = Path(sys.executable).with_name("cpq")
     if shutil.which("cpq") or not beside.exists():
         return "cpq"
@@ -98,13 +98,13 @@ def _program() -> str:
 
 
 def _require_address(settings: Settings) -> None:
-    """A link that names no server people can reach, or one without https, lets nobody in."""
+    """Refuse to make a link that nobody could open: the server needs an address that browsers reach."""
     if not settings.console_url and not settings.is_private:
         raise CpqError(
             Code.VALIDATION_ERROR,
-            "The server is reached from elsewhere (MCP_HOST, MCP_ALLOWED_HOSTS), but CPQ_CONSOLE_URL is not set.",
+            "Other machines can reach the server (MCP_HOST, MCP_ALLOWED_HOSTS), but CPQ_CONSOLE_URL is not set.",
             field="CPQ_CONSOLE_URL",
-            hint="Set it to where people's browsers find the server: CPQ_CONSOLE_URL=https://cpq.example.com",
+            hint="Set it to the address of the server in a browser: CPQ_CONSOLE_URL=https://cpq.example.com",
         )
 
 

@@ -1,4 +1,4 @@
-"""`cpq context`: makes the chunk files that the toolset context searches."""
+"""`cpq context`: makes the chunk files that the toolset `context` searches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SKIPPED_SHOWN_MAX = 20
 
 @click.group("context")
 def context_() -> None:
-    """Make the chunks of code, documentation and data that agents search with the toolset context.
+    """Cut code, documentation and data into the chunks that agents search with the toolset context.
 
     \b
     Example:
@@ -27,15 +27,18 @@ def context_() -> None:
 @context_.command()
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
-    "--to", "target", type=click.Path(file_okay=False, path_type=Path), help="Where to; instead of CPQ_CHUNKS_DIR."
+    "--to",
+    "target",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Target folder; instead of CPQ_CHUNKS_DIR.",
 )
 @json_option
 @pass_options
 def index(options: Options, folder: Path, target: Path | None) -> None:
     """Cut the Markdown, Python, YAML, JSON and TOML files of DIR into chunks, and write them to CPQ_CHUNKS_DIR.
 
-    Markdown is cut by heading, Python by symbol, data by its first level. A server that watches the folder takes the
-    new files over half a second later.
+    Markdown is cut by heading, Python by symbol, data by its first level. A server that watches the folder loads the
+    new files within a second.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`cpq demo`: fills an empty database with the sample data and shows the product at work."""
+"""`cpq demo`: loads the sample data into an empty database and runs the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cpq docs`: the pages that agents search, for people: index them ahead of time, and search them."""
+"""`cpq docs`: indexes and searches the pages that agents search."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def docs_() -> None:
 @json_option
 @pass_options
 def index(options: Options, folder: Path | None) -> None:
-    """Read all pages of DIR, or of CPQ_DOCS_DIR, and reckon what search by meaning needs. Goes on where it stopped.
+    """Read all pages of DIR, or of CPQ_DOCS_DIR, and compute missing embeddings. Resumes after an interruption.
 
-    A server does the same by itself; this does it ahead of time, and for CPQ_DOCS_DIR forgets what belongs to texts
-    that are gone.
+    A server does the same by itself; this command does it ahead of time, and for CPQ_DOCS_DIR removes the embeddings
+    of deleted texts.
 
     \b
     Example:
@@ -60,7 +60,7 @@ def index(options: Options, folder: Path | None) -> None:
 
 @docs_.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--dir", "folder", type=FOLDER, help="Another folder than CPQ_DOCS_DIR.")
+@click.option("--dir", "folder", type=FOLDER, help="Folder to search; instead of CPQ_DOCS_DIR.")
 @click.option("--top-k", type=int, default=docs.TOP_K_DEFAULT, show_default=True, help="How many passages, 1 to 20.")
 @click.option("--filter", "file_filter", metavar="PATTERN", help="Only these pages: terms, 'terms/*', '**/*.md'.")
 @click.option("--full", is_flag=True, help="Show whole passages.")
@@ -69,7 +69,7 @@ def index(options: Options, folder: Path | None) -> None:
 def search(
     options: Options, query: tuple[str, ...], folder: Path | None, top_k: int, file_filter: str | None, full: bool
 ) -> None:
-    """Show the passages that answer a question best, with their pages and headings.
+    """Show the passages that best match a question, with their pages and headings.
 
     \b
     Example:

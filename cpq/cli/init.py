@@ -14,11 +14,11 @@ from cpq.storage.schema import SCHEMA_VERSION
 @click.option(
     "--sample",
     is_flag=True,
-    help="Into an empty catalogue, also load a demo one with prices, accounts and past quotes.",
+    help="If the catalogue is empty, also load a demo catalogue with prices, accounts and past quotes.",
 )
 @pass_options
 def init(options: Options, sample: bool) -> None:
-    """Create the database, or bring it to the newest schema. Safe to repeat.
+    """Create the database, or migrate it to the newest schema. Safe to repeat.
 
     \b
     Example:
@@ -27,7 +27,7 @@ def init(options: Options, sample: bool) -> None:
     settings = local_app.settings_of(options)
     before = local_app.migrate(settings)
     what = {None: "created", SCHEMA_VERSION: "already up to date"}.get(
-        before, f"brought from {before} to the newest schema"
+        before, f"migrated from {before} to the newest schema"
     )
     click.echo(f"Database {settings.database_name}: {what} ({SCHEMA_VERSION}).")
     if sample:
@@ -35,6 +35,6 @@ def init(options: Options, sample: bool) -> None:
             if sample_data.is_empty(app):
                 show_report(*sample_data.load(app))
             else:
-                click.echo("There are products in it already, so the sample data is left out.")
+                click.echo("It already has products, so the sample data is not loaded.")
     else:
         click.echo("Next: `cpq init --sample` loads demo data, `cpq import catalog FILE` your own.")

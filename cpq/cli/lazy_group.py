@@ -10,14 +10,14 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Knows each command as `module:attribute` and one line of help; the module is imported for that command alone."""
+    """Holds each command as `module:attribute` with one line of help; imports the module when the command is used."""
 
     def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(**settings)
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table, which is the order in which a person meets them."""
+        """The commands in the order of the table, which is the order of use."""
         return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

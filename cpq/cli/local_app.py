@@ -1,4 +1,4 @@
-"""The engine behind the commands: settings from the options, an opened `App`, and calls in the operator's name."""
+"""The engine behind the commands: settings from the options, an open `App`, and calls as the operator."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ T = TypeVar("T")
 
 
 def settings_of(options: Options) -> Settings:
-    """The settings, with what was said on the command line; logging is set up by them."""
+    """The settings with the command line options applied; also configures logging."""
     home = options.home.expanduser() if options.home else None
     settings = read_settings(home=home, database_url=options.database_url)
     options.debug = options.debug or settings.log_level == "DEBUG"
-    # At a terminal the answer is the message: what a server logs as information would stand in its way.
+    # A command prints its answer; the informational logs of a server would only clutter it.
     level = "ERROR" if settings.log_level == "ERROR" else "WARNING"
     logs.configure("DEBUG" if options.debug else level, settings.log_format)
-    for said in strange_variables():
-        log.warning(said)
+    for warning in strange_variables():
+        log.warning(warning)
     return settings
 
 
 @contextmanager
 def opened(options: Options) -> Iterator[App]:
-    """The engine on a ready database; CpqError with the next step when it is not."""
+    """The engine on a ready database; CpqError with the next step when the database is not ready."""
     app = open_app(settings_of(options), options.effects)
     try:
         yield app
@@ -54,13 +54,13 @@ def read(
 
 
 def write(app: App, name: str, work: Work, arguments: Mapping[str, object], subject: str | None = None) -> Answer:
-    """A change only the operator makes: everything the command line writes needs the right to administer."""
+    """A write as the operator; every write of the command line needs the permission to administer."""
     command = Command(name, Permission.ADMINISTER, arguments, subject=subject)
     return app.write(app.new_call(OPERATOR), command, work).answer
 
 
 def migrate(settings: Settings) -> str | None:
-    """Bring the database to the newest schema; the migration it was at before, None when it is new."""
+    """Migrate the database to the newest schema; returns the version before, None when it is new."""
     app = App(settings)
     try:
         before = app.schema_version()

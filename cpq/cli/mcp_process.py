@@ -1,4 +1,4 @@
-"""A module of the MCP edge in the place of this process."""
+"""Replaces this process by a module of the MCP edge."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from cpq.cli.common_options import Options
 
 
 def become(options: Options, module: str, *arguments: str) -> None:
-    """Let a module of the MCP edge take this process's place: signals and pipes reach it, and its exit code is ours."""
+    """Replace this process by a module of the MCP edge, so that signals, pipes and the exit code are its own."""
     sys.stdout.flush()
-    # -P: a file in the current folder never takes the place of one of our modules.
+    # -P: a file in the current folder must not shadow a module of the product.
     command = [sys.executable, "-P", "-m", module, *arguments]
     os.execve(command[0], command, _environment(options))  # noqa: S606 - our own module, and no shell
 
 
 def _environment(options: Options) -> dict[str, str]:
-    """What was said on this command line, for a process that reads its settings from the environment."""
-    said = {
+    """The environment with the options of this command line, for a process that reads its settings from there."""
+    given = {
         "CPQ_HOME": str(options.home.expanduser()) if options.home else None,
         "CPQ_DATABASE_URL": options.database_url,
         "MCP_LOG_LEVEL": "DEBUG" if options.debug else None,
     }
-    return {**os.environ, **{name: value for name, value in said.items() if value}}
+    return {**os.environ, **{name: value for name, value in given.items() if value}}

@@ -1,4 +1,4 @@
-"""How answers look: tables that are whole in a pipe too, JSON, and a sign of life on long work."""
+"""Prints answers: tables that are not cut in a pipe, JSON, and the progress of long work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cpq.base.clock import Effects
 from cpq.base.text import to_wire
 
 PIPE_WIDTH = 10_000
-"""Columns of an output that is not a terminal: a pipe has no width, so nothing is folded or cut."""
+"""Width of an output that is not a terminal: large enough that nothing is folded or cut."""
 
 GAP = "   "
 QUIET_SECONDS = 1
@@ -33,7 +33,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console on `stream` (stdout). NO_COLOR leaves no escape codes at all."""
+    """A console on `stream` (default: stdout), without colours when NO_COLOR is set."""
     stream = stream or sys.stdout
     plain = bool(os.environ.get("NO_COLOR"))
     return Console(
@@ -53,29 +53,29 @@ def show_table(
     numbers: Sequence[str] = (),
     stream: TextIO | None = None,
 ) -> None:
-    """Rows under headings; the columns named in `numbers` stand to the right."""
+    """Print rows under headings; the columns in `numbers` are aligned right."""
     out = console(stream)
-    said = [[_said(value) for value in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(columns, *said, strict=True)]
+    cells = [[_plain(value) for value in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
     if sum(widths) + len(GAP) * (len(widths) - 1) <= out.width:
-        _print_as_it_is(out, columns, said, widths, numbers)
+        _print_as_it_is(out, columns, cells, widths, numbers)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    for row in said:
+    for row in cells:
         table.add_row(*map(Text, row))
     out.print(table)
 
 
 def show_pairs(pairs: Iterable[tuple[str, object]], *, stream: TextIO | None = None) -> None:
-    """Names and what they stand for, one a line; what is absent is left out."""
+    """Print names and values, one pair per line; pairs without a value are left out."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value is not None:
-            table.add_row(Text(name), Text(_said(value)))
+            table.add_row(Text(name), Text(_plain(value)))
     console(stream).print(table)
 
 
@@ -92,12 +92,12 @@ def moment(value: datetime) -> str:
 
 
 def visible(text: str) -> str:
-    """Plain text: nothing that moves a terminal's cursor or turns its direction."""
+    """The text with control characters escaped: nothing moves the cursor or changes the text direction."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Meter:
-    """Shows on stderr how far work is once it takes over a second: a bar on a terminal, else a line now and then."""
+    """Shows progress on stderr after one second: a bar on a terminal, else a line every two seconds."""
 
     def __init__(self, what: str, effects: Effects) -> None:
         self._what = what
@@ -115,14 +115,14 @@ class Meter:
             self._bar.stop()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """So much is done, of `total` where that is known."""
+        """Report progress: `done` of `total`, if that is known."""
         if self._bar is not None:
             self._bar.update(TaskID(0), completed=done, total=total)
         elif self._effects.monotonic() >= self._next:
             self._begin(done, total)
 
     def aside(self, text: str) -> None:
-        """Print while the work goes on: above the bar when both are on a terminal."""
+        """Print during the work: above the bar when both are on a terminal."""
         live = self._bar.live if self._bar is not None and sys.stdout.isatty() else None
         if live is not None:
             live.transient = True
@@ -137,7 +137,7 @@ class Meter:
         if sys.stderr.isatty():
             count = TaskProgressColumn() if total else TextColumn("{task.completed:,}")
             columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
-            # Redirected, what is meant for a file would end up beside the bar, and a terminal would be slow.
+            # With redirection, output for a file would end up beside the bar, and a terminal would be slow.
             self._bar = Progress(*columns, console=console(sys.stderr), redirect_stdout=False)
             self._bar.add_task(self._what, total=total, completed=done)
             self._bar.start()
@@ -149,7 +149,7 @@ class Meter:
 def _print_as_it_is(
     out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], numbers: Sequence[str]
 ) -> None:
-    """A table that need not be folded, a hundred times as quickly as one that might: quotes have thousands of lines."""
+    """Print a table that fits, a hundred times faster than rich does: quotes have thousands of lines."""
     is_number = [column in numbers for column in columns]
 
     def line(cells: Sequence[str]) -> str:
@@ -164,6 +164,6 @@ def _print_as_it_is(
     out.file.write("\n".join(body) + "\n")
 
 
-def _said(value: object) -> str:
-    """The value as plain text: no markup, and nothing that moves a terminal's cursor or turns its direction."""
+def _plain(value: object) -> str:
+    """The value as plain text, without markup and control characters."""
     return visible("" if value is None else f"{value:,}" if isinstance(value, int) else str(value))

@@ -1,4 +1,4 @@
-"""`cpq policy`: policies checked, tested, shown and compared, and tried on every quote that is stored."""
+"""`cpq policy`: checks, tests, shows and compares policies, and tries them on stored quotes."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ DOTS_A_LINE = 80
 HASH_LENGTH = 12
 TITLES = {
     "roles": "Who approves",
-    "policies": "What needs approval, warns or blocks, in the order in which it is told",
+    "policies": "What needs approval, warns or blocks, in the order of the answer",
     "pricing": "What changes a price before any discount",
     "terms": "Terms",
-    "rates": "What money is worth",
+    "rates": "Exchange rates",
     "tax": "Tax in percent",
 }
 NUMBERS: dict[str, tuple[str, ...]] = {"roles": (), "policies": (), "pricing": ("value",), "terms": ()}
-"""Columns of numbers; in the other tables all but the first are."""
+"""Number columns; in the other tables all columns but the first."""
 
 
 @click.group()
 def policy() -> None:
-    """Check, test, show and compare policies, and try a change on every quote that is stored.
+    """Check, test, show and compare policies, and try a change on all stored quotes.
 
-    DIR is a folder of policy files. When it is left out, it is the one in use: CPQ_POLICIES_DIR, or the shipped one.
+    DIR is a folder of policy files. Default: the one in use, CPQ_POLICIES_DIR or the shipped one.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def policy() -> None:
 @json_option
 @pass_options
 def check(options: Options, folder: Path | None) -> int:
-    """Say everything that is wrong with the policies and their cases. Exit code 1 when anything is.
+    """List all problems of the policies and their cases. Exit code 1 when there are any.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def check(options: Options, folder: Path | None) -> int:
     if options.as_json:
         show_json({"valid": True, "hash": policies.content_hash, "cases": len(cases), "problems": []})
     else:
-        click.echo(f"Nothing is wrong: {_contents(policies)}; {counted(len(cases), 'case')}.")
+        click.echo(f"No problems: {_contents(policies)}; {counted(len(cases), 'case')}.")
         click.echo(f"The hash of these policies is {policies.content_hash[:HASH_LENGTH]}.")
     return 0
 
@@ -79,7 +79,7 @@ def check(options: Options, folder: Path | None) -> int:
 @json_option
 @pass_options
 def test(options: Options, folder: Path | None, verbose: bool) -> int:
-    """Run the cases in the `*_test.yaml` files. Exit code 1 when one fails, or when there is none.
+    """Run the cases in the `*_test.yaml` files. Exit code 1 when a case fails, or without cases.
 
     \b
     Example:
@@ -114,12 +114,12 @@ def show(options: Options, folder: Path | None) -> None:
     """
     where = chosen(options, folder)
     policies = loaded(where)
-    told = tables(policies)
+    found = tables(policies)
     if options.as_json:
-        show_json({"hash": policies.content_hash, **{name: _objects(table) for name, table in told.items()}})
+        show_json({"hash": policies.content_hash, **{name: _objects(table) for name, table in found.items()}})
         return
     click.echo(f"{where}, {policies.content_hash[:HASH_LENGTH]}")
-    for name, (heading, *rows) in told.items():
+    for name, (heading, *rows) in found.items():
         click.echo(f"\n{TITLES[name]}")
         if rows:
             show_table(heading, rows, numbers=NUMBERS.get(name, heading[1:]))
@@ -133,7 +133,7 @@ def show(options: Options, folder: Path | None) -> None:
 @json_option
 @pass_options
 def diff(options: Options, old: Path, new: Path) -> None:
-    """Show which rules, ladders, terms and rates changed between two folders, and what they said and say.
+    """Show which rules, ladders, terms and rates differ between two folders, with old and new values.
 
     \b
     Example:
@@ -171,7 +171,7 @@ def _show_problems(options: Options, where: Path, error: CpqError) -> int:
 
 
 def _show_cases(results: list[CaseResult], *, verbose: bool) -> None:
-    """A line for each case, or for each file with a dot for each case that passed."""
+    """Print a line for each case, or a line for each file with a dot for each passed case."""
     for file, group in groupby(results, key=lambda result: result.file):
         cases = list(group)
         if verbose:
@@ -186,7 +186,7 @@ def _show_cases(results: list[CaseResult], *, verbose: bool) -> None:
 
 def _verdict(results: list[CaseResult], failed: list[CaseResult]) -> str:
     if not results:
-        return "There are no cases: a file that ends in _test.yaml has them."
+        return "There are no cases. Cases are in files that end in _test.yaml."
     files = counted(len({result.file for result in results}), "file")
     passed = f"{len(results) - len(failed):,} passed in {files}."
     return f"{len(failed):,} failed, {passed}" if failed else passed

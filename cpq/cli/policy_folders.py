@@ -1,4 +1,4 @@
-"""Folders of policies on the command line: which one is meant, and which one a failure is about."""
+"""Policy folders on the command line: the default, and the name of the folder in failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def chosen(options: Options, given: Path | None) -> Path:
-    """The folder that was given, or else the one in use."""
+    """The given folder, or else the one in use."""
     return given or local_app.settings_of(options).policies_dir or shipped("policies")
 
 
@@ -31,7 +31,7 @@ def loaded(folder: Path) -> PolicySet:
 
 @contextmanager
 def naming(folder: Path) -> Iterator[None]:
-    """Failures to load name the folder: of two that are compared, one does not know which is broken."""
+    """Add the folder to a load failure, so that of two compared folders the invalid one is named."""
     try:
         yield
     except CpqError as error:

@@ -1,4 +1,4 @@
-"""`cpq policy simulate`: which stored quotes other policies would decide otherwise, told while they are found."""
+"""`cpq policy simulate`: lists stored quotes with another decision under other policies, as they are found."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from cpq.services.quotes.simulation import Changed, Page
     type=click.Choice(["stored"]),
     default="stored",
     show_default=True,
-    help="Which quotes to decide: the current version of all that are stored.",
+    help="Quotes to decide: the current version of all stored quotes.",
 )
 @json_option
 @pass_options
 def simulate(options: Options, new: Path, old: Path | None, against: str) -> None:
-    """Show every stored quote that other policies would decide otherwise, with old and new approvers and why.
+    """List stored quotes that the new policies decide differently, with old and new approvers and the reasons.
 
-    Each quote is decided from its stored price; nothing is priced again, and nothing is changed.
+    Each quote is decided from its stored price. Nothing is priced again or changed.
 
     \b
     Example:
@@ -64,9 +64,9 @@ def simulate(options: Options, new: Path, old: Path | None, against: str) -> Non
 
 
 def _pages(app: App, before: PolicySet, after: PolicySet, against: str) -> Iterator[tuple[Page, int]]:
-    """Each page with the number of all quotes, in a look of its own.
+    """Each page with the number of all quotes, in a transaction of its own.
 
-    What is printed slowly must not hold a snapshot, and a page that has to be read again is not printed twice.
+    Slow printing must not hold a snapshot, and a page that is read again must not be printed twice.
     """
     asked = {"old": before.content_hash, "new": after.content_hash, "against": against}
     call, command = app.new_call(OPERATOR), Command("policy_simulate", Permission.ADMINISTER, asked)
@@ -92,11 +92,11 @@ class _Text:
             click.echo()
         same = " The policies are the same." if before.content_hash == after.content_hash else ""
         quotes_ = "quote" if count == 1 else "quotes"
-        click.echo(f"{turns.total():,} of {count:,} stored {quotes_} would be decided otherwise.{same}")
+        click.echo(f"{turns.total():,} of {count:,} stored {quotes_} would be decided differently.{same}")
 
 
 class _Json:
-    """One document that is written as it grows, with a quote on each line."""
+    """One JSON document, written in parts, with a quote on each line."""
 
     def __init__(self) -> None:
         self._before_next = '{"changes": ['
@@ -108,13 +108,13 @@ class _Json:
 
     def summary(self, count: int, turns: Counter[Turn], before: PolicySet, after: PolicySet) -> None:
         opening = self._before_next if self._before_next != "," else "\n"
-        told = {
+        summary = {
             "quotes": count,
             "changed": turns.total(),
             "by_change": {turn.value: turns[turn] for turn in Turn if turns[turn]},
             "hashes": {"old": before.content_hash, "new": after.content_hash},
         }
-        click.echo(f'{opening}], "summary": {json.dumps(told, ensure_ascii=False)}}}')
+        click.echo(f'{opening}], "summary": {json.dumps(summary, ensure_ascii=False)}}}')
 
 
 def _paragraph(found: Changed) -> Iterator[str]:
@@ -126,11 +126,11 @@ def _paragraph(found: Changed) -> Iterator[str]:
     yield from (f"    - {violation.policy_id}: {violation.description}" for violation in gone)
     yield from (f"    + {violation.policy_id}: {violation.description}" for violation in come)
     if not gone and not come:
-        yield "    the same policies speak, and others are asked, or in another order"
+        yield "    the same policies apply, but other roles are asked, or in another order"
 
 
 def _unlike(decision: PolicyDecision, other: PolicyDecision) -> list[Violation]:
-    """What speaks in a decision and not, or not to the same effect, in the other."""
+    """The violations of a decision that the other lacks, or has with another effect."""
     known = {_effect(violation) for violation in other.violations}
     return [violation for violation in decision.violations if _effect(violation) not in known]
 
@@ -140,7 +140,7 @@ def _effect(violation: Violation) -> tuple[str, str, str | None]:
 
 
 def _approvers(decision: PolicyDecision) -> str:
-    """`vp_sales + legal` are asked at once, `sales_manager, then vp_sales` in turn."""
+    """`vp_sales + legal` for roles asked at once, `sales_manager, then vp_sales` for roles asked in turn."""
     if decision.is_blocked:
         return "blocked"
     return " + ".join(", then ".join(chain) for chain in decision.chains) or "nobody"

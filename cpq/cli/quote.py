@@ -1,4 +1,4 @@
-"""`cpq quote`: quotes at a terminal, listed, shown and priced; further subcommands are in the files beside it."""
+"""`cpq quote`: lists, shows and prices quotes; further subcommands are in the files beside it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "
 
 @click.group()
 def quote() -> None:
-    """See quotes as they are stored, price them, explain and prove their prices, and verify their PDFs.
+    """Show and price quotes, explain and prove their prices, and verify their PDFs.
 
     \b
     Example:
@@ -43,9 +43,9 @@ for command in (explain, diff, replay, verify):
 
 @quote.command("list")
 @click.option("--account", metavar="ID", help="Only quotes for this account.")
-@click.option("--status", help="Only quotes in this state: draft, approved, sent …")
-@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="Quotes a page.")
-@click.option("--page", type=click.IntRange(1, 10**9), default=1, show_default=True, help="Which page, from 1.")
+@click.option("--status", help="Only quotes with this status: draft, approved, sent …")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="Quotes per page.")
+@click.option("--page", type=click.IntRange(1, 10**9), default=1, show_default=True, help="Number of the page, from 1.")
 @json_option
 @pass_options
 def list_(options: Options, account: str | None, status: str | None, limit: int, page: int) -> None:
@@ -58,7 +58,7 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
 
     def work(tx: Tx) -> Answer:
         if account is not None:
-            catalog.get_account(tx, account)  # A tool's filter may match nothing; a person has mistyped.
+            catalog.get_account(tx, account)  # Unknown is an error here; a tool answers an empty list.
         return dict(quotes.list_quotes(tx, account_id=account, status=status, limit=limit, page=page))
 
     with local_app.opened(options) as app:
@@ -91,11 +91,11 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
 @quote.command()
 @click.argument("quote_id")
 @click.option("--version", type=click.IntRange(1, 2**53), help="An earlier version. Default: the current one.")
-@click.option("--trace", is_flag=True, help="Also show each line's steps down the waterfall.")
+@click.option("--trace", is_flag=True, help="Also show the pricing steps of each line.")
 @json_option
 @pass_options
 def show(options: Options, quote_id: str, version: int | None, trace: bool) -> None:
-    """Show a quote: terms, dates, lines, totals and the hashes it is bound to.
+    """Show a quote: terms, dates, lines, totals and hashes.
 
     \b
     Example:
@@ -132,14 +132,14 @@ def _percent(_context: click.Context, _parameter: click.Parameter, given: str | 
     "--discount",
     metavar="PERCENT",
     callback=_percent,
-    help="On the whole quote, on top of those of its lines, from 0 to 100. Default: as asked for so far.",
+    help="Discount on the whole quote, on top of line discounts, from 0 to 100. Default: as requested before.",
 )
 @json_option
 @pass_options
 def price(options: Options, quote_id: str, discount: int | None) -> None:
     """Price a quote exactly and check it against the policies, as the tool quote_price does.
 
-    A draft keeps the result, an imported one too; any other quote is only evaluated and stays as it was.
+    A draft stores the result. Any other quote is only evaluated and stays unchanged.
 
     \b
     Example:
@@ -159,7 +159,7 @@ def price(options: Options, quote_id: str, discount: int | None) -> None:
             show_json(answer)
             return
         found = local_app.read(app, "quote_get", lambda tx: quotes.get(tx, quote_id, include_pricing=False))
-    _show_priced(priced[-1], found["quote"]["currency"])  # Not the answer, whose amounts are on their way to JSON.
+    _show_priced(priced[-1], found["quote"]["currency"])  # The amounts of the answer are converted for JSON.
 
 
 def _show_priced(priced: PricedQuoteView, currency: str) -> None:
@@ -170,7 +170,7 @@ def _show_priced(priced: PricedQuoteView, currency: str) -> None:
             ("quote", priced["quote_id"]),
             ("status", priced["status"]),
             ("version", f"{priced['version']}, edit {priced['edit']}"),
-            *((said, f"{readable(pricing[name], currency)} {currency}") for name, said in names.items()),
+            *((label, f"{readable(pricing[name], currency)} {currency}") for name, label in names.items()),
         ]
     )
     click.echo()
@@ -188,11 +188,11 @@ def _show_priced(priced: PricedQuoteView, currency: str) -> None:
 def _next_step(priced: PricedQuoteView) -> str:
     id_ = priced["quote_id"]
     if not priced["stored"]:
-        return f"Only evaluated: {id_} is {priced['status']} and stays as it was."
+        return f"Only evaluated: {id_} is {priced['status']} and stays unchanged."
     if any(one["severity"] == "block" for one in priced["policy_violations"]):
-        return "A policy blocks it, and no approval can allow it: change the quote, then price it again."
+        return "A policy blocks the quote, and no approval can allow it: change the quote, then price it again."
     if priced["approval_required"]:
-        return "Next: the tool approval_request asks for the approvals; `cpq approvals list` shows what waits."
+        return "Next: the tool approval_request asks for the approvals; `cpq approvals list` shows them."
     return f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`."
 
 
@@ -260,7 +260,7 @@ def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> 
 
 
 def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
-    """From the subtotal down to the total; who adds the column up arrives at the last row."""
+    """From the subtotal to the total; the other rows add up to the last one."""
     taxes = [
         (
             f"tax, {group['category']}: {group['rate_pct']} % of {readable(group['base'], currency)}",

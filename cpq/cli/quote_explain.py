@@ -1,4 +1,4 @@
-"""`cpq quote explain` and `cpq quote diff`: how a price came about, and what is different between two versions."""
+"""`cpq quote explain` and `cpq quote diff`: explains a price, and compares two versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MONEY = {"subtotal", "discount_total", "tax_total", "total", "unit_price", "line
 @json_option
 @pass_options
 def explain(options: Options, quote_id: str, version: int | None) -> None:
-    """Explain a price: from list price to total, each line's steps, and who has to approve it and why.
+    """Explain a price: from list price to total, the steps of each line, and the approvals it needs.
 
     \b
     Example:
@@ -70,12 +70,12 @@ def explain(options: Options, quote_id: str, version: int | None) -> None:
 
 @click.command()
 @click.argument("quote_id")
-@click.option("--from", "before", type=VERSION, help="The earlier version. Default: the one before the other.")
+@click.option("--from", "before", type=VERSION, help="The earlier version. Default: the one before --to.")
 @click.option("--to", "after", type=VERSION, help="The later version. Default: the current one.")
 @json_option
 @pass_options
 def diff(options: Options, quote_id: str, before: int | None, after: int | None) -> None:
-    """Show what is different between two versions of a quote: totals, terms and lines.
+    """Compare two versions of a quote: totals, terms and lines.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def diff(options: Options, quote_id: str, before: int | None, after: int | None)
         later = quotes.get(tx, quote_id, version=after, include_pricing=False)["quote"]["version"]
         earlier = before or later - 1
         if not earlier:
-            message = f"Version {later} of quote {quote_id} is the first; there is none before it."
+            message = f"Version {later} of quote {quote_id} is the first version; there is no earlier one."
             raise CpqError(Code.VALIDATION_ERROR, message, field="--from", hint="Name one with --from, or revise it.")
         return dict(quotes.compare(tx, quote_id, before=earlier, after=later))
 
@@ -109,7 +109,7 @@ def diff(options: Options, quote_id: str, before: int | None, after: int | None)
 
 
 def show_trace(one: PricedSet, currency: str) -> None:
-    """Each line's steps down the waterfall."""
+    """Print the pricing steps of each line."""
     columns = ("line", "stage", "for", "by", "according to", "amount")
     rows = [
         (
@@ -136,8 +136,8 @@ def _by(step: WaterfallStep, currency: str) -> str | None:
 
 
 def _row(stage: WaterfallStage, currency: str) -> tuple[str, str, str]:
-    said = readable(stage["amount"], currency)
-    return (stage["stage"], "", said) if stage["is_level"] else (stage["stage"], said, "")
+    written = readable(stage["amount"], currency)
+    return (stage["stage"], "", written) if stage["is_level"] else (stage["stage"], written, "")
 
 
 def _line_rows(line: LineChange, currency: str) -> Iterator[tuple[str, Any, Any]]:

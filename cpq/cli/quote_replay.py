@@ -24,10 +24,10 @@ HASH_LENGTH = 12
 @json_option
 @pass_options
 def replay(options: Options, quote_id: str | None, is_all: bool) -> None:
-    """Price what was stored again, and prove that result and hashes are the same to the byte.
+    """Price stored versions again, and prove that results and hashes are the same to the byte.
 
-    Exit code 1 with the first difference when they are not. That catalogue or policies have moved on is said, and is
-    no fault: the stored request holds all that the price rests on.
+    Exit code 1 with the first difference when they are not. A newer catalogue or newer policies are reported, and are
+    no error: the stored request holds everything that the price depends on.
 
     \b
     Example:
@@ -93,6 +93,6 @@ def _summary(answer: Answer) -> str:
     return (
         f"Proven: {counted(answer['versions'], 'version')} of {counted(answer['quotes'], 'quote')}, "
         f"{counted(answer['lines'], 'line')}. "
-        "Every request gives its result again to the byte, and all hashes and amounts hold."
-        + (f"\nMoved on since, which is no fault: {moved}." if moved else "")
+        "Every request gives the same result to the byte, and all hashes and amounts are correct."
+        + (f"\nChanged since, which is no error: {moved}." if moved else "")
     )

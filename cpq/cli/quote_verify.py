@@ -1,4 +1,4 @@
-"""`cpq quote verify`: whether a PDF is one of ours, and whether its version still counts."""
+"""`cpq quote verify`: checks whether a PDF was issued here, and whether its version is current."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cpq.services import documents
 @json_option
 @pass_options
 def verify(options: Options, file: Path) -> int:
-    """Say whether a PDF is a document we issued, of which version, and whether that is the current approved one.
+    """Check whether a PDF was issued here, for which version, and whether that is the current approved one.
 
-    Exit code 1 when these are not the bytes of a document of ours.
+    Exit code 1 when the file is not an unchanged issued document.
 
     \b
     Example:

@@ -18,7 +18,7 @@ SAMPLE_FILES = (
     ("prices", "prices.csv", "prices"),
     ("history", "past_quotes.csv", "quotes"),
 )
-"""What is imported, from which file, in this order: prices name products, books and accounts."""
+"""Kind, file and section of each import, in this order: prices refer to products, books and accounts."""
 
 
 def is_empty(app: App) -> bool:

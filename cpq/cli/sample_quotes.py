@@ -1,4 +1,4 @@
-"""Sample people, a quarter of sample quotes and a few that wait: made by the engine itself, with its clock set back."""
+"""Makes sample people, three months of quotes and pending requests through the engine, with its clock set back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
+from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.services import approvals, catalog, quotes
 from cpq.services.quotes import Draft, DraftLine
 
@@ -30,7 +31,7 @@ PEOPLE = {
     "alex": "admin",
 }
 DEMO_DEAL = "quotewright-demo"
-"""What `cpq demo` writes on its quote; a store with any other, and without these people, is somebody's own."""
+"""The deal of the quote of `cpq demo`; a store with other quotes and without the sample people holds real data."""
 
 PERCENT = 1_000_000
 
@@ -46,13 +47,13 @@ class SetBack(Effects):
         return self.at
 
     def go_to(self, *, days: float = 0, minutes: float = 0) -> None:
-        """So long before the present."""
+        """Set the clock to this long before the present."""
         self.at = self.start - timedelta(days=days, minutes=minutes)
 
 
 @dataclass(frozen=True)
 class Story:
-    """A quote and what becomes of it."""
+    """A quote and how it ends."""
 
     account_id: str
     currency: str
@@ -138,7 +139,7 @@ WAITING = (
     ),
     (6, Story("acct_airpros_007", "USD", (("prod_pro_v2", 40),), 8, "asked", "Upgrade from the starter plan.", 12)),
 )
-"""Minutes ago, oldest first: enough to see a queue by."""  # fmt: skip
+"""Minutes ago, oldest first: enough to fill a queue."""  # fmt: skip
 
 _GOODS: tuple[tuple[tuple[str, int], ...], ...] = (
     (("prod_qmb15", 1), ("prod_tk240v", 1)),
@@ -160,16 +161,16 @@ _BUYERS = (
     ("acct_backhaus_013", "EUR"),
 )
 _ENDS = (
-    "accepted",
-    "accepted",
-    "sent",
-    "declined",
-    "accepted",
-    "rejected",
-    "approved",
-    "accepted",
-    "declined",
-    "draft",
+    VersionStatus.ACCEPTED,
+    VersionStatus.ACCEPTED,
+    VersionStatus.SENT,
+    VersionStatus.DECLINED,
+    VersionStatus.ACCEPTED,
+    VersionStatus.REJECTED,
+    VersionStatus.APPROVED,
+    VersionStatus.ACCEPTED,
+    VersionStatus.DECLINED,
+    VersionStatus.DRAFT,
 )
 _DISCOUNTS = (0, 4, 10, 5, 12, 8, 3, 18, 24, 6, 33, 0)
 HISTORY = 66
@@ -177,30 +178,30 @@ HISTORY_DAYS = 88
 
 
 def fill(settings: Settings, now: datetime) -> str:
-    """Make what is missing, up to now, and say what there is."""
+    """Make what is missing, up to now, and return a summary."""
     clock = SetBack(now)
     with closing(open_app(settings, clock)) as app:
         shop = _Shop(app, clock)
         is_new, is_quiet = not shop.knows_everybody(), shop.waiting() < len(WAITING) // 2
         if is_new and shop.has_own_quotes():
-            raise _refused("This store has quotes of its own; sample people and quotes are not mixed with them.")
+            raise _refused("This store has real quotes; sample people and quotes are not mixed with them.")
         if is_new or is_quiet:
             shop.require_sample_catalogue()
         if is_new:
             clock.go_to(days=HISTORY_DAYS + 1)
             shop.enrol()
             for number in range(HISTORY):
-                shop.tell(_past(number), days=HISTORY_DAYS - number * HISTORY_DAYS / HISTORY)
+                shop.play(_past(number), days=HISTORY_DAYS - number * HISTORY_DAYS / HISTORY)
         clock.go_to()
         if is_quiet:
             for minutes, story in WAITING:
-                shop.tell(story, minutes=minutes)
+                shop.play(story, minutes=minutes)
         clock.go_to()
-        return f"Sample quotes: {shop.count():,}, of which {shop.waiting():,} wait for somebody."
+        return f"Sample quotes: {shop.count():,}; {shop.waiting():,} wait for approval."
 
 
 def _refused(why: str) -> CpqError:
-    hint = "Give people roles with `cpq token grant`, then let them in with `cpq console link`."
+    hint = "Give people roles with `cpq token grant`, then make sign-in links with `cpq console link`."
     return CpqError(Code.CONFLICT, why, hint=hint)
 
 
@@ -219,7 +220,7 @@ def _past(number: int) -> Story:
 
 
 class _Shop:
-    """Does what an agent and the people do, at the time the clock shows."""
+    """Acts as the agent and the people, at the time of the clock."""
 
     def __init__(self, app: App, clock: SetBack) -> None:
         self.app = app
@@ -235,7 +236,7 @@ class _Shop:
         return self.count() > found["pagination"]["total"]
 
     def require_sample_catalogue(self) -> None:
-        """CONFLICT before anything is made where a quote of the sample could not be."""
+        """CONFLICT before anything is made if a sample account or product is missing."""
         stories = [*map(_past, range(HISTORY)), *(story for _, story in WAITING)]
 
         def look(tx: Tx) -> None:
@@ -265,7 +266,7 @@ class _Shop:
 
         self._do(OPERATOR, "token_grant", Permission.ADMINISTER, work)
 
-    def tell(self, story: Story, *, days: float = 0, minutes: float = 0) -> None:
+    def play(self, story: Story, *, days: float = 0, minutes: float = 0) -> None:
         self.clock.go_to(days=days, minutes=minutes)
         number = self._create(story)
         if story.ends == "changed":
@@ -273,15 +274,15 @@ class _Shop:
             self._decide(number, story, "reject", wait=timedelta(minutes=14))
             self.clock.at += timedelta(minutes=20)
         self._price(number, story.discount)
-        if story.ends == "draft":
+        if story.ends == VersionStatus.DRAFT:
             return
         if story.ends in ("asked", "changed"):
             self._ask(number, story)
             return
-        is_rejected = story.ends == "rejected" and story.discount > 5
+        is_rejected = story.ends == VersionStatus.REJECTED and story.discount > 5
         if not self._decide(number, story, "reject" if is_rejected else "approve") or is_rejected:
             return
-        if story.ends != "approved":
+        if story.ends != VersionStatus.APPROVED:
             self._finish(number, story.ends)
 
     def _create(self, story: Story) -> str:
@@ -305,7 +306,7 @@ class _Shop:
         self._agent("approval_request", work, Permission.REQUEST_APPROVAL)
 
     def _decide(self, quote_id: str, story: Story, decision: approvals.Decision, wait: timedelta | None = None) -> bool:
-        """Whoever is asked decides, one after the other, each a while later; False when nobody needed to."""
+        """Let each asked role decide in turn, some time apart."""
         steps = self._read(lambda tx: approvals.preview(tx, quote_id))["steps"]
         if not steps:
             return True
@@ -333,9 +334,9 @@ class _Shop:
     def _finish(self, quote_id: str, ends: str) -> None:
         self._agent("quote_send", lambda tx: dict(quotes.send(tx, quote_id, expected_version=1)))
         self.clock.at = min(self.clock.at + timedelta(days=3), self.clock.start)
-        if ends == "accepted":
+        if ends == VersionStatus.ACCEPTED:
             self._agent("quote_accept", lambda tx: dict(quotes.accept(tx, quote_id, expected_version=1)))
-        elif ends == "declined":
+        elif ends == VersionStatus.DECLINED:
             self._agent("quote_decline", lambda tx: dict(quotes.decline(tx, quote_id, expected_version=1)))
 
     def _read(self, work: Callable[[Tx], T]) -> T:
@@ -351,5 +352,5 @@ class _Shop:
 
 
 def _spread(text: str) -> int:
-    """A number that looks like chance and is not."""
+    """A number that looks random but is always the same."""
     return sum(text.encode())

@@ -1,4 +1,4 @@
-"""`cpq search`: make the vectors of what agents search, and search as they do."""
+"""`cpq search`: makes the vectors for search, and searches as agents do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACES = ("lines", "quotes", "equipment")
 
 @click.group("search")
 def search_() -> None:
-    """Find equipment and past quotes by words and meaning.
+    """Search equipment and past quotes by words and meaning.
 
     \b
     Example:
@@ -38,11 +38,11 @@ def search_() -> None:
 @json_option
 @pass_options
 def index(options: Options) -> None:
-    """Make the vectors that are missing, so that search knows meanings. Go on after a stop by running it again.
+    """Compute the missing vectors for search by meaning. After an interruption, run it again to resume.
 
-    Servers do the same in the background; this is quicker, and forgets vectors of texts that are gone. The chunks of
-    CPQ_CHUNKS_DIR are among them when it is set. Without the extra `semantic` there is nothing to make, and search
-    goes by words.
+    Servers do the same in the background; this command is faster, and removes the vectors of deleted texts. It includes
+    the chunks of CPQ_CHUNKS_DIR when that is set. Without the extra `semantic` there is nothing to compute, and search
+    uses words only.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def index(options: Options) -> None:
     columns = ("passages", "made", "forgotten")
     show_table(("corpus", *columns), [tuple(row.values()) for row in rows], numbers=columns)
     if not is_installed():
-        click.echo("Words only: pip install 'quotewright[semantic]' adds meanings.", err=True)
+        click.echo("Words only: pip install 'quotewright[semantic]' adds meaning.", err=True)
 
 
 @search_.command()
@@ -91,7 +91,7 @@ def find(options: Options, words: tuple[str, ...], place: str, category: str | N
     if options.as_json:
         show_json(found)
         return
-    rows = [(f"{hit['score']:.2f}", hit["confidence"], *_told(hit)) for hit in found["results"]]
+    rows = [(f"{hit['score']:.2f}", hit["confidence"], *_described(hit)) for hit in found["results"]]
     show_table(("score", "confidence", "where", "what"), rows, numbers=("score",))
     if not rows:
         click.echo(found.get("hint", "Nothing found."), err=True)
@@ -112,7 +112,7 @@ def _index(app: App, source: Source) -> dict[str, Any]:
     return {"corpus": source.corpus, "passages": len(corpora[0]), "made": made, "forgotten": forgotten}
 
 
-def _told(hit: dict[str, Any]) -> tuple[str, str]:
+def _described(hit: dict[str, Any]) -> tuple[str, str]:
     if "product" in hit:
         return hit["product"]["id"], hit["product"]["name"]
     quote = hit.get("source_quote") or hit["quote"]

@@ -1,4 +1,4 @@
-"""`cpq token`: callers, their roles, and the secrets that are shown once."""
+"""`cpq token`: manages callers, their roles, and their secrets, which are shown once."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--name", required=True, help="Who calls: a person or a program.")
-@click.option("--role", required=True, help="What the caller may do; `cpq token roles` lists the roles.")
+@click.option("--name", required=True, help="Name of the caller: a person or a program.")
+@click.option("--role", required=True, help="Role of the caller; `cpq token roles` lists the roles.")
 @click.option("--kind", type=click.Choice(["agent", "human"]), help="Default: agent for the role agent, else human.")
 @click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
 @json_option
 @pass_options
 def create(options: Options, name: str, role: str, kind: PrincipalKind | None, days: int | None) -> None:
-    """Make a token and print its secret, this once. A second token for a name adds the role to it.
+    """Create a token and print its secret, once. A second token for a name adds its role to the caller.
 
     \b
     Example:
@@ -54,18 +54,18 @@ def create(options: Options, name: str, role: str, kind: PrincipalKind | None, d
         show_json({**made, "secret": secret})
         return
     click.echo(f"Token {made['id']} for {made['caller']} ({', '.join(made['roles'])}).", err=True)
-    click.echo("The secret is not stored: keep it now, it cannot be shown again.", err=True)
+    click.echo("The secret is not stored: save it now, it cannot be shown again.", err=True)
     click.echo(secret)
 
 
 @token.command()
-@click.option("--name", required=True, help="The person.")
-@click.option("--role", required=True, help="What they may do; `cpq token roles` lists the roles.")
+@click.option("--name", required=True, help="Name of the person.")
+@click.option("--role", required=True, help="Role of the person; `cpq token roles` lists the roles.")
 @click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
 @json_option
 @pass_options
 def grant(options: Options, name: str, role: str, days: int | None) -> None:
-    """Give a person a role without a secret, for the console. They sign in by a link or the company's provider.
+    """Give a person a role for the console, without a secret. They sign in with a link or the company's provider.
 
     \b
     Example:
@@ -81,7 +81,7 @@ def grant(options: Options, name: str, role: str, days: int | None) -> None:
         show_json(made)
         return
     click.echo(f"{made['caller']} is {', '.join(made['roles'])} ({made['id']}).")
-    click.echo(f"Next: `cpq console link --user {name}` lets them in.")
+    click.echo(f"Next: `cpq console link --user {name}` makes a sign-in link.")
 
 
 @token.command("list")
@@ -106,14 +106,14 @@ def list_(options: Options) -> None:
         rows = [to_wire({**item, "roles": ", ".join(item["roles"])}) for item in answer["items"]]
         show_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        click.echo("There are no tokens. `cpq token create` makes one.")
+        click.echo("There are no tokens. `cpq token create` creates one.")
 
 
 @token.command()
 @click.argument("token_id", metavar="ID")
 @pass_options
 def revoke(options: Options, token_id: str) -> None:
-    """End a token at once. Revoking it twice changes nothing.
+    """Revoke a token at once. Repeating it changes nothing.
 
     \b
     Example:
@@ -126,7 +126,7 @@ def revoke(options: Options, token_id: str) -> None:
 
     with local_app.opened(options) as app:
         local_app.write(app, "token_revoke", work, {"id": token_id}, subject=token_id)
-    click.echo(f"Token {token_id} opens nothing any more.")
+    click.echo(f"Token {token_id} is revoked.")
 
 
 @token.command()

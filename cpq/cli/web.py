@@ -1,4 +1,4 @@
-"""`cpq web`: read pages into the index of the web toolset, see what is there, and take pages away."""
+"""`cpq web`: adds web pages to the index of the web toolset, lists them, and removes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cpq.retrieval.web.rules.addresses import read_address
 
 @click.group()
 def web() -> None:
-    """Read web pages into the index, see what is there, and take pages away.
+    """Add web pages to the index, list them, and remove them.
 
     \b
     Example:
@@ -36,14 +36,19 @@ def web() -> None:
     help="How many links deep to go on the same sites.",
 )
 @click.option(
-    "--pages", "pages_max", type=click.IntRange(1, 10_000), default=500, show_default=True, help="Most pages to read."
+    "--pages",
+    "pages_max",
+    type=click.IntRange(1, 10_000),
+    default=500,
+    show_default=True,
+    help="Maximum of pages.",
 )
 @json_option
 @pass_options
 def ingest(options: Options, urls: tuple[str, ...], depth: int, pages_max: int) -> int:
-    """Read pages, and what they link to on the same sites. Exit code 1 when a page failed.
+    """Read pages, and the pages they link to on the same sites. Exit code 1 when a page failed.
 
-    Pages that are indexed are read again only if they changed.
+    Indexed pages are read again only if they changed.
 
     \b
     Example:
@@ -75,7 +80,7 @@ def ingest(options: Options, urls: tuple[str, ...], depth: int, pages_max: int) 
 @json_option
 @pass_options
 def status(options: Options, url: str | None) -> None:
-    """Show which pages are indexed, and which could not be read again.
+    """Show the indexed pages, and those that could not be read again.
 
     \b
     Example:
@@ -99,7 +104,7 @@ def status(options: Options, url: str | None) -> None:
 @json_option
 @pass_options
 def forget(options: Options, urls: tuple[str, ...]) -> None:
-    """Take pages out of the index.
+    """Remove pages from the index.
 
     \b
     Example:
@@ -122,4 +127,4 @@ def forget(options: Options, urls: tuple[str, ...]) -> None:
     if options.as_json:
         show_json(answer)
     else:
-        click.echo(f"Forgotten: {', '.join(answer['forgotten'])}.")
+        click.echo(f"Removed: {', '.join(answer['forgotten'])}.")

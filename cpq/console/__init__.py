@@ -1,1 +1,1 @@
-"""The console: pages where sales managers see what waits, understand it, and decide. An edge: it only translates."""
+"""The console: web pages where sales managers review and decide approval requests. An edge: it only translates."""

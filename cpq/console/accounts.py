@@ -1,4 +1,4 @@
-"""The page of accounts: those that a word leaves."""
+"""The page of accounts, filtered by a search text."""
 
 from __future__ import annotations
 

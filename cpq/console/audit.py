@@ -1,4 +1,4 @@
-"""The page of the audit record of one quote, each entry checked against its seal."""
+"""The audit page of one quote: its entries, each checked against its seal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AUDIT_MAX = 200
 
 
 def show(visit: Visit, *, verify: bool = False) -> Response:
-    """Every call about a quote and its approvals, each checked against its seal; the whole chain for administrators."""
+    """Shows every call about a quote and its approvals; administrators can also verify the whole chain."""
     quote_id = visit.named("quote_id")
 
     def work(tx: Tx) -> Answer:

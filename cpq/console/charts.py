@@ -1,7 +1,7 @@
-"""Where the marks of a chart stand: whole pixels in, whole pixels out; the templates only draw them.
+"""Positions of the marks of a chart, in whole pixels; the templates only draw them.
 
-Every chart is drawn twice, for a broad window and for a phone, where the words stand above their bars: a picture that
-is only made smaller cannot be read.
+Every chart is drawn twice, for a wide window and for a phone, where labels are above their bars: a chart that is only
+scaled down cannot be read.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cpq.services.reports.figures import OutcomeFigure
 
 THICKNESS = 18
 COLUMN = 150
-"""How high the highest column may stand."""
+"""Height of the highest column."""
 
 
 class Frame(NamedTuple):
-    """How a chart is laid out: where bars begin and end, and in which row the words stand."""
+    """The layout of a chart: where bars begin and end, and where labels go."""
 
     name: str
     width: int
@@ -29,10 +29,10 @@ class Frame(NamedTuple):
     words: int
     bar: int
     is_above: bool
-    """Whether the words stand above their bar instead of beside it."""
+    """Whether labels are above their bar instead of beside it."""
     axis: int
     label: int
-    """Room for the numbers of an axis, and for what is written under a column."""
+    """`axis` and `label`: room for the numbers of an axis, and for the label of a column."""
 
 
 BROAD = Frame("broad", 640, left=148, right=132, row=32, words=20, bar=7, is_above=False, axis=30, label=56)
@@ -51,7 +51,7 @@ class Mark(NamedTuple):
     y: int
     words_y: int
     joins: int
-    """Where the level stands after it; a thin line leads from here to the next row."""
+    """The level after this stage; a thin line leads from here to the next row."""
 
 
 class Waterfall(NamedTuple):
@@ -62,12 +62,12 @@ class Waterfall(NamedTuple):
 
 class Bar(NamedTuple):
     label: str
-    said: str
+    text: str
     x: int
     y: int
     width: int
     words_y: int
-    said_x: int
+    text_x: int
 
 
 class Bars(NamedTuple):
@@ -103,41 +103,41 @@ class Columns(NamedTuple):
 
 
 def waterfall(stages: Sequence[WaterfallStage], frame: Frame) -> Waterfall:
-    """Bars that start at nothing for levels, and hang from level to level for what changed them."""
+    """A bar from zero for each level, and a floating bar for each change between levels."""
     levels = [Decimal(0)]
-    standing = Decimal(0)
+    level = Decimal(0)
     for stage in stages:
         change = Decimal(stage["amount"])
-        standing = change if stage["is_level"] else standing + change
-        levels.append(standing)
+        level = change if stage["is_level"] else level + change
+        levels.append(level)
     highest = max(levels) or Decimal(1)
     room = frame.width - frame.left - frame.right
-    marks, standing = [], Decimal(0)
+    marks, level = [], Decimal(0)
     for place, stage in enumerate(stages):
         change = Decimal(stage["amount"])
-        before, standing = (Decimal(0), change) if stage["is_level"] else (standing, standing + change)
-        left, right = sorted((_scaled(before, highest, room), _scaled(standing, highest, room)))
+        before, level = (Decimal(0), change) if stage["is_level"] else (level, level + change)
+        left, right = sorted((_scaled(before, highest, room), _scaled(level, highest, room)))
         kind = "level" if stage["is_level"] else "up" if change > 0 else "down"
         top = place * frame.row
         where = (frame.left + left, max(2, right - left), top + frame.bar, top + frame.words)
-        marks.append(Mark(stage["stage"], kind, change, *where, frame.left + _scaled(standing, highest, room)))
+        marks.append(Mark(stage["stage"], kind, change, *where, frame.left + _scaled(level, highest, room)))
     return Waterfall(frame, marks, len(stages) * frame.row)
 
 
 def bars(rows: Sequence[tuple[str, Decimal, str]], frame: Frame) -> Bars:
-    """Horizontal bars of label, value, and what is written beside it."""
+    """Horizontal bars from rows of label, value and text."""
     highest = max((value for _, value, _ in rows), default=Decimal(0)) or Decimal(1)
     room = frame.width - frame.left - frame.right
     drawn = []
-    for place, (label, value, said) in enumerate(rows):
+    for place, (label, value, text) in enumerate(rows):
         width, top = max(2 if value else 0, _scaled(value, highest, room)), place * frame.row
-        said_x = frame.width if frame.is_above else frame.left + width + 8
-        drawn.append(Bar(label, said, frame.left, top + frame.bar, width, top + frame.words, said_x))
+        text_x = frame.width if frame.is_above else frame.left + width + 8
+        drawn.append(Bar(label, text, frame.left, top + frame.bar, width, top + frame.words, text_x))
     return Bars(frame, drawn, max(1, len(rows)) * frame.row)
 
 
 def columns(rows: Sequence[tuple[str, OutcomeFigure]], frame: Frame) -> Columns:
-    """A column for each part of a period: what was won stands on the axis, what was lost on top of it."""
+    """A column for each part of a period: quotes won at the bottom, quotes lost on top."""
     gap = _gap(max((_ended(one) for _, one in rows), default=0))
     highest = max(gap, *(-(-_ended(one) // gap) * gap for _, one in rows)) if rows else gap
     step = (frame.width - frame.axis) // max(1, len(rows))
@@ -154,7 +154,7 @@ def columns(rows: Sequence[tuple[str, OutcomeFigure]], frame: Frame) -> Columns:
 
 
 def _gap(highest: int) -> int:
-    """From line to line of an axis, so that there are few and their numbers are round."""
+    """The distance between grid lines: few lines, round numbers."""
     gaps: Iterator[int] = (digit * 10**power for power in range(30) for digit in (1, 2, 5))
     return next(gap for gap in gaps if highest <= 4 * gap)
 

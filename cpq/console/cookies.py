@@ -1,4 +1,4 @@
-"""The cookies of the console: their names and their protection, and the session that one of them names."""
+"""The cookies of the console: names, protection, and the session behind the session cookie."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Cookies:
     def __init__(self, app: App) -> None:
         self.app = app
         address = urlsplit(app.settings.console_address)
-        # On every network interface, or under a name of a proxy's, the address says nothing about who listens in.
+        # A loopback address proves nothing when the server listens on every interface or behind a proxy.
         is_local = address.scheme == "http" and address.hostname in LOOPBACK and app.settings.is_private
         self.is_secure = not is_local
-        # A browser takes a name that starts so only from this very host, over https and for all its paths.
+        # Browsers accept a `__Host-` cookie only from this host, over https and for all its paths.
         self.prefix = "__Host-" if self.is_secure else ""
 
     @property
@@ -33,7 +33,7 @@ class Cookies:
         return f"{self.prefix}cpq_session"
 
     def session_of(self, request: Request) -> Session | None:
-        """The session that the cookie names, if it has not ended. A bearer token is no cookie and opens nothing."""
+        """The session that the cookie names, if it has not ended. A bearer token is not accepted here."""
         secret = request.cookies.get(self.session_name, "")
         if not secret or len(secret) > 200 or not secret.isascii():
             return None
@@ -47,11 +47,11 @@ class Cookies:
         return found[-1]
 
     def upkeep_call(self, presented: str) -> Call:
-        """The engine's own call in the tenant that a cookie or a link says it belongs to."""
+        """A call by the engine in the tenant named by a cookie or a link."""
         return self.app.new_call(replace(ENGINE, tenant_id=sessions.tenant_of(presented)))
 
     def touch(self, session: Session) -> None:
-        """Note that the person is there, now and then. A busy database does not cost them the page."""
+        """Record activity from time to time. A failure is ignored, so a busy database does not break the page."""
         idle = (self.app.effects.now() - session.seen_at).total_seconds()
         if idle >= sessions.TOUCH_SECONDS:
             with suppress(CpqError):

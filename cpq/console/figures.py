@@ -1,4 +1,4 @@
-"""The page of figures: pipeline, outcomes, discounts and how long decisions take."""
+"""The page of figures: pipeline, outcomes, discounts and decision times."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cpq.app.transaction import Tx
 from cpq.console import charts
 from cpq.console.formats import money, number, percent, span_of_minutes, words
 from cpq.console.visit import Visit
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import approvals
 from cpq.services.reports.figures import PERIODS, figures
 
@@ -59,9 +60,9 @@ def _reach(one: Any) -> str:
 
 
 def _tiles(answer: Answer) -> list[tuple[str, str, str]]:
-    """The four numbers that are asked for first: what it is, the number, and what it rests on."""
+    """The four key figures: title, value, and basis."""
     currency = answer["currency"]
-    is_open = ("pending_approval", "approved", "sent")
+    is_open = (QuoteStatus.PENDING_APPROVAL, QuoteStatus.APPROVED, QuoteStatus.SENT)
     value = sum((Decimal(one["value"]) for one in answer["pipeline"] if one["status"] in is_open), Decimal(0))
     count = sum(one["count"] for one in answer["pipeline"] if one["status"] in is_open)
     won = sum(one["accepted"] for one in answer["outcomes"])

@@ -1,4 +1,4 @@
-"""How numbers, times and names are written for people."""
+"""Formats numbers, times and names for people."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def money(amount: Decimal | int | None, currency: str) -> str:
 
 
 def percent(share: Decimal | int | None) -> str:
-    """To a tenth, `12.5 %`; an honest dash for what is not known."""
+    """To a tenth, `12.5 %`; a dash when the value is unknown."""
     if share is None:
         return "–"
     return f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP):f}\N{NO-BREAK SPACE}%"
 
 
 def in_a_sentence(share: Decimal | int) -> str:
-    """As `percent`, without a tenth that is none: `10 %`, as the policies' messages put it."""
+    """As `percent`, without `.0`: `10 %`, as the policies' messages write it."""
     return percent(share).replace(".0", "")
 
 
 def measured(value: Decimal | int | None, unit: Unit, currency: str) -> str:
-    """A limit, or what is held against it, with what it counts: `5 %`, `100,000 USD`."""
+    """A limit or an actual value with its unit: `5 %`, `100,000 USD`."""
     if value is None:
         return "–"
     signs = {Unit.PERCENT: "%", Unit.AMOUNT: currency, Unit.VALUE: currency, Unit.MONTHS: "months", Unit.DAYS: "days"}
@@ -41,21 +41,21 @@ def measured(value: Decimal | int | None, unit: Unit, currency: str) -> str:
 
 
 def number(value: Decimal | int) -> str:
-    """As exact as it is, without trailing zeros: `12,000`, `0.5`."""
+    """All digits, without trailing zeros: `12,000`, `0.5`."""
     exact = Decimal(value)
     text = f"{exact:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def words(name: str | None) -> str:
-    """`pending_approval` as people write it."""
+    """A name with spaces and a capital: `Pending approval`."""
     if not name:
         return ""
     return _ABBREVIATED.get(name) or name.replace("_", " ").capitalize()
 
 
 def who(caller: str | None) -> str:
-    """`human:dana` is dana; a program is named as one."""
+    """`dana` for `human:dana`; a program is marked as an agent."""
     found = Caller.parse(caller or "")
     return found.name if found.is_person else f"{found.name} (agent)" if found.name else found.kind
 
@@ -82,7 +82,7 @@ def moment(at: datetime | None, to_the_second: bool = False) -> str:
 
 
 def coded(text: str) -> Markup:
-    """A message of ours, with what stands between backticks set as something to type."""
+    """A message of the product, with the text between backticks set as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 # Escaped before.
 
 

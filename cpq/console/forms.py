@@ -17,12 +17,12 @@ DIGITS_MAX = 6
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """The fields of a posted form; an upload or a flood is refused before it is read."""
+    """The fields of a posted form; an upload or an oversized body is refused before it is read."""
     if request.method != "POST":
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise bad_field("", "This is not a form of ours.")
+        raise bad_field("", "This form was not sent by the console.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -32,12 +32,12 @@ async def read_form(request: Request) -> Mapping[str, str]:
         text = body.decode("ascii")
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
     except ValueError:
-        raise bad_field("", "This is not a form of ours.") from None
+        raise bad_field("", "This form was not sent by the console.") from None
     return {name: clean_text(name, value) for name, value in pairs}
 
 
 def require_own_form(form: Mapping[str, str], token: str) -> None:
-    """FORBIDDEN unless the form came from a page of ours that was made for this very browser."""
+    """FORBIDDEN unless the form came from a console page of this session."""
     if not hmac.compare_digest(form.get("form_token", "").encode(errors="surrogatepass"), token.encode()):
         raise CpqError(
             Code.FORBIDDEN,
@@ -54,13 +54,13 @@ def clean_text(name: str, value: str) -> str:
 
 
 def whole(text: str | None) -> int | None:
-    """A page's or a version's number; None of anything else, however long it is."""
+    """A page or version number; None for anything else."""
     is_number = text is not None and 0 < len(text) <= DIGITS_MAX and text.isascii() and text.isdigit()
     return int(text or 0) or None if is_number else None
 
 
 def identifier(name: str, value: str) -> str:
-    """An id as the tools take it: trimmed, not blank, nothing invisible in it."""
+    """An id as the tools accept it: trimmed, not blank, without invisible characters."""
     try:
         cleaned = clean_identifier(value)
     except ValueError as error:

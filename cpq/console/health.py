@@ -1,4 +1,4 @@
-"""The page of health: what the engine stands on, and what failed lately."""
+"""The health page: the state of each part, and recent failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in by a company's OpenID Connect provider: authorization code with PKCE, and an ID token that is checked."""
+"""Sign-in through a company's OpenID Connect provider: authorization code with PKCE, and a checked ID token."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ REFRESH_SECONDS = 3600.0
 RETRY_SECONDS = 30.0
 LEEWAY_SECONDS = 60
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""Signed with a key that only the provider has; never by a shared secret, and never unsigned."""
+"""Signatures with a key that only the provider has; no shared secret, and no unsigned tokens."""
 
 ADDRESSES = ("email", "preferred_username", "upn")
-"""Claims whose case means nothing."""
+"""Claims that are compared without case."""
 
 
 class Provider:
-    """What the provider says of itself, and its keys; read when first needed, and again when a key is unknown."""
+    """The provider's metadata and keys; read when first needed, and again when a key is unknown."""
 
     def __init__(self, settings: Settings, effects: Effects) -> None:
         self._settings = settings
@@ -53,14 +53,14 @@ class Provider:
         self._failure: CpqError | None = None
 
     def address(self, name: str) -> str:
-        """One of its endpoints."""
+        """An endpoint of the provider."""
         with self._lock:
             if not self._known or self._effects.monotonic() - self._read_at > REFRESH_SECONDS:
                 self._refresh()
             return str(self._known[name])
 
     def claims(self, id_token: str, nonce: str) -> Mapping[str, Any]:
-        """What a token says, if it was signed by this provider, for us, just now, for this very attempt."""
+        """The claims of a token that this provider signed for this client, recently, and for this attempt."""
         try:
             key = self._key(jwt.get_unverified_header(id_token).get("kid"))
             claims: dict[str, Any] = jwt.decode(
@@ -75,7 +75,7 @@ class Provider:
             raise _refused(f"its token does not hold ({type(error).__name__})") from None
         if str(claims["iss"]).rstrip("/") != self._settings.oidc_issuer:
             raise _refused("its token comes from another issuer")
-        # A token for several must say which of them asked for it.
+        # A token for several clients must name the one that asked for it.
         is_shared = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if claims.get("azp", "" if is_shared else self._settings.oidc_client_id) != self._settings.oidc_client_id:
             raise _refused("its token is for another client")
@@ -98,7 +98,7 @@ class Provider:
     def _key(self, kid: str | None) -> jwt.PyJWK:
         self.address("jwks_uri")
         with self._lock:
-            # A key that is not known may be new; but not every forged token makes us ask.
+            # An unknown key may be new; the pause keeps forged tokens from causing a request each.
             if kid not in self._keys and self._effects.monotonic() - self._read_at > RETRY_SECONDS:
                 self._refresh()
             if kid in self._keys:
@@ -108,7 +108,7 @@ class Provider:
         raise _refused("its token is signed with a key that it does not publish")
 
     def _refresh(self) -> None:
-        """Read anew. After a failure nobody else waits for the same; what is known already stays in use."""
+        """Read metadata and keys again. After a failure, pause before the next attempt; what is known stays in use."""
         if self._failure is None or self._effects.monotonic() - self._failed_at > RETRY_SECONDS:
             try:
                 self._read()
@@ -131,12 +131,12 @@ class Provider:
                 try:
                     read[one.get("kid")] = jwt.PyJWK(one)
                 except jwt.PyJWTError:
-                    continue  # A kind of key that we do not know signs nothing that we accept.
+                    continue  # A token signed with an unknown kind of key is refused anyway.
         self._known, self._keys, self._read_at = found, read, self._effects.monotonic()
 
 
 class ProviderEntrance:
-    """The two pages of the way over the provider: out and back."""
+    """The two pages of sign-in through the provider: out and back."""
 
     def __init__(self, site: Site, entrance: Entrance) -> None:
         self._site = site
@@ -149,7 +149,7 @@ class ProviderEntrance:
         return f"{self._site.cookies.prefix}{COOKIE}"
 
     def start(self, request: Request, _form: Mapping[str, str]) -> Response:
-        """To the provider. Everything that must come back follows from one secret in this browser's cookie."""
+        """Redirect to the provider. State, nonce and verifier derive from one secret in the browser's cookie."""
         self._entrance.take_try(request)
         secret = self._site.app.effects.new_secret()
         verifier = sessions.derived("verifier", secret)
@@ -171,7 +171,7 @@ class ProviderEntrance:
         return response
 
     def back(self, request: Request, _form: Mapping[str, str]) -> Response:
-        """From the provider: who they are, and whether they have a role here."""
+        """Back from the provider: identify the person, and require a role here."""
         self._entrance.take_try(request)
         try:
             principal, target = self._identified(request)
@@ -188,7 +188,7 @@ class ProviderEntrance:
         if not secret or not _is_same(given.get("state", ""), sessions.derived("state", secret)):
             raise _refused("this browser did not start it, or took longer than ten minutes")
         if "code" not in given:
-            raise _refused(f"it said {given.get('error', 'nothing')[:60]!r}")
+            raise _refused(f"it answered {given.get('error', 'nothing')[:60]!r}")
         token = self._provider.exchange(given["code"], sessions.derived("verifier", secret), self._back)
         name = self._name(self._provider.claims(token, sessions.derived("nonce", secret)))
         app = self._site.app
@@ -204,14 +204,14 @@ class ProviderEntrance:
         if claim == "email" and not is_vouched_for:
             raise _refused("the e-mail address is not verified there")
         try:
-            # Providers write the same address now this way, now that; nobody else has it in other letters.
+            # Providers vary the case of an address; no two people have addresses that differ in case alone.
             return clean_identifier(value.lower() if claim in ADDRESSES else value)
         except ValueError:
             raise _refused(f"the {claim} cannot be a name here") from None
 
 
 def _ask(method: str, address: str, **options: Any) -> dict[str, Any]:
-    """What the provider answers, as JSON. No redirects, no proxy of the machine, and a bound on time and size."""
+    """The provider's answer as JSON, without redirects or a proxy, limited in time and size."""
     _require_safe(address)
     try:
         with (

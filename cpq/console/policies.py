@@ -1,4 +1,4 @@
-"""The page of policies: those in use as people read them, and the results of their own tests."""
+"""The page of policies: those in use as tables, and the results of their tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cpq.domain.policy.policy_set import Ladder, PolicySet
 
 
 def show(visit: Visit) -> Response:
-    """The policies that are in use, as people read them, and what came of their own tests."""
+    """Shows the policies in use, and the results of their tests."""
     keeper = visit.app.policies
     in_use: list[PolicySet] = []
 
@@ -50,7 +50,7 @@ def show(visit: Visit) -> Response:
 
 @lru_cache(maxsize=2)
 def _cases(directory: Path, _stamp: Stamp) -> list[CaseResult]:
-    """What came of the cases beside the policies; run again when a file changed."""
+    """The results of the cases beside the policies; run again when a file changed."""
     try:
         return policy_files.run_tests(directory)
     except CpqError:

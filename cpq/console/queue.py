@@ -1,4 +1,4 @@
-"""The queue: what waits for me, for my role, and what was lent to me."""
+"""The approval queue: requests for me, for my role, and delegated to me."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PAGE = 50
 
 
 def show(visit: Visit) -> Response:
-    """The whole page; or the rows alone when the page asks whether anything has changed."""
+    """Shows the whole page, or only the rows when the page polls for changes."""
     asked = _asked(visit)
     if visit.is_live and visit.query("live") == _stamp(visit):
         return Response(status_code=204)
 
     def work(tx: Tx) -> Answer:
         found = approvals.queue_page(tx, **asked, limit=PAGE, page=visit.page_number())
-        return {**found, "roles": list(tx.policies.roles.known), "loans": approvals.given_delegations(tx)}
+        return {**found, "roles": list(tx.policies.roles.known), "delegations": approvals.given_delegations(tx)}
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
@@ -34,7 +34,7 @@ def show(visit: Visit) -> Response:
 
 
 def take_back(visit: Visit) -> Response:
-    """End what was lent to somebody, before its time."""
+    """End a delegation before its time."""
     form = visit.form
     role, to = identifier("role", form.get("role", "")), identifier("to", form.get("to", ""))
     scope = {name: identifier(name, form[name]) if form.get(name) else None for name in ("account_id", "quote_id")}
@@ -48,7 +48,7 @@ def take_back(visit: Visit) -> Response:
 
 
 def _asked(visit: Visit) -> Answer:
-    """What is in the address, where it makes sense; the rest is as usual."""
+    """The filters in the address where they are valid, else the defaults."""
     scope, sort = visit.query("scope"), visit.query("sort")
     can_decide = visit.principal.may(Permission.DECIDE)
     return {
@@ -60,10 +60,10 @@ def _asked(visit: Visit) -> Answer:
 
 
 _DEFAULTS = {"sort": "oldest"}
-"""What need not be said in an address. The scope must: the usual one depends on who looks."""
+"""Defaults that an address may leave out. The scope is always written: its default depends on the caller."""
 
 _NAMES = {"query": "q"}
-"""How the address calls what has a longer name here."""
+"""Short names of filters in the address."""
 
 
 def _stamp(visit: Visit) -> str:

@@ -1,4 +1,4 @@
-"""One quote: what is offered, why it needs approval, how its price came about, what changed; and the decision."""
+"""The page of one quote: the offer, why it needs approval, its price, its changes, and the decision."""
 
 from __future__ import annotations
 
@@ -17,27 +17,34 @@ from cpq.console import charts, quote_summary
 from cpq.console.forms import identifier, whole
 from cpq.console.template_files import link
 from cpq.console.visit import Visit
+from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.policy.overview import units
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import approvals, quotes
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
-"""The customer's PDF of a version as this caller may see it, or None when there is none."""
+"""The customer's PDF of a version as this caller may see it, or None without one."""
 
 COMMENT_MAX = 2_000
-LOANS = {"4h": timedelta(hours=4), "1d": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+PERIODS = {
+    "4h": timedelta(hours=4),
+    "1d": timedelta(days=1),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
 SCOPES = ("quote", "account", "all")
 DECISIONS: dict[str, tuple[approvals.Decision, str]] = {
     "approve": ("approve", ""),
     "reject": ("reject", ""),
-    # A version that was asked about never changes: whoever wants a change sends it back with what is to be changed.
+    # A submitted version never changes, so asking for a change rejects it with the change as the reason.
     "change": ("reject", "Change requested: "),
 }
-DONE = {
-    "approved": "You approved it, and nobody else has to: the quote can be sent.",
+DONE: dict[str, str] = {
+    RequestStatus.APPROVED: "You approved it. No further approval is needed: the quote can be sent.",
     "noted": "Your approval is on record. Others still have to decide.",
-    "rejected": "You rejected it. The quote is a draft again, with your reason.",
+    RequestStatus.REJECTED: "You rejected it. The quote is a draft again, with your reason.",
     "change": "You asked for a change. The quote is a draft again, with what you wrote.",
-    "lent": "The role is lent. Until then either of you may decide, but nothing that the other has made.",
+    "delegated": "The role is delegated. Until it ends, either of you may decide, except on quotes the other made.",
 }
 
 
@@ -46,7 +53,7 @@ def show(visit: Visit) -> Response:
 
 
 def decide(visit: Visit) -> Response:
-    """Approve, reject or ask for a change, of exactly what was shown."""
+    """Approve, reject or ask for a change of exactly the version that was shown."""
     quote_id, form = visit.named("quote_id"), visit.form
     word = form.get("decision", "")
     if word not in DECISIONS:
@@ -54,11 +61,11 @@ def decide(visit: Visit) -> Response:
     decision, prefix = DECISIONS[word]
     approval_id, fingerprint = _given(form, "approval_id"), _given(form, "fingerprint")
     comment = _comment(form)
-    said = f"{prefix}{comment}" if comment else None
-    arguments = {"approval_id": approval_id, "decision": decision, "fingerprint": fingerprint, "comment": said}
+    reason = f"{prefix}{comment}" if comment else None
+    arguments = {"approval_id": approval_id, "decision": decision, "fingerprint": fingerprint, "comment": reason}
 
     def work(tx: Tx) -> Answer:
-        decided = approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=said)
+        decided = approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=reason)
         if decided["quote_id"] != quote_id:
             raise bad_field("/approval_id", f"The request {approval_id} is not about quote {quote_id}.")
         return dict(decided)
@@ -69,30 +76,30 @@ def decide(visit: Visit) -> Response:
     except CpqError as error:
         if error.code is Code.CONFLICT:
             return _page(visit, quote_id, moved=error, shown=whole(form.get("version")), status=409)
-        # Only after all else: whoever saw another version must hear of that first.
+        # Checked last: a caller who saw another version must learn of that first.
         if error.details.get("field") != "/comment":
             raise
-        problem = "Say what has to change." if word == "change" else "Say why: whoever asked reads it."
+        problem = "Describe the change." if word == "change" else "Give a reason for the person who asked."
         return _page(visit, quote_id, problem=problem, status=400)
     done = "change" if word == "change" else answer["status"]
-    if done == "approved" and answer["quote_status"] != "approved":
+    if done == RequestStatus.APPROVED and answer["quote_status"] != QuoteStatus.APPROVED:
         done = "noted"
     return RedirectResponse(link(_address(quote_id), done=_DONE_OF.get(done, done)), 303)
 
 
-_DONE_OF = {"pending": "noted"}
+_DONE_OF: dict[str, str] = {RequestStatus.PENDING: "noted"}
 
 
 def delegate(visit: Visit) -> Response:
-    """Lend the role to somebody else: for this quote, for its account, or for everything."""
+    """Delegate the role to another person: for this quote, for its account, or for everything."""
     quote_id, form = visit.named("quote_id"), visit.form
     role, to = _given(form, "role"), _given(form, "to")
-    duration = LOANS.get(form.get("for", ""))
+    duration = PERIODS.get(form.get("for", ""))
     if duration is None:
-        raise bad_field("/for", "Say for how long.", allowed=list(LOANS))
+        raise bad_field("/for", "Choose how long.", allowed=list(PERIODS))
     scope = form.get("scope", "")
     if scope not in SCOPES:
-        raise bad_field("/scope", "Say for what: this quote, its account, or everything.", allowed=list(SCOPES))
+        raise bad_field("/scope", "Choose what for: this quote, its account, or everything.", allowed=list(SCOPES))
 
     def work(tx: Tx) -> Answer:
         account_id = quotes.get(tx, quote_id, include_pricing=False)["quote"]["account_id"]
@@ -110,11 +117,11 @@ def delegate(visit: Visit) -> Response:
 
     arguments = {"role": role, "to": to, "for": form["for"], "scope": scope, "quote_id": quote_id}
     visit.write(Command("approval_delegate", Permission.DECIDE, arguments, subject=quote_id), work)
-    return RedirectResponse(link(_address(quote_id), done="lent"), 303)
+    return RedirectResponse(link(_address(quote_id), done="delegated"), 303)
 
 
 def document(visit: Visit, find: DocumentBytes) -> Response:
-    """The customer's document of the version that the page shows, beside it."""
+    """The customer's document of the version that the page shows."""
     quote_id, version = visit.named("quote_id"), whole(visit.query("version"))
 
     def work(tx: Tx) -> Answer:
@@ -124,7 +131,7 @@ def document(visit: Visit, find: DocumentBytes) -> Response:
     content = find(visit.call, quote_id, found["quote"]["version"])
     if content is None:
         raise CpqError(Code.NOT_FOUND, "There is no document of this version yet.")
-    # Framed by our own page alone; everything else keeps out.
+    # Only a console page may show it in a frame.
     headers = {
         "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
         "X-Frame-Options": "SAMEORIGIN",
@@ -160,7 +167,7 @@ def _page(
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
             "people": able,
             "own_roles": own_roles,
-            "has_lent": done == "lent" and bool(approvals.given_delegations(tx)),
+            "has_delegated": done == "delegated" and bool(approvals.given_delegations(tx)),
             "units": units(tx.policies),
             "policy_currency": tx.policies.terms.currency,
             "summary": [quote_summary.offer(review), quote_summary.state(review, openings, history["items"], tx.now)],
@@ -187,27 +194,31 @@ def _page(
 
 
 def _is_true(done: str | None, caller: str, answer: Answer) -> bool:
-    """Whether the caller did what the address says they did: an address can be kept, and made up."""
-    if done == "lent":
-        return bool(answer["has_lent"])
-    said = {vote["decision"] for one in answer["history"] for vote in one["votes"] if vote["by"] == caller}
-    if done == "approved":
-        return "approve" in said and answer["review"]["quote"]["status"] != "pending_approval"
-    return ("approve" if done == "noted" else "reject") in said
+    """Whether the caller really did what the address claims: an address can be bookmarked or made up."""
+    if done == "delegated":
+        return bool(answer["has_delegated"])
+    decisions = {vote["decision"] for one in answer["history"] for vote in one["votes"] if vote["by"] == caller}
+    if done == RequestStatus.APPROVED:
+        return "approve" in decisions and answer["review"]["quote"]["status"] != QuoteStatus.PENDING_APPROVAL
+    return ("approve" if done == "noted" else "reject") in decisions
 
 
 def _earlier(review: Any, history: Any, shown: int | None) -> int | None:
-    """Which version to compare with: what was on the screen, else the last that was approved, else the one before."""
+    """The version to compare with: the one that was shown, else the last approved one, else the one before."""
     current = review["quote"]["version"]
     if shown is not None and shown in review["versions"] and shown != current:
         return shown
-    approved = [one["version"] for one in history["items"] if one["status"] == "approved" and one["version"] < current]
+    approved = [
+        one["version"]
+        for one in history["items"]
+        if one["status"] == RequestStatus.APPROVED and one["version"] < current
+    ]
     before = [version for version in review["versions"] if version < current]
     return max(approved or before, default=None)
 
 
 def _reasons(answer: Answer) -> dict[str, bool]:
-    """Whether the policies are still those by which it was asked; if not, what they say today may differ."""
+    """Whether the policies changed since approval was requested; then the reasons are those of today."""
     asked = {one["policy_hash"] for one in answer["history"] if one["version"] == answer["review"]["quote"]["version"]}
     return {"are_todays": bool(asked) and asked != {answer["review"]["policy_hash"]}}
 

@@ -1,4 +1,4 @@
-"""A quote in two sentences: what is offered, and why somebody has to look at it."""
+"""A quote in two sentences: what is offered, and what has to happen next."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from cpq.console.formats import in_a_sentence, money, span, who, words
+from cpq.domain.approvals.approval_request import RequestStatus
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services.approvals.queue import Opening
 from cpq.services.approvals.views import ApprovalRecord
 from cpq.services.quotes.review import QuoteReview
 
 
 def offer(review: QuoteReview) -> str:
-    """Who is offered what, for how much, and at what discount."""
+    """The offer: account, goods, price and discount."""
     quote, pricing = review["quote"], review["pricing"]
     lines = [line for line in review["line_items"] if line["option_set"] in (None, quote["option_set"])]
     largest = max(lines, key=lambda line: line["line_total"])
@@ -30,7 +32,7 @@ def offer(review: QuoteReview) -> str:
 
 
 def _alternatives(review: QuoteReview) -> str:
-    """What the customer could take instead."""
+    """The number and price of alternatives."""
     others, currency = review["other_totals"], review["quote"]["currency"]
     if not others:
         return ""
@@ -39,30 +41,30 @@ def _alternatives(review: QuoteReview) -> str:
 
 
 def state(review: QuoteReview, openings: Sequence[Opening], records: Sequence[ApprovalRecord], now: datetime) -> str:
-    """Where it stands, and what has to happen."""
+    """The status, and what has to happen next."""
     status = review["quote"]["status"]
     if openings:
         return _waiting(review, openings, now)
-    if status == "pending_approval":
-        return "Nobody is asked any more: the request has expired or was withdrawn, so somebody has to ask again."
+    if status == QuoteStatus.PENDING_APPROVAL:
+        return "No request is open: it has expired or was withdrawn. Approval has to be requested again."
     of_version = [record for record in records if record["version"] == review["quote"]["version"]]
-    rejected = next((record for record in of_version if record["status"] == "rejected"), None)
+    rejected = next((record for record in of_version if record["status"] == RequestStatus.REJECTED), None)
     if rejected:
         return f"{who(rejected['decided_by'])} rejected this version as {words(rejected['approver_role'])}."
-    granted = [record for record in of_version if record["status"] in ("approved", "kept")]
-    if status == "approved" and granted:
+    granted = [record for record in of_version if RequestStatus(record["status"]).is_granted]
+    if status == QuoteStatus.APPROVED and granted:
         names = ", ".join(dict.fromkeys(who(record["decided_by"]) for record in granted))
         return f"It is approved by {names} and can be sent until {review['quote']['valid_until']}."
     return _STATES.get(status, f"It is {words(status).lower()}.").format(until=review["quote"]["valid_until"])
 
 
-_STATES = {
-    "draft": "It is a draft: nobody is asked to approve it yet.",
-    "sent": "It is with the customer, who can accept it until {until}.",
-    "accepted": "The customer has accepted it.",
-    "declined": "The customer has declined it.",
-    "expired": "Its last valid day is over.",
-    "cancelled": "It was cancelled.",
+_STATES: dict[str, str] = {
+    QuoteStatus.DRAFT: "It is a draft: approval has not been requested yet.",
+    QuoteStatus.SENT: "It is with the customer, who can accept it until {until}.",
+    QuoteStatus.ACCEPTED: "The customer has accepted it.",
+    QuoteStatus.DECLINED: "The customer has declined it.",
+    QuoteStatus.EXPIRED: "Its last valid day is over.",
+    QuoteStatus.CANCELLED: "It was cancelled.",
 }
 
 

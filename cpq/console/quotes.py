@@ -1,4 +1,4 @@
-"""The page of quotes: those that a word and a status leave."""
+"""The page of quotes, filtered by a search text and a status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console as one application: every page, its address, and what it is made with."""
+"""The console as one application: every page and its address."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
 
 
 def _document(site: Site, find: DocumentBytes | None) -> list[Route]:
-    """The page of the customer's document, where there can be one."""
+    """The route of the customer's document, if there is a renderer."""
     if find is None:
         return []
     return [Route("/quotes/{quote_id}/document", visited(site, partial(quote.document, find=find)))]
 
 
 def _provider(site: Site, entrance: Entrance) -> list[Route]:
-    """The way over the company's provider, where one is named."""
+    """The routes of sign-in through the company's provider, if one is configured."""
     if not site.app.settings.oidc_issuer:
         return []
     provider = ProviderEntrance(site, entrance)

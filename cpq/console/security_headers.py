@@ -1,4 +1,4 @@
-"""The headers that protect the reader of every answer."""
+"""The security headers of every answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICY = {
 HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in POLICY.items()),
     "X-Frame-Options": "DENY",
-    # With none at all a browser would send `Origin: null` with our own forms.
+    # With `no-referrer` a browser would send `Origin: null` with the console's own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -29,7 +29,7 @@ HEADERS = {
 
 
 def protected(response: Response) -> Response:
-    """With what every answer carries."""
+    """The response with the security headers."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

@@ -1,4 +1,4 @@
-"""Signing in and out: one-time links, a new session each time, and a limit on how often anybody may try."""
+"""Signing in and out: one-time links, a new session each time, and a limit on attempts."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from cpq.console.site import Site
 from cpq.console.visit import Visit
 
 TRIES_PER_MINUTE = 20
-"""For each address: a link is used once, so people need few."""
+"""Per client address: a link is used once, so people need few attempts."""
 
 HOME = "/console/queue"
 STRANGER = Principal("anonymous", "agent", frozenset())
 
 
 class Entrance:
-    """The pages that are open to all."""
+    """The pages that need no session."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self._tries = RateLimiter(TRIES_PER_MINUTE, site.app.effects)
 
     def sign_in(self, request: Request, _form: Mapping[str, str]) -> Response:
-        """Says how to get in; whoever is in already goes on."""
+        """Explains how to sign in; a signed-in visitor is redirected."""
         target = own_path(request.query_params.get("next", ""))
         if self.site.cookies.session_of(request) is not None:
             return RedirectResponse(target, 303)
@@ -41,10 +41,10 @@ class Entrance:
         return HTMLResponse(self.site.templates.render("sign_in.html", **values))
 
     def look_at_link(self, request: Request, _form: Mapping[str, str]) -> Response:
-        """Shows whom the link signs in. Only the button uses it up: a mail scanner that looks does not."""
+        """Shows who the link is for. Only the button uses the link, so a mail scanner does not."""
         self.take_try(request)
         code = request.path_params["code"]
-        principal = self._whom(code)
+        principal = self._person(code)
         token = sessions.derived("enter", code)
         values = {"session": None, "principal": principal, "form_token": token, "path": request.url.path}
         return HTMLResponse(self.site.templates.render("enter.html", **values))
@@ -53,16 +53,16 @@ class Entrance:
         self.take_try(request)
         code = request.path_params["code"]
         require_own_form(form, sessions.derived("enter", code))
-        return self.let_in(request, self._whom(code), lambda tx: sessions.enter(tx, code))
+        return self.let_in(request, self._person(code), lambda tx: sessions.enter(tx, code))
 
     def take_try(self, request: Request) -> None:
-        """RATE_LIMITED when this address tries too often."""
+        """RATE_LIMITED when a client address tries too often."""
         self._tries.take(request.client.host if request.client else "")
 
     def let_in(
         self, request: Request, principal: Principal, begin: Callable[[Tx], Session], target: str = HOME
     ) -> Response:
-        """Begin a session for a person who has shown who they are, and end the one this browser had before."""
+        """Begin a session for an identified person, and end the earlier session of this browser."""
         begun: list[Session] = []
         before = request.cookies.get(self.site.cookies.session_name)
 
@@ -79,11 +79,11 @@ class Entrance:
         return response
 
     def note_refusal(self, error: CpqError) -> None:
-        """Leave a failed try on record."""
+        """Record a failed attempt."""
         command = Command("console_sign_in", Permission.READ)
         self.site.app.note(self.site.app.new_call(STRANGER), command, error.code.value)
 
-    def _whom(self, code: str) -> Principal:
+    def _person(self, code: str) -> Principal:
         try:
             call = self.site.cookies.upkeep_call(code)
             return self.site.app.read_unaudited(call, lambda tx: sessions.who_enters(tx, code))
@@ -93,7 +93,7 @@ class Entrance:
 
 
 def sign_out(visit: Visit) -> Response:
-    """The session ends on the server; the cookie goes, too, but does not matter any more."""
+    """End the session on the server, then drop the cookie."""
 
     def work(tx: Tx) -> Answer:
         sessions.end(tx, visit.session.secret)
@@ -106,6 +106,6 @@ def sign_out(visit: Visit) -> Response:
 
 
 def own_path(wanted: str) -> str:
-    """A page of the console, or its first one: nobody is led elsewhere after signing in."""
+    """The wanted page if it is a console page, else the first page: a sign-in never redirects elsewhere."""
     is_ours = wanted.startswith("/console/") and wanted.isascii() and wanted.isprintable() and "\\" not in wanted
     return wanted if is_ours and not wanted.startswith(("/console/sign-in", "/console/enter")) else HOME

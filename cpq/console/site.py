@@ -1,4 +1,4 @@
-"""What all pages share: the engine, the templates, the session cookie, worker threads and the page of a failure."""
+"""What all pages share: engine, templates, session cookie, worker threads and the error page."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from cpq.console.template_files import Templates
 log = logging.getLogger("cpq.console")
 
 AT_ONCE_MAX = 16
-"""Pages in the making at a time; the rest wait, so that they do not take the database from the tools."""
+"""Pages that are made at a time; the rest wait, so that pages do not starve the tools of connections."""
 
 ASKING_AT_ONCE_MAX = 2
-"""Pages at a time that wait for somebody else's server, which may hang; they have threads of their own."""
+"""Pages at a time that wait for another server, which may hang; they have threads of their own."""
 
 STATUS = {
     Code.VALIDATION_ERROR: 400,
@@ -37,18 +37,18 @@ STATUS = {
     Code.TIMEOUT: 504,
 }
 TITLES = {
-    400: "That cannot be understood",
+    400: "Invalid request",
     401: "Please sign in",
     403: "Not allowed",
-    404: "Not here",
-    409: "It moved",
-    429: "Too fast",
-    503: "Not available just now",
+    404: "Not found",
+    409: "It has changed",
+    429: "Too many requests",
+    503: "Not available",
 }
 
 
 class Site:
-    """The engine, the templates, the cookies, and how many pages are made at a time."""
+    """The engine, the templates, the cookies, and the limits on concurrent pages."""
 
     def __init__(self, app: App, templates: Templates) -> None:
         self.app = app
@@ -60,7 +60,7 @@ class Site:
     async def run(
         self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
     ) -> Response:
-        """Answer in a worker thread, whatever happens; and put on every answer what protects whoever reads it."""
+        """Answer in a worker thread; every outcome becomes a response with security headers."""
         limiter = self._asking_limiter if asks else self._limiter
         try:
             form = await read_form(request)
@@ -71,15 +71,15 @@ class Site:
             return Response(status_code=400)
         except Exception:
             trace_id = self.app.effects.new_id("tr-")
-            # What follows in the address of a link is a secret.
+            # The rest of a sign-in address is a secret.
             path = request.url.path.partition("/enter/")[0]
             log.exception("page failed", extra={"path": path, "trace_id": trace_id})
-            fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on our side.", hint=f"In the log: {trace_id}")
+            fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on the server.", hint=f"In the log: {trace_id}")
             response = self.refusal(request, fault)
         return protected(response)
 
     def refusal(self, request: Request, error: CpqError, session: Session | None = None) -> Response:
-        """A failure as a page that says what to do."""
+        """The error page, with what to do."""
         status = STATUS.get(error.code, 500)
         title = TITLES.get(status, "Something went wrong")
         values = {"title": title, "message": error.message, "hint": error.details.get("hint"), "session": session}

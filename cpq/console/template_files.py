@@ -21,7 +21,7 @@ FOREVER = "public, max-age=31536000, immutable"
 
 
 class Templates:
-    """What every page is made with: the templates and the files beside them, read once."""
+    """The templates and static files, read once."""
 
     def __init__(self) -> None:
         self.environment = jinja2.Environment(
@@ -46,7 +46,7 @@ class Templates:
         return self.environment.get_template(template).render(values)
 
     def file(self, request: Request) -> Response:
-        """A static file by its name; nothing else can be named."""
+        """A static file by its name."""
         name = request.path_params["name"]
         if name not in self._files:
             return Response("There is no such file.", 404, media_type="text/plain")
@@ -55,6 +55,6 @@ class Templates:
 
 
 def link(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> str:
-    """An address of ours with these parameters; those that are empty are left out."""
+    """A console address with these parameters; empty ones are left out."""
     values = {name: value for name, value in {**(given or {}), **changed}.items() if value not in (None, "")}
     return f"{path}?{urlencode(values)}" if values else path

@@ -1,4 +1,4 @@
-"""One visit: the request of somebody who is signed in, and the endpoints that let visitors in."""
+"""One visit: a request of a signed-in person, and the endpoints for visitors and strangers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE_ROWS = 50
 
 @dataclass(frozen=True)
 class Visit:
-    """One request of somebody who is signed in."""
+    """One request of a signed-in person."""
 
     site: Site
     request: Request
@@ -43,7 +43,7 @@ class Visit:
         return self.site.app
 
     def query(self, name: str, default: str = "") -> str:
-        """A parameter of the address, trimmed; whatever is no text is refused."""
+        """A parameter of the address, trimmed; invalid text is refused."""
         return clean_text(name, self.request.query_params.get(name, default))
 
     def named(self, name: str) -> str:
@@ -54,7 +54,7 @@ class Visit:
         return min(whole(self.query("page")) or 1, 100_000)
 
     def read(self, name: str, work: Callable[[Tx], T], *, subject: str | None = None, **asked: Any) -> T:
-        """Read as this person; like every call it is allowed by role and left on record."""
+        """Read as this person; permission is checked and the call is audited."""
         needs = asked.pop("needs", Permission.READ)
         return self.app.read(self.call, Command(f"console_{name}", needs, asked, subject=subject), work)
 
@@ -72,17 +72,17 @@ class Visit:
 
     @property
     def is_live(self) -> bool:
-        """True for what a page asks by itself: nobody is there because of it."""
+        """True for polling by the page itself, which is no activity of the person."""
         return "live" in self.request.query_params
 
 
 def is_part(request: Request) -> bool:
-    """True when a page asks for a piece of itself. Going back asks alike, but puts the answer in place of all."""
+    """True when a page asks for a part of itself. History navigation replaces the whole page, so it does not count."""
     return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
 
 def visited(site: Site, page: Callable[[Visit], Response]) -> Callable[[Request], Any]:
-    """An endpoint for those who are signed in; others are sent to sign in first."""
+    """An endpoint for signed-in people; others are redirected to sign in."""
 
     def serve(request: Request, form: Mapping[str, str]) -> Response:
         session = site.cookies.session_of(request)
@@ -107,7 +107,7 @@ def visited(site: Site, page: Callable[[Visit], Response]) -> Callable[[Request]
 def open_to_all(
     site: Site, page: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
 ) -> Callable[[Request], Any]:
-    """An endpoint for strangers: the way in. `asks` says that it waits for somebody else's server."""
+    """An endpoint without a session, for signing in. `asks` marks one that waits for another server."""
 
     async def endpoint(request: Request) -> Response:
         return await site.run(request, page, asks=asks)

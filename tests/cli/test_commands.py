@@ -30,7 +30,7 @@ def test_init_twice_changes_nothing_the_second_time(empty_home: Path, run: Run):
     assert f"already up to date ({SCHEMA_VERSION})" in second.out
     created = {line.split()[0]: line.split()[-3:] for line in first.out.splitlines()[3:]}
     assert created["products"][1:] == ["0", "0"]
-    assert "the sample data is left out" in second.out
+    assert "the sample data is not loaded" in second.out
 
 
 def test_the_sample_does_not_overwrite_what_is_there(home: Path, run: Run):
@@ -201,7 +201,7 @@ def test_doctor_names_the_broken_policy_and_still_looks_at_the_database(
     assert ran.code == 1
     assert findings["policies"]["state"] == "problem"
     assert findings["policies"]["found"].startswith(f"in {folder}: terms.yaml, line 2")
-    assert "keeps the last good ones" in findings["policies"]["to_do"]
+    assert "keeps the last valid policies" in findings["policies"]["to_do"]
     assert findings["database"]["state"] == findings["migrations"]["state"] == "ok"
     refused = run("token", "list")
     assert refused.code == 1

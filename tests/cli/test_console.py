@@ -91,7 +91,7 @@ def test_the_sample_leaves_a_store_alone_that_has_a_quote_of_its_own(
         run("token", "grant", "--name", person, "--role", "sales_manager")
     refused = run("console", "sample")
     assert refused.code == 1
-    assert "quotes of its own" in refused.err
+    assert "This store has real quotes" in refused.err
     assert query(home, "SELECT count(*) FROM quote") == [(1,)]
     assert query(home, "SELECT count(*) FROM principal") == [(1 if person else 0,)]
 

@@ -60,9 +60,9 @@ def test_a_quote_is_exported_as_data(quote: str, run: Run, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--output", "x.docx"], "ends on .docx, which is none of .pdf, .json, .ubl, .csv, .html, .xml, .htm"),
-        (["--output", "x.pdf", "--format", "json"], "--format is json, and x.pdf ends on .pdf"),
-        (["--output", "x.xml", "--format", "html"], "--format is html, and x.xml ends on .xml"),
+        (["--output", "x.docx"], "ends in .docx, which is not one of .pdf, .json, .ubl, .csv, .html, .xml, .htm"),
+        (["--output", "x.pdf", "--format", "json"], "--format is json, but x.pdf ends in .pdf"),
+        (["--output", "x.xml", "--format", "html"], "--format is html, but x.xml ends in .xml"),
     ],
     ids=["unknown", "another", "another name"],
 )

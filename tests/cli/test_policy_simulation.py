@@ -68,7 +68,7 @@ def test_a_quote_whose_approvers_change_is_told_with_both_and_why_on_either_data
         "────────────────────────",
         "other approvers        1",
         "",
-        "1 of 2 stored quotes would be decided otherwise.",
+        "1 of 2 stored quotes would be decided differently.",
     ]
     told = json.loads(cpq("--json").out)
     assert [change["quote_id"] for change in told["changes"]] == [large]
@@ -142,7 +142,7 @@ def test_roles_that_are_asked_otherwise_are_a_change_without_a_new_reason(
     edit(folder, "approvals.yaml", "ask: highest", "ask: each")
     out = run("policy", "simulate", folder).out
     assert "    vp_sales → deal_desk, then vp_sales\n" in out
-    assert "the same policies speak" in out
+    assert "the same policies apply" in out
 
 
 def test_a_simulated_decision_is_the_one_that_pricing_gives(home: Path, tools: Tools, folder: Path, run: Run):
@@ -250,13 +250,13 @@ def statements(app: App, work: Callable[[Any], Any]) -> list[str]:
 def test_the_same_policies_change_nothing(home: Path, tools: Tools, run: Run):
     quote(tools, 10)
     ran = run("policy", "simulate", shipped("policies"))
-    assert ran.out == "0 of 1 stored quote would be decided otherwise. The policies are the same.\n"
+    assert ran.out == "0 of 1 stored quote would be decided differently. The policies are the same.\n"
     empty = json.loads(run("policy", "simulate", shipped("policies"), "--json").out)
     assert (empty["changes"], empty["summary"]["quotes"]) == ([], 1)
 
 
 def test_an_empty_store_has_nothing_to_change(home: Path, folder: Path, run: Run):
-    assert run("policy", "simulate", folder).out.startswith("0 of 0 stored quotes would be decided otherwise.")
+    assert run("policy", "simulate", folder).out.startswith("0 of 0 stored quotes would be decided differently.")
 
 
 def test_a_rule_that_changes_prices_changes_no_stored_one(home: Path, tools: Tools, folder: Path, run: Run):

@@ -208,7 +208,7 @@ def test_a_quote_that_was_submitted_is_only_evaluated(home: Path, tools: Tools, 
     ran = run("quote", "price", quote_id, "--discount", "2.5")
     assert ran.code == 0
     assert cells(ran.out, "total") == ["total", "1,462.50", "USD"]
-    assert f"Only evaluated: {quote_id} is pending_approval and stays as it was." in ran.out
+    assert f"Only evaluated: {quote_id} is pending_approval and stays unchanged." in ran.out
     assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
     assert cells(run("quote", "price", quote_id).out, "total") == ["total", "1,350.00", "USD"]
 
@@ -310,7 +310,7 @@ def test_a_catalogue_that_moved_on_is_no_fault(home: Path, tools: Tools, run: Ru
     import_dicts(tools.app, "products", row)
     ran = run("quote", "replay", quote_id)
     assert ran.code == 0
-    assert "Moved on since, which is no fault: 1 of another catalogue." in ran.out
+    assert "Changed since, which is no error: 1 of another catalogue." in ran.out
     proof = json.loads(run("quote", "replay", quote_id, "--json").out)["proofs"][0]
     assert (proof["has_same_catalog"], proof["has_same_policies"]) == (False, True)
 
@@ -325,7 +325,7 @@ def test_policies_that_moved_on_are_no_fault(
     monkeypatch.setenv("CPQ_POLICIES_DIR", str(folder))
     ran = run("quote", "replay", quote_id)
     assert ran.code == 0
-    assert "Moved on since, which is no fault: 1 under other policies." in ran.out
+    assert "Changed since, which is no error: 1 under other policies." in ran.out
 
 
 TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {

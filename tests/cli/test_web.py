@@ -48,7 +48,7 @@ def test_a_page_is_shown_and_taken_away(site: Website, run: Run):
     ran = run("web", "ingest", url)
     assert (ran.code, ran.out.splitlines()[1]) == (0, "Pages: 1 (1 fetched, 0 unchanged, 0 failed)")
     assert json.loads(run("web", "status", url, "--json").out)["pages"][0]["title"] == "Warranty"
-    assert run("web", "forget", url).out == f"Forgotten: {url}.\n"
+    assert run("web", "forget", url).out == f"Removed: {url}.\n"
     assert "Not indexed" in run("web", "status", url).out
     gone = run("web", "forget", url)
     assert (gone.code, gone.err.splitlines()[0]) == (1, f"Error: Not indexed: {url}.")

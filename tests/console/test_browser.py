@@ -301,8 +301,8 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
 
 
 def open_the_loan(page: Page) -> None:
-    page.get_by_text("Let somebody else decide").click()
-    expect(page.get_by_role("button", name="Lend my role")).to_be_visible()
+    page.get_by_text("Delegate the decision").click()
+    expect(page.get_by_role("button", name="Delegate my role")).to_be_visible()
 
 
 def reject_without_a_word(page: Page) -> None:

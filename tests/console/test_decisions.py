@@ -105,7 +105,7 @@ def test_a_quote_that_moved_is_shown_with_its_difference_and_not_decided(console
     assert status(console, quote_id)["current_status"] == "pending_approval"
 
 
-@pytest.mark.parametrize("word", ["approved", "noted", "rejected", "change", "lent"])
+@pytest.mark.parametrize("word", ["approved", "noted", "rejected", "change", "delegated"])
 def test_an_address_that_claims_what_nobody_did_says_nothing(sqlite_console: Console, word: str):
     """Such an address can be sent by anybody; whoever reads it must not think that it is decided."""
     dana = sqlite_console.signed_in("dana", "sales_manager")
@@ -196,7 +196,7 @@ def test_a_role_can_be_lent_from_the_page(console: Console, scope: str):
         "scope": scope,
     }
     assert dana.post(f"/console/quotes/{quote_id}/delegate", data=form).status_code == 303
-    queue = dora.get("/console/queue?scope=lent").text
+    queue = dora.get("/console/queue?scope=delegated").text
     assert quote_id in queue
     assert "delegated by dana" in queue
     assert (other in queue) is (scope == "all")
@@ -212,11 +212,11 @@ def test_what_was_lent_can_be_taken_back(console: Console):
     token = fields(dana.get(f"/console/quotes/{quote_id}").text)["form_token"]
     lent = {"form_token": token, "role": "sales_manager", "to": "dora", "for": "1d", "scope": "quote"}
     dana.post(f"/console/quotes/{quote_id}/delegate", data=lent)
-    assert "Lent by you" in dana.get("/console/queue").text
+    assert "Delegated by you" in dana.get("/console/queue").text
     assert quote_id in dora.get("/console/queue").text
     back = {"form_token": token, "role": "sales_manager", "to": "dora", "account_id": "", "quote_id": quote_id}
     assert dana.post("/console/queue/take-back", data=back).status_code == 303
-    assert "Lent by you" not in dana.get("/console/queue").text
+    assert "Delegated by you" not in dana.get("/console/queue").text
     assert quote_id not in dora.get("/console/queue").text
     assert dana.post("/console/queue/take-back", data=back).status_code == 404
 

@@ -85,11 +85,11 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: engin
                 assert (item["is_delegated"], item["is_stand_in"]) == ("delegated by" in acts_as, acts_as == "stand-in")
             assert {item["approval_id"] for item in everything["items"]} == {one["approval_id"] for one in openings}
             counts = everything["counts"]
-            assert counts["own"] + counts["lent"] == len(able)
+            assert counts["own"] + counts["delegated"] == len(able)
             assert counts["all"] == len(openings)
-            lent = queue_of(who, scope="lent", limit=100)["items"]
-            assert len(lent) == counts["lent"]
-            assert all(item["acts_as"].startswith("delegated by") for item in lent)
+            delegated = queue_of(who, scope="delegated", limit=100)["items"]
+            assert len(delegated) == counts["delegated"]
+            assert all(item["acts_as"].startswith("delegated by") for item in delegated)
 
 
 def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, clock: engine.StillEffects):
@@ -106,7 +106,7 @@ def test_whoever_has_spoken_is_not_waited_for(store: Settings, tmp_path: Path, c
             for who in (dana, dirk, dave, dora):
                 able = [one["acts_as"] for one in openings_of(who, quote_id) if one["acts_as"]]
                 shown = queue_of(who)
-                assert len(shown["items"]) == shown["counts"]["own"] + shown["counts"]["lent"] == len(able)
+                assert len(shown["items"]) == shown["counts"]["own"] + shown["counts"]["delegated"] == len(able)
                 if who is dora:
                     seen += [item["acts_as"] for item in shown["items"]]
             decide(speaker, answer)

@@ -1,4 +1,4 @@
-// Keys for those who decide often. Every page works without this file.
+// Keyboard shortcuts. Every page works without this file.
 (() => {
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
 
@@ -35,11 +35,11 @@
     row.querySelector("td.main a").click();
   });
 
-  // What comes live keeps the place of whoever moves through it by keys.
+  // A live update keeps the focused row.
   let focused = null;
   document.addEventListener("htmx:beforeSwap", () => {
     const active = document.activeElement?.closest("#rows a");
-    if (active) focused = active.getAttribute("href"); // Else another swap may have taken it, and will give it back.
+    if (active) focused = active.getAttribute("href"); // Otherwise an earlier swap may have saved it already.
   });
   document.addEventListener("htmx:afterSwap", () => {
     if (focused) links().find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });

@@ -30,7 +30,7 @@ from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
 from cpq.storage.schema import tables
 
-Scope = Literal["mine", "lent", "all"]
+Scope = Literal["mine", "delegated", "all"]
 Sort = Literal["oldest", "biggest"]
 
 _SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.approval.c.requested_by)
@@ -51,7 +51,7 @@ class QueueItem(PendingApproval):
 class QueueCounts(TypedDict):
     own: int
     """Requests of the caller's roles, escalated to them, or as stand-in."""
-    lent: int
+    delegated: int
     all: int
 
 
@@ -103,7 +103,7 @@ def queue_page(
             is_in_scope = True
             delegated += 1
         else:
-            is_in_scope = scope != "lent"
+            is_in_scope = scope != "delegated"
             own += 1
         if is_in_scope and is_match and (role is None or role == request.role):
             chosen.append(request.id)
@@ -112,7 +112,7 @@ def queue_page(
     return {
         "items": _items(tx, dict(zip(chosen[shown], answers[shown], strict=True))),
         "pagination": pagination(len(chosen), page, limit),
-        "counts": {"own": own, "lent": delegated, "all": len(waiting)},
+        "counts": {"own": own, "delegated": delegated, "all": len(waiting)},
         "stamp": queue_stamp(tx),
     }
 

@@ -1,4 +1,4 @@
-"""Documents for customers: a version of a quote, a template and a locale give a PDF, always the same bytes."""
+"""Documents for customers: a quote version, a template and a locale always give the same PDF bytes."""
 
 from __future__ import annotations
 

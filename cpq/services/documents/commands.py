@@ -1,4 +1,4 @@
-"""Documents as they are issued: known ones from the store, new ones rendered by a worker, then kept and recorded."""
+"""Issues documents: known ones from the store, new ones rendered by a worker, then stored and recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BYTES_MAX = 64 * 1024**2
 STAGES = {"waiting": 0, "starting": 0, "composing": 1, "laying out": 2, "writing": 3}
 
 Progress = Callable[[int, int, str], None]
-"""Called with how far it is, of what, and what is being done; raises when the call is given up."""
+"""Called with steps done, steps in total and the current stage; raises when the call is cancelled."""
 
 
 def design_of(settings: Settings) -> Design:
@@ -30,9 +30,9 @@ def design_of(settings: Settings) -> Design:
 
 
 def issue(app: App, call: Call, command: Command, request: DocumentRequest, progress: Progress) -> Outcome | Answer:
-    """The document that is asked for. An answer alone when it was there and nothing had to be written.
+    """The requested document. Returns a plain answer when it existed and nothing had to be written.
 
-    Rendering is outside of any transaction; what is kept is the file and the record together, or neither.
+    Rendering happens outside of any transaction; file and record are stored together, or neither.
     """
     store, design = Store(app.settings.home), design_of(app.settings)
     earlier = app.recall(call, command)
@@ -69,7 +69,7 @@ def issue(app: App, call: Call, command: Command, request: DocumentRequest, prog
 
 
 def read_pdf(app: App, call: Call, request: DocumentRequest) -> bytes:
-    """The bytes of the document that is asked for, for an edge that shows it at once."""
+    """The bytes of the requested document, for an edge that shows it at once."""
     asked = {"quote_id": request.quote_id, "template": request.template, "version": request.version}
     command = Command("quote_pdf", Permission.READ, asked, subject=request.quote_id)
     made = issue(app, call, command, request, lambda _done, _total, _what: None)
@@ -85,7 +85,7 @@ def read_document(settings: Settings, checksum: str) -> bytes:
 
 
 def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:
-    """Make a document again whose file is gone from this machine, so that an answer of before is true again."""
+    """Render a document again if its file is missing on this machine, so that an earlier answer stays true."""
     document = app.read_unaudited(call, lambda tx: repository.find(tx, document_id))
     if store.read(document.checksum) is not None:
         return
@@ -94,8 +94,8 @@ def _restore(app: App, call: Call, document_id: str, store: Store, design: Desig
     if checksum_of(made.pdf) != document.checksum:
         raise CpqError(
             Code.UNAVAILABLE,
-            "The document of then is gone, and with the design of today it cannot be made again to the byte.",
-            hint="Ask without the idempotency_key, or with a new one, for a document in the design of today.",
+            "The file of the document is missing, and the current design does not give the same bytes.",
+            hint="Ask without the idempotency_key, or with a new one, for a document in the current design.",
         )
     with store.incoming(made.pdf):
         return
@@ -127,9 +127,9 @@ def _render(
     if len(made.pdf) > BYTES_MAX:
         raise bad_field(
             "/quote_id",
-            f"The document is too large: {len(made.pdf):,} bytes. Nothing was kept.",
+            f"The document is too large: {len(made.pdf):,} bytes. Nothing was stored.",
             maximum=BYTES_MAX,
-            hint="Take the template executive_summary or compact, or split the quote.",
+            hint="Use the template executive_summary or compact, or split the quote.",
         )
     progress(pages_expected * 2, pages_expected * 2, "done")
     return made

@@ -1,4 +1,4 @@
-"""Everything that a document says of one version of a quote, as JSON values: what is printed, attached and kept."""
+"""The content of a document about one quote version, as JSON values: printed, attached and stored."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from cpq.services.quotes.views import tax_groups
 from cpq.storage.schema import account
 
 FORMAT = "quotewright-quote/1"
-"""The shape of the content, which customers' programs read."""
+"""The format of the content, which customers' programs read."""
 
 UNCOMPARED = ("issued_at", "issued_on", "stamp")
-"""A version that is priced again at the same price says the same, and so does one that was approved since."""
+"""Fields that a new pricing at the same price, or an approval, may change without changing the content."""
 
 WITHOUT_LINES = ("executive_summary",)
-"""Templates that do not list every line, and so have no limit to their number."""
+"""Templates that do not list every line, so that the limit of lines does not apply."""
 
 Content = dict[str, Any]
 
 
 def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | None) -> Content:
-    """The content of a document, in a fixed number of queries however many lines there are.
+    """The content of a document, read in a fixed number of queries.
 
-    Costs, margins, policies and approvals are no part of it, and of a product's attributes only those a seller shows.
+    Costs, margins, policies and approvals are left out, and so are attributes that the seller does not show.
     VALIDATION_ERROR when the document would list too many lines.
     """
     found = with_lines(tx, found)
@@ -59,13 +59,13 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
 
 
 def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
-    """Whether a document says what its version says now: the price, the terms and every line."""
-    said = {line["number"]: line["attributes"] for line in content["lines"]}
+    """Whether a document still matches its version: the price, the terms and every line."""
+    printed = {line["number"]: line["attributes"] for line in content["lines"]}
     lines = []
-    # By the document's own account of what is shown: what is shown today is no change of the quote.
-    always = {*content.get("attributes_shown", ())}  # Documents of before do not have it.
+    # Compare the attributes that the document shows: a new display setting is no change of the quote.
+    always = {*content.get("attributes_shown", ())}  # Older documents do not have it.
     for row in found.lines:
-        shown = _shown(content["products"], row.product_id) | {*said.get(row.number, ())} | always
+        shown = _shown(content["products"], row.product_id) | {*printed.get(row.number, ())} | always
         lines.append(_line(found.id, row, shown))
     now = _header(found), lines
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
@@ -76,7 +76,7 @@ def with_lines(tx: Tx, found: Quote) -> Quote:
 
 
 def issued_at(version: QuoteVersion) -> datetime:
-    """The version's own time: when it was priced, or made."""
+    """The time of the version: when it was priced, else created."""
     return version.priced_at or version.created_at
 
 
@@ -85,9 +85,9 @@ def _require_few_lines(tx: Tx, found: Quote, template: str) -> None:
     if template not in WITHOUT_LINES and len(found.lines) > most:
         raise bad_field(
             "/quote_id",
-            f"The quote has {len(found.lines):,} lines; a document lists {most:,} at most.",
+            f"The quote has {len(found.lines):,} lines; a document lists at most {most:,}.",
             maximum=most,
-            hint="Take the template executive_summary, or `cpq export quote --format csv`.",
+            hint="Use the template executive_summary, or `cpq export quote --format csv`.",
         )
 
 
@@ -125,13 +125,13 @@ def _buyer(tx: Tx, found: Quote) -> Content:
 
 
 def _shown(products: Mapping[str, Any], product_id: str) -> set[str]:
-    """The attributes of a line that a customer may see: what is chosen of the product, and what is shown of it."""
+    """The attributes of a line that a customer may see: chosen options, and shown attributes of the product."""
     product = products.get(product_id, {})
     return {*product.get("option_labels", ()), *product.get("attributes", ())}
 
 
 def _line(quote_id: str, row: QuoteLine, shown: Collection[str]) -> Content:
-    """A line as a document tells it; of its attributes, which may be anything, only those that are shown."""
+    """A line of the document, with only those of its attributes that are shown."""
     line: Content = {
         "number": row.number,
         "line_id": line_id(quote_id, row.number),

@@ -1,4 +1,4 @@
-"""The folder of templates: who sends a document, in which words it speaks, and the digest of all that shapes it."""
+"""The folder of templates: branding, labels by language, and the digest of all its files."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Brand(_Part):
 
 @dataclass(frozen=True)
 class Design:
-    """All that is the same for every document of a seller."""
+    """What is the same for every document of a seller."""
 
     folder: Path
     brand: Brand
@@ -118,7 +118,7 @@ class Design:
 
 
 def load_design(folder: Path) -> Design:
-    """The design as its files were a second ago at most; UNAVAILABLE naming the file when one is missing or wrong."""
+    """The design, at most a second old; UNAVAILABLE with the name of a missing or invalid file."""
     looked_at, design = _SEEN.get(folder, (0.0, None))
     if design is None or time.monotonic() - looked_at > LOOK_SECONDS:
         design = _look(folder)
@@ -145,7 +145,7 @@ def _load(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> Design:
         if not path.is_file():
             raise _broken(path, "it is missing")
     if not (folder / "fonts" / "fonts.conf").is_file():
-        # Else fontconfig takes what the machine has, and the same quote looks different elsewhere.
+        # Otherwise fontconfig uses the fonts of the machine, and the same quote looks different elsewhere.
         raise _broken(
             folder / "fonts", "there is no fonts.conf in it; copy the folder fonts/ that comes with Quotewright"
         )

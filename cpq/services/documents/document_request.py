@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
+from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog import get_account
 from cpq.services.documents import repository
@@ -19,7 +20,7 @@ from cpq.services.quotes import repository as quote_repository
 
 
 class DocumentRequest(NamedTuple):
-    """A document that somebody wants. Without a version the current one, without a locale the account's."""
+    """The requested document. Defaults: the current version, and the account's locale."""
 
     quote_id: str
     template: str = "standard"
@@ -29,18 +30,18 @@ class DocumentRequest(NamedTuple):
 
 @dataclass(frozen=True)
 class ResolvedRequest:
-    """A request with everything that follows from it."""
+    """A request with its version, stamp and content resolved."""
 
     key: DocumentKey
     stamp: str | None
     fingerprint: str
     known: IssuedDocument | None
     content: dict[str, Any] | None
-    """What it says; nothing when the document is known, and `repository.find_content` then has it."""
+    """None when the document is known; `repository.find_content` then has the content."""
 
 
 def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest:
-    """Look up a version and say which document of it is wanted; gather what it says unless it was issued before."""
+    """Find the requested version and its document; gather the content unless the document was issued before."""
     require_template(request.template)
     found = quote_repository.load(tx, request.quote_id, version=request.version, with_lines=False)
     locale = locale_of(tx, found, request, design)
@@ -51,7 +52,7 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     content = None
     if known is None:
         found = with_lines(tx, found)
-        content = _said_before(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
+        content = _draft_content(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
     return ResolvedRequest(key, stamp, found.version.fingerprint, known, content)
 
 
@@ -70,19 +71,19 @@ def locale_of(tx: Tx, found: Quote, request: DocumentRequest, design: Design) ->
 
 
 def _state(found: Quote, stamp: str | None, design: Design) -> str:
-    """A draft can still change, and so can the look of its document. What was submitted or went out stays as it is."""
+    """The state in the key of a document. Only a draft follows edits and design; a submitted version is fixed."""
     name = stamp or "final"
-    if found.version.status == "draft":
+    if found.version.status is VersionStatus.DRAFT:
         return f"{name}:draft:{found.edit}:{design.digest[:16]}"
     return f"{name}:{found.version.option_set or ''}"
 
 
-def _said_before(tx: Tx, found: Quote, stamp: str | None, key: DocumentKey) -> dict[str, Any] | None:
-    """What the customer may have in hand since this version was a draft that needed no approval, if it still holds.
+def _draft_content(tx: Tx, found: Quote, stamp: str | None, key: DocumentKey) -> dict[str, Any] | None:
+    """The content issued while this version was a draft without need of approval, if it still matches.
 
-    It stays the document of the version when it is sent, whatever became of the account or the catalogue meanwhile.
+    The customer may have that document, so it stays the document of the version even if account or catalogue change.
     """
-    if stamp is not None or found.version.status == "draft":
+    if stamp is not None or found.version.status is VersionStatus.DRAFT:
         return None
     content = repository.find_draft_content(tx, key)
     return content if content is not None and says_the_same(content, found) else None

@@ -1,4 +1,4 @@
-"""A quote in other forms than PDF: JSON and UBL as they are attached, HTML as it is laid out, CSV for a spreadsheet."""
+"""A quote in other formats than PDF: JSON and UBL as attached to the PDF, HTML, and CSV."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ COLUMNS = (
     "unit_price", "subtotal", "discount_pct", "discount_amount", "line_total", "tax_category", "notes", "stamp",
 )  # fmt: skip
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so would be run by a spreadsheet; it gets an apostrophe before it."""
+"""A spreadsheet would run a cell that starts with one of these; it is prefixed with an apostrophe."""
 
 
 def export(tx: Tx, request: DocumentRequest, form: str, design: Design) -> str:
-    """A version of a quote as text in one of the forms."""
+    """A quote version as text in one of the formats."""
     require_template(request.template)
     found = repository.load(tx, request.quote_id, version=request.version)
-    template = request.template if form == "html" else "executive_summary"  # Data has no limit to its lines.
+    template = request.template if form == "html" else "executive_summary"  # Data has no limit of lines.
     stamp = stamp_of(tx, found)
     content = gather(tx, found, template, design, stamp)
     if form == "json":

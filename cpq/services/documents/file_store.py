@@ -1,4 +1,4 @@
-"""Where documents are kept: a file for each, named by its checksum, written whole or not at all."""
+"""The store of documents: one file each, named by its checksum, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Store:
         return self.folder / checksum[:2] / f"{checksum}.pdf"
 
     def read(self, checksum: str) -> bytes | None:
-        """The document, if it is here and its bytes are the right ones."""
+        """The document, if the file exists and its checksum is right."""
         try:
             content = self.path(checksum).read_bytes()
         except OSError:
@@ -33,7 +33,7 @@ class Store:
 
     @contextmanager
     def incoming(self, content: bytes) -> Iterator[None]:
-        """Have the document ready on disk, and keep it when what is done meanwhile succeeds; else leave nothing."""
+        """Write the document to a temporary file, and keep it only if the body of the `with` succeeds."""
         target = self.path(checksum_of(content))
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=target.parent)

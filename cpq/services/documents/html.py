@@ -1,4 +1,4 @@
-"""From content to HTML and its style sheet: Jinja in a sandbox, everything escaped, nothing undefined."""
+"""Turns content into HTML and a style sheet: sandboxed Jinja, everything escaped, nothing undefined."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cpq.services.documents.page_contents import DocumentView, present
 
 @dataclass(frozen=True)
 class Composed:
-    """A document before it is laid out."""
+    """A document before layout."""
 
     html: str
     style: str
@@ -30,7 +30,7 @@ class Composed:
 
 
 def compose(design: Design, content: Mapping[str, Any], template: str, locale: str, stamp: str | None) -> Composed:
-    """The HTML of a document. Only the seller's own files are templates; content never is."""
+    """The HTML of a document. Only the seller's files are templates; content is never evaluated."""
     try:
         return _compose(design, content, template, locale, stamp)
     except (TemplateError, KeyError) as error:
@@ -43,7 +43,7 @@ def compose(design: Design, content: Mapping[str, Any], template: str, locale: s
 
 
 def whole(composed: Composed) -> str:
-    """One file for a browser, with its style inside."""
+    """One file for a browser, with its style sheet inside."""
     return composed.html.replace("</head>", f"<style>\n{composed.style}</style>\n</head>", 1)
 
 
@@ -64,7 +64,7 @@ def style_of(design: Design, template: str, view: DocumentView) -> str:
 
 
 def code_text(verify_url: str, quote: Mapping[str, Any]) -> str:
-    """What the QR code says: which quote and version this is, and the fingerprint of its price."""
+    """The text of the QR code: quote, version, and the fingerprint of the price."""
     known = {"quote": quote["id"], "version": quote["version"], "fingerprint": quote["fingerprint"]}
     return f"{verify_url or 'quotewright:?'}{urlencode(known)}"
 
@@ -90,7 +90,7 @@ def _qr(view: DocumentView, text: str) -> Markup:
     picture = io.BytesIO()
     code = segno.make(text, error="m", micro=False)
     code.save(picture, kind="svg", xmldecl=False, svgns=True, title=view.tongue.label("scan"), border=0, omitsize=True)
-    return Markup(picture.getvalue().decode())  # noqa: S704 - drawn here; the title is a label of ours, escaped by segno
+    return Markup(picture.getvalue().decode())  # noqa: S704 - drawn here; segno escapes the title
 
 
 @lru_cache(maxsize=4)

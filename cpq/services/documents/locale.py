@@ -1,4 +1,4 @@
-"""PURE. How a document speaks: labels in its language, money, numbers and dates by the habits of its locale."""
+"""PURE. The language of a document: labels, and money, numbers and dates in the format of its locale."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from cpq.base.money import minor_digits
 UNIT_PRICE_DIGITS_MAX = 6
 LANGUAGE_DEFAULT = "en"
 WORD_LENGTH_MAX = 40
-"""Letters after which a word may be broken; laying out a longer one costs time by its square."""
+"""Length from which a word may be broken; layout time grows with the square of the length."""
 
 ISOLATE, LTR_ISOLATE, POP_ISOLATE, ZERO_WIDTH_SPACE = "\u2068", "\u2066", "\u2069", "\u200b"
 PAYMENT_TERMS = re.compile(r"net_(\d{1,4})")
 
 _MARKS = re.compile("[\u200e\u200f\u061c]")
 _DIGIT_GROUPS = re.compile(r"\+?\(?\d[\d(). /-]{3,40}\d")
-"""Telephone numbers and the like, whose groups would change places from right to left."""
+"""Telephone numbers and the like, whose groups would be reordered in right-to-left text."""
 
 _LONG_WORD = re.compile(rf"[^\s\u200b]{{{WORD_LENGTH_MAX + 1},}}")
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -37,7 +37,7 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-
 
 @dataclass(frozen=True)
 class Tongue:
-    """A locale and the labels of its language; every value that goes on a page passes through here."""
+    """A locale and the labels of its language; formats every value of a page."""
 
     name: str
     """The locale as it is written, `de_CH`."""
@@ -58,12 +58,12 @@ class Tongue:
         return self.locale.text_direction == "rtl"
 
     def label(self, key: str, **values: object) -> str:
-        """A label with its values in place. A key that is missing is a fault of the label file, which a test finds."""
+        """A label with its values filled in. A missing key is a bug of the label file; a test finds it."""
         text: str = self.labels[key]
         return text.format(**values) if values else text
 
     def word(self, kind: str, name: str) -> str:
-        """The name of a spec, a unit or a choice in this language; one that the file lacks is written out plainly."""
+        """The name of a spec, a unit or a choice in this language; without a label, the name itself with spaces."""
         known = self.labels.get(kind, {}).get(name)
         if known is not None:
             return str(known)
@@ -71,28 +71,28 @@ class Tongue:
         return plain[:1].upper() + plain[1:] if kind == "specs" else plain
 
     def text(self, value: object) -> str:
-        """Somebody's words, as they are: no control characters, long words breakable, direction kept to themselves."""
+        """A free text: without control characters, with breakable long words, isolated in its direction."""
         plain = _LONG_WORD.sub(_breakable, _NO_TEXT.sub("", str(value)))
         return self.isolated(plain)
 
     def isolated(self, value: str) -> str:
-        """In a right-to-left document, a value that keeps its own direction, line by line."""
+        """The value; in a right-to-left document each line is isolated in its own direction."""
         if not self.is_rtl or not value:
             return value
         value = _DIGIT_GROUPS.sub(rf"{LTR_ISOLATE}\g<0>{POP_ISOLATE}", value)
         return "\n".join(f"{ISOLATE}{line}{POP_ISOLATE}" if line else "" for line in value.split("\n"))
 
     def side(self, value: str) -> str:
-        """In a right-to-left document, where a text of its own lines begins that runs the other way: `ltr`."""
+        """`ltr` for a left-to-right text in a right-to-left document, else nothing."""
         first = next((kind for kind in map(bidirectional, value) if kind in ("L", "R", "AL")), "")
         return "ltr" if self.is_rtl and first == "L" else ""
 
     def figure(self, value: str) -> str:
-        """Digits and their signs, which run from left to right in every language."""
+        """Digits and signs, which run from left to right in every language."""
         return f"{LTR_ISOLATE}{_MARKS.sub('', value)}{POP_ISOLATE}" if self.is_rtl else value
 
     def amount(self, number: Decimal | int, currency: str) -> str:
-        """An amount of a column whose heading names the currency: `1,350.00`."""
+        """An amount without its currency, for a column whose heading names it: `1,350.00`."""
         return self.figure(_decimals(self.locale, minor_digits(currency)).apply(Decimal(number), self.locale))
 
     def money(self, number: Decimal | int, currency: str) -> str:
@@ -101,7 +101,7 @@ class Tongue:
         return self.figure(pattern.apply(Decimal(number), self.locale, currency=currency, currency_digits=False))
 
     def unit_price(self, number: Decimal | int, currency: str) -> str:
-        """With as many decimals as it needs beyond those of the currency."""
+        """A unit price with all its decimals, at least those of the currency."""
         exact = Decimal(number)
         needed = -int(exact.normalize().as_tuple().exponent) if exact else 0
         digits = min(max(minor_digits(currency), needed), UNIT_PRICE_DIGITS_MAX)
@@ -131,9 +131,9 @@ class Tongue:
 
 
 def choose_locale(wanted: str | None, accounts: str, languages: Collection[str]) -> str:
-    """The locale of a document: the one that was asked for, else the account's, else English as it is written there.
+    """The locale of a document: the requested one, else the account's, else English for the account's country.
 
-    VALIDATION_ERROR when one is asked for that there are no labels for.
+    VALIDATION_ERROR when there are no labels for the requested one.
     """
     if wanted is None:
         return _parsed(accounts, languages) or _in_english(accounts)
@@ -194,7 +194,7 @@ def _decimals(locale: Locale, digits: int) -> NumberPattern:
 
 @lru_cache(maxsize=256)
 def _currencies(locale: Locale, digits: int) -> NumberPattern:
-    """By ISO 4217: for a dozen currencies the digits that CLDR has are other ones."""
+    """With the digits of ISO 4217: CLDR has others for a dozen currencies."""
     pattern: NumberPattern = copy.copy(locale.currency_formats["standard"])
     pattern.frac_prec = (digits, digits)
     return pattern

@@ -1,4 +1,4 @@
-"""From the content of a document to what stands on its pages: grouped, added up, in the words of its locale."""
+"""Turns the content of a document into what its pages print: grouped, added up, in its locale."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from cpq.services.documents.design import Brand, Design
 from cpq.services.documents.locale import Tongue
 
 NOTE_LENGTH_MAX = 400
-"""Letters of a note that stand with its line; a longer one follows below all lines."""
+"""Length up to which a note is printed with its line; a longer one follows below all lines."""
 
 LETTER_COUNTRIES = ("US", "CA", "MX", "PH", "CL", "CO")
 SETS_ABREAST_MAX = 4
 FACTS_ABREAST_MAX = 5
 LONG_FROM = 100
-"""Lines from which a quote is set more densely."""
+"""Number of lines from which a quote is set more densely."""
 
 SHORT_UP_TO = 4
-"""Lines up to which a quote shall fit a page, and a line that is alone in its group needs no subtotal."""
+"""Number of lines up to which a quote should fit a page, and a group of one line has no subtotal."""
 
 PADDING_MM = 2.5
 OTHER_MM = 1.15
 WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
-"""How wide the characters of a figure are printed, at most."""
+"""Maximum printed width of a character of a figure."""
 
 TOTAL_SCALE = 1.6
-"""How much wider the total is, in larger letters and with its currency."""
+"""Extra width of the total, which is larger and has its currency."""
 
 Content = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class Characteristic:
 
 @dataclass(frozen=True)
 class LineView:
-    """A line as it is printed. Texts are finished, and still have to be escaped."""
+    """A line as it is printed. Texts are complete, but not escaped yet."""
 
     number: str
     name: str
@@ -57,7 +57,7 @@ class LineView:
     quantity: str
     unit_price: str
     discount: str
-    """In percent and as an amount; nothing where there is none."""
+    """In percent and as an amount; empty without a discount."""
     amount: str
     net: Decimal
     category: str
@@ -67,14 +67,14 @@ class LineView:
     characteristics: Mapping[str, Characteristic]
 
     def pairs(self, names: Sequence[str]) -> list[tuple[Characteristic, ...]]:
-        """Those characteristics that the product has, in this order, two abreast."""
+        """The characteristics that the product has, in this order, two per row."""
         known = [self.characteristics[name] for name in names if name in self.characteristics]
         return [tuple(known[start : start + 2]) for start in range(0, len(known), 2)]
 
 
 @dataclass(frozen=True)
 class Group:
-    """The lines of one category, and what they come to."""
+    """The lines of one category and their subtotal."""
 
     name: str
     lines: tuple[LineView, ...]
@@ -83,7 +83,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Section:
-    """What is paid once, or what recurs."""
+    """A total that is paid once, or that recurs."""
 
     name: str
     groups: tuple[Group, ...]
@@ -106,7 +106,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Work:
-    """What is done at the customer's site, however many lines it is on."""
+    """The work at the customer's site, over all its lines."""
 
     quantity: str
     name: str
@@ -136,18 +136,18 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Some alternatives side by side; more than a page is wide follow in further tables."""
+    """Alternatives side by side; those that do not fit the page follow in further tables."""
 
     sets: tuple[Alternative, ...]
     rows: tuple[ComparedRow, ...]
     totals: tuple[tuple[str, tuple[str, ...]], ...]
     width: int
-    """Of the column of an alternative, in millimetres."""
+    """Width of the column of an alternative, in millimetres."""
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Columns in millimetres, wide enough for the longest figure in each: figures are never broken or cut."""
+    """Column widths in millimetres, each wide enough for its longest figure: figures are never broken or cut."""
 
     number: int
     quantity: int
@@ -174,9 +174,9 @@ class DocumentView:
     issued_at: str
     fingerprint: str
     mark: str
-    """Says in the file's own properties which quote it is of."""
+    """Names the quote in the properties of the file."""
     facts: tuple[tuple[Row, ...], ...]
-    """In rows, so that none is squeezed."""
+    """In rows, so that no column gets too narrow."""
     buyer: str
     address: tuple[str, ...]
     attention: str
@@ -214,7 +214,7 @@ class DocumentView:
 def present(
     design: Design, content: Content, locale: str, stamp: str | None, *, with_comparison: bool = False
 ) -> DocumentView:
-    """What a document of this content says in this locale."""
+    """The view of a document with this content in this locale."""
     return _Presenter(design, content, design.tongue(locale)).view(stamp, with_comparison)
 
 
@@ -225,7 +225,7 @@ def paper_of(brand: Brand, country: str) -> str:
 
 
 class _Presenter:
-    """The content with its lines at hand by their number."""
+    """The content, with its lines by number."""
 
     def __init__(self, design: Design, content: Content, tongue: Tongue) -> None:
         self.design = design
@@ -339,7 +339,7 @@ class _Presenter:
         characteristics = {one.name: one for one in self._characteristics(product)}
         model = characteristics["model"].value if "model" in characteristics else t.text(asked["product_name"])
         pct, off = priced["discount_pct"], priced["discount_amount"]
-        # A ramp has another quantity in every step, so it is one thing at the price of all of them; the steps follow.
+        # The quantity of a ramp differs by step, so it is printed as one unit at the full price; the steps follow.
         is_ramp = "ramp" in asked
         each = priced["line_total" if is_ramp else "net_unit_price"]
         return LineView(
@@ -420,7 +420,7 @@ class _Presenter:
         return self.tongue.text(self.tongue.word("words", str(value)) if _WORD.fullmatch(str(value)) else value)
 
     def _totals(self, chosen: Content) -> Iterable[Row]:
-        """From the subtotal down to the total; who adds the column up arrives at the last row."""
+        """From the subtotal to the total; the other rows add up to the last one."""
         t, currency = self.tongue, self.currency
         if chosen["discount_total"]:
             yield Row(t.label("subtotal"), t.amount(chosen["subtotal"], currency))
@@ -471,7 +471,7 @@ class _Presenter:
             yield Comparison(tuple(map(self._alternative, sets)), tuple(rows), totals, max(width, 26))
 
     def _cells(self, one: Content) -> dict[tuple[str, int], ComparedCell]:
-        """What each product costs in one alternative; the same one twice gets a row for each time."""
+        """The price of each product in one alternative; a product on two lines gets two rows."""
         cells: dict[tuple[str, int], ComparedCell] = {}
         t, times = self.tongue, Counter[str]()
         for line in one["lines"]:
@@ -524,7 +524,7 @@ _UNKNOWN: Content = {
     "option_labels": {},
     "components": (),
 }
-"""Stands for a product whose sheet is gone; its line still has a name and a price."""
+"""Placeholder for a product without a sheet; its line still has a name and a price."""
 
 
 def _in_rows(facts: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
@@ -554,5 +554,5 @@ def _millimetres(figure: str) -> float:
 
 
 def _rounded(percent: Decimal | int) -> Decimal:
-    """Two decimals are enough beside the amount, which is exact."""
+    """Two decimals are enough, because the exact amount is printed beside it."""
     return Decimal(percent).quantize(Decimal("0.01")).normalize()

@@ -1,6 +1,6 @@
-"""From HTML to PDF/A-3 and PDF/UA with WeasyPrint, the same bytes on every machine. Only worker processes import this.
+"""Turns HTML into PDF/A-3 and PDF/UA with WeasyPrint, with the same bytes everywhere. Only workers import it.
 
-WeasyPrint finds fonts through fontconfig, which reads FONTCONFIG_FILE when it is first used; who starts this sets it.
+WeasyPrint finds fonts through fontconfig, which reads FONTCONFIG_FILE once; the parent process sets it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DROPPED_TABLES = ("BASE", "DSIG", "EBDT", "EBLC", "EBSC", "GPOS", "GSUB", "JSTF"
 ASSET_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}
 
 Progress = Callable[[int, str], None]
-"""Called with the pages that are laid out so far, and what is being done."""
+"""Called with the number of pages laid out so far, and the current stage."""
 
 
 class TooLargeError(Exception):
@@ -45,11 +45,11 @@ class Rendered:
     pdf: bytes
     pages: int
     missing: str
-    """Characters that none of the fonts has; they show as boxes."""
+    """Characters that no font has; they show as boxes."""
 
 
 class Renderer:
-    """One for a process: fonts and style sheets are read once, because each time leaks memory and takes time."""
+    """One per process: fonts and style sheets are read once, because each load leaks memory and takes time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Renderer:
         design = load_design(self.folder)
         progress(0, "composing")
         composed = compose(design, job["content"], job["template"], job["locale"], job["stamp"])
-        # There are no cycles to be found in the millions of boxes of a document, so looking for them is time lost.
+        # The millions of boxes of a document contain no cycles, so garbage collection only costs time.
         gc.disable()
         try:
             with _Watch(progress):
@@ -96,7 +96,7 @@ class Renderer:
 
 
 class AssetFetcher(URLFetcher):  # type: ignore[misc] # WeasyPrint has no types.
-    """Reads files of the folder `assets` by their bare names, and nothing else: no file, no network, no data."""
+    """Reads files of the folder `assets` by name, and nothing else: no other file, no network, no data URLs."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(allowed_protocols=("asset",), allow_redirects=False)
@@ -110,7 +110,7 @@ class AssetFetcher(URLFetcher):  # type: ignore[misc] # WeasyPrint has no types.
 
 
 class _Watch(logging.Handler):
-    """Hears from WeasyPrint which page it is at."""
+    """Reports the page that WeasyPrint logs."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__(logging.INFO)
@@ -133,7 +133,7 @@ class _Watch(logging.Handler):
 
 
 def _attachments(design: Design, content: Mapping[str, Any], fetcher: AssetFetcher) -> list[Attachment]:
-    """The quote for programs, in the order of names that a name tree has to have."""
+    """The quote as data, sorted by name as a name tree requires."""
     moment = datetime.fromisoformat(content["quote"]["issued_at"])
     files = (
         ("quotation.xml", quotation_xml(design.brand, content), "UBL Quotation", "Alternative"),
@@ -154,7 +154,7 @@ def _attachments(design: Design, content: Mapping[str, Any], fetcher: AssetFetch
 
 
 def _finish(_document: Document, pdf: Any) -> None:
-    """WeasyPrint 70 lists every attached file twice, and does not say that a viewer shall show the title."""
+    """Remove duplicates: WeasyPrint 70 lists every attached file twice."""
     if "AF" in pdf.catalog:
         unique = list(dict.fromkeys(pdf.catalog["AF"]))
         pdf.catalog["AF"].clear()
@@ -169,13 +169,13 @@ _PROPERTY = "http://www.aiim.org/pdfa/ns/property#"
 
 
 def _claim_accessibility(document: Document) -> None:
-    """Say in the metadata that the file is PDF/UA-1 too; PDF/A wants every foreign property declared."""
+    """Declare PDF/UA-1 in the metadata; PDF/A requires a declaration of every foreign property."""
     original = document.metadata.generate_rdf_metadata
 
     def generate(variant: str, version: int, conformance: str) -> bytes:
         for prefix, uri in (("pdfaExtension", _EXTENSION), ("pdfaSchema", _SCHEMA), ("pdfaProperty", _PROPERTY)):
             Xml.register_namespace(prefix, uri)
-        rdf = Xml.fromstring(original(variant, version, conformance))  # noqa: S314 - WeasyPrint's own, of a moment ago
+        rdf = Xml.fromstring(original(variant, version, conformance))  # noqa: S314 - just written by WeasyPrint
         described = Xml.SubElement(rdf, f"{{{_RDF}}}Description", {f"{{{_RDF}}}about": ""})
         Xml.SubElement(described, f"{{{_UA}}}part").text = "1"
         declared = Xml.SubElement(rdf, f"{{{_RDF}}}Description", {f"{{{_RDF}}}about": ""})
@@ -200,11 +200,11 @@ def _claim_accessibility(document: Document) -> None:
 
 
 def _subset(self: Any, to_unicode: Mapping[int, str], _hinting: bool) -> None:
-    """Keep the glyphs that are used. With a HarfBuzz of our own: the system's cuts otherwise in each version."""
+    """Keep only used glyphs, with the bundled HarfBuzz: the system's gives other bytes in each version."""
     if not to_unicode:
         return
     face = uharfbuzz.Face(self.file_content, self.index)
-    # Glyph numbers stay as they are; then all after the last one used are cut off.
+    # First keep the glyph numbers, then cut off all glyphs after the last used one.
     for glyphs, flags in (
         (set(to_unicode), uharfbuzz.SubsetFlags.RETAIN_GIDS),
         (set(range(max(to_unicode) + 1)), uharfbuzz.SubsetFlags.NO_HINTING),
@@ -220,14 +220,14 @@ def _subset(self: Any, to_unicode: Mapping[int, str], _hinting: bool) -> None:
 
 
 class _Letters(dict[int, str]):
-    """What each glyph stands for. Of two that make one letter WeasyPrint gives one nothing, and PDF/A wants a sign."""
+    """The text of each glyph. WeasyPrint gives the second glyph of a letter no text, but PDF/A requires one."""
 
     def __setitem__(self, glyph: int, letters: str) -> None:
         super().__setitem__(glyph, letters or "\u200b")
 
 
 def _named(original: Callable[..., None]) -> Callable[..., None]:
-    """Name fonts by what they are: WeasyPrint does by a text that every version of Pango writes in its own way."""
+    """Name fonts by family, weight and style: WeasyPrint uses a text that differs between versions of Pango."""
 
     def init(self: Any, *arguments: Any) -> None:
         original(self, *arguments)

@@ -1,4 +1,4 @@
-"""The rows of issued documents: one for each version, state, template and locale, and for each of its bytes."""
+"""The rows of issued documents: one per version, state, template, locale and checksum."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True)
 class DocumentKey:
-    """What a document is of."""
+    """What identifies a document."""
 
     quote_id: str
     version: int
     state: str
-    """What the bytes depend on besides: one of several documents that a version can have in its life."""
+    """What else the bytes depend on; a version can have several documents over time."""
     template: str
     locale: str
 
@@ -60,7 +60,7 @@ def find_content(tx: Tx, document_id: str) -> Content:
 
 
 def find_latest(tx: Tx, key: DocumentKey) -> IssuedDocument | None:
-    """The last one issued: a document that could not be made again to the byte was issued a second time."""
+    """The last one issued: a document whose bytes could not be reproduced was issued again."""
     row = tx.connection.execute(_newest(_COLUMNS, _is(tx, **asdict(key)))).one_or_none()
     return IssuedDocument(*row) if row is not None else None
 
@@ -72,7 +72,7 @@ def find_by_checksum(tx: Tx, checksum: str) -> IssuedDocument | None:
 
 
 def find_draft_content(tx: Tx, key: DocumentKey) -> Content | None:
-    """What the last unstamped document said that was issued while the version was a draft."""
+    """The content of the last unstamped document that was issued while the version was a draft."""
     mine = _is(tx, quote_id=key.quote_id, version=key.version, template=key.template, locale=key.locale)
     as_draft = document.c.state.startswith("final:draft:", autoescape=True)
     newest = sa.select(document.c.content).where(mine, as_draft).order_by(document.c.created_at.desc(), document.c.id)
@@ -92,7 +92,7 @@ def record(
     pages: int,
     missing: str,
 ) -> IssuedDocument:
-    """Write down that the document was issued; who made the same at the same time finds that one."""
+    """Record an issued document; a concurrent caller with the same document gets the same row."""
     unique = {**asdict(key), "checksum": checksum}
     row = {
         "tenant_id": tx.tenant_id,

@@ -1,4 +1,4 @@
-"""The quote as an OASIS UBL 2.1 Quotation, for programs of buyers that read business documents."""
+"""The quote as an OASIS UBL 2.1 Quotation, for buyers' programs that read business documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EACH = "C62"
 """UN/ECE Recommendation 20: one."""
 
 TAX_CODES = {"exempt": "E", "reverse_charge": "AE"}
-"""UNCL5305, for who pays no tax; others pay the standard rate or a zero one."""
+"""UNCL5305 codes of buyers who pay no tax; others have the standard rate or a zero rate."""
 
 Content = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ class _Writer:
         _text(root, "UBLVersionID", "2.1")
         _text(root, "ID", f"{quote['id']}-v{quote['version']}")
         _text(root, "IssueDate", quote["issued_on"])
-        stamp = quote.get("stamp")  # Documents of before do not have it.
+        stamp = quote.get("stamp")  # Older documents do not have it.
         held = f"{stamp.replace('_', ' ').upper()}: this version may not go to a customer." if stamp else None
         for note in filter(None, (held, quote["notes"], quote["tax_note"], f"fingerprint {quote['fingerprint']}")):
             _text(root, "Note", note)
@@ -103,7 +103,7 @@ class _Writer:
         _text(item, "ID", asked["line_id"])
         if asked["notes"]:
             _text(item, "Note", asked["notes"])
-        # A ramp has another quantity in every step, so it is told as one thing at the price of all of them.
+        # The quantity of a ramp differs by step, so it is written as one unit at the full price.
         is_ramp = "ramp" in asked
         _text(item, "Quantity", "1" if is_ramp else str(priced["quantity"]), unitCode=EACH)
         self._amount(item, "LineExtensionAmount", priced["line_total"])

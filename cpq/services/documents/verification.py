@@ -1,4 +1,4 @@
-"""Whether a file is a document of ours, of which version, and whether that version still counts."""
+"""Checks whether a file is an issued document, for which version, and whether that version is current."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
+from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.services.documents import repository
 from cpq.services.documents.content import says_the_same
 from cpq.services.documents.file_store import checksum_of
@@ -23,8 +24,8 @@ from cpq.storage.schema import quote_version
 
 STREAMS_MAX = 500
 STREAM_BYTES_MAX = 1024**2
-COUNTED = ("draft", "approved", "sent", "accepted")
-"""What can hold, a draft and an approved version only while they could be sent."""
+COUNTED = (VersionStatus.DRAFT, VersionStatus.APPROVED, VersionStatus.SENT, VersionStatus.ACCEPTED)
+"""Statuses of a valid document; a draft or an approved version must also be allowed to be sent."""
 
 _CHECKSUM = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 _MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
@@ -33,10 +34,10 @@ _STREAM = re.compile(rb"stream\r?\n")
 
 class VerifiedPdf(TypedDict):
     verdict: str
-    """issued: these are the bytes of a document of ours; altered: they were, once; unknown: they never were."""
+    """issued: an unchanged issued document; altered: an issued document that was changed; unknown: not issued here."""
     checksum: str
     is_current_approved: bool
-    """Whether it is of the current version, unstamped, and that version is approved or needs no approval."""
+    """Whether it is unstamped and of the current version, and that version is approved or needs no approval."""
     message: str
     quote_id: str | None
     version: int | None
@@ -58,7 +59,7 @@ def read_checksum(text: str) -> str | None:
 
 
 def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None) -> VerifiedPdf:
-    """What is known of a document by its bytes, or by their checksum."""
+    """Verify a document by its bytes, or by their checksum."""
     checksum = checksum or checksum_of(content or b"")
     document = repository.find_by_checksum(tx, checksum)
     if document is not None:
@@ -73,7 +74,7 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
         "quote_id": mark[0],
         "version": mark[1],
         "fingerprint": mark[2],
-        "message": f"It was a document of {mark[0]}, version {mark[1]}, and was changed since: do not trust it.",
+        "message": f"It was a document of {mark[0]}, version {mark[1]}, and has been altered: do not trust it.",
     }
 
 
@@ -82,7 +83,7 @@ def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
     found = quote_repository.load(tx, document.quote_id, version=document.version)
     version = found.version
     status = version.status_at(tx.now)
-    is_current = found.current_version == document.version or version.status == "sent"
+    is_current = found.current_version == document.version or version.status is VersionStatus.SENT
     is_same = says_the_same(content, found)
     counts = status in COUNTED and stamp_of(tx, found) is None
     is_good = is_current and is_same and counts and document.stamp is None
@@ -90,7 +91,7 @@ def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
         "verdict": "issued",
         "checksum": f"sha256:{document.checksum}",
         "is_current_approved": is_good,
-        "message": _said(document, found.current_version, status, is_good=is_good, is_same=is_same),
+        "message": _message(document, found.current_version, status, is_good=is_good, is_same=is_same),
         "quote_id": document.quote_id,
         "version": document.version,
         "current_version": found.current_version,
@@ -105,17 +106,17 @@ def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
     }
 
 
-def _said(document: IssuedDocument, current: int, status: str, *, is_good: bool, is_same: bool) -> str:
+def _message(document: IssuedDocument, current: int, status: str, *, is_good: bool, is_same: bool) -> str:
     of = f"A document of {document.quote_id}, version {document.version}"
     if is_good:
         place = "the current one" if document.version == current else "the one that the customer has"
-        return f"{of}, which is {place} and {status if status != 'draft' else 'needs no approval'}."
-    if document.version != current and status != "sent":
+        return f"{of}, which is {place} and {status if status != VersionStatus.DRAFT else 'needs no approval'}."
+    if document.version != current and status != VersionStatus.SENT:
         return f"{of}; version {current} is the current one."
     if not is_same:
         return f"{of}, which was changed since."
     if document.stamp is not None:
-        return f"{of}, stamped because it could not go to a customer then; the version is {status} now."
+        return f"{of}, stamped because it was not allowed to go to a customer; the version is {status} now."
     return f"{of}, which is {status} now."
 
 
@@ -140,7 +141,7 @@ def _unknown(checksum: str) -> VerifiedPdf:
 
 
 def _mark(content: bytes) -> tuple[str, int, str] | None:
-    """Which quote the file says it is of: in its properties, which may stand in a compressed stream."""
+    """Quote, version and fingerprint in the properties of the file, which may be in a compressed stream."""
     for part in chain((content,), _streams(content)):
         if found := _MARK.search(part):
             return found[1].decode("latin-1"), int(found[2]), found[3].decode()
@@ -148,7 +149,7 @@ def _mark(content: bytes) -> tuple[str, int, str] | None:
 
 
 def _streams(content: bytes) -> Iterator[bytes]:
-    """What is compressed in the file, a bounded part of each stream at a time."""
+    """The decompressed streams of the file, each up to a limit."""
     starts = [found.end() for found in _STREAM.finditer(content)]
     for start in starts[-STREAMS_MAX:]:
         try:

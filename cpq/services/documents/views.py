@@ -16,7 +16,7 @@ class QuotePdf(TypedDict):
     document_id: str
     file_path: str
     file_name: str
-    """What a person would call the file."""
+    """A readable name for the file."""
     file_size_bytes: int
     checksum: str
     """`sha256:` and 64 hexadecimal digits, of the bytes of the file."""
@@ -34,7 +34,7 @@ class QuotePdf(TypedDict):
 
 
 def answer(document: IssuedDocument, path: str, outcome: str) -> QuotePdf:
-    """An issued document as the tools answer it."""
+    """The answer of the tools for an issued document."""
     warnings = []
     if document.stamp:
         warnings.append("It is stamped on every page, because this version may not go to a customer now.")
@@ -63,10 +63,7 @@ def answer(document: IssuedDocument, path: str, outcome: str) -> QuotePdf:
 
 
 def _message_of_known(document: IssuedDocument) -> str:
-    """Says why changed templates or branding do not show in it; a draft follows them."""
+    """Explains why new templates or branding do not show; the document of a draft follows them."""
     if ":draft:" in document.state:
-        return "The document was made before; these are its bytes."
-    return (
-        "The document was made before; these are its bytes, in the design of that time. A new version takes the design"
-        " of today."
-    )
+        return "The document existed already."
+    return "The document existed already, in the design of its time. A new version uses the current design."

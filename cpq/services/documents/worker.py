@@ -1,6 +1,6 @@
-"""A worker process: reads jobs from stdin, answers with progress and documents on stdout, ends when its parent does.
+"""A worker process: reads jobs from stdin, writes progress and documents to stdout, ends with its parent.
 
-`python -m cpq.services.documents.worker FOLDER`, started by `workers.py`.
+`python -m cpq.services.documents.worker FOLDER`, started by `worker_pool.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEMORY_BYTES_MAX = 2 * 1024**3
 def main() -> None:
     _limit_memory()
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # A stray print must not get between the messages.
+    os.dup2(2, 1)  # A stray print must not corrupt the messages.
     jobs: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_read_jobs, args=(sys.stdin.buffer, jobs), daemon=True).start()
     renderer = Renderer(Path(sys.argv[1]))
@@ -35,11 +35,11 @@ def main() -> None:
 
 
 def _do(renderer: Renderer, job: bytes, output: IO[bytes]) -> None:
-    def tell(pages: int, what: str) -> None:
+    def report(pages: int, what: str) -> None:
         worker_messages.send(output, worker_messages.PROGRESS, json.dumps([pages, what]).encode())
 
     try:
-        made = renderer.render(read_json(job.decode()), tell)
+        made = renderer.render(read_json(job.decode()), report)
     except TooLargeError as error:
         worker_messages.send(
             output, worker_messages.REFUSED, json.dumps({"reason": "pages", "found": str(error)}).encode()
@@ -49,7 +49,7 @@ def _do(renderer: Renderer, job: bytes, output: IO[bytes]) -> None:
     except CpqError as error:
         body = {"reason": "templates", "message": error.message, "hint": error.details.get("hint")}
         worker_messages.send(output, worker_messages.REFUSED, json.dumps(body).encode())
-    except BaseException:  # noqa: BLE001 - WeasyPrint raises some that are no `Exception`; the parent logs it and goes on
+    except BaseException:  # noqa: BLE001 - WeasyPrint raises more than `Exception`; the parent logs it
         worker_messages.send(output, worker_messages.FAILED, traceback.format_exc().encode(errors="replace"))
     else:
         about = json.dumps({"pages": made.pages, "missing": made.missing}).encode()
@@ -57,14 +57,14 @@ def _do(renderer: Renderer, job: bytes, output: IO[bytes]) -> None:
 
 
 def _read_jobs(stream: IO[bytes], jobs: queue.Queue[bytes]) -> None:
-    """In a thread of its own, so that a parent that is gone ends this process in the middle of a document too."""
+    """Runs in a thread, so that the end of the parent ends this process even while it renders."""
     while message := worker_messages.receive(stream):
         jobs.put(message[1])
     os._exit(0)
 
 
 def _limit_memory() -> None:
-    if sys.platform == "linux":  # Others have no such limit, or do not keep it.
+    if sys.platform == "linux":  # Other systems lack this limit, or ignore it.
         resource = importlib.import_module("resource")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
 

@@ -1,4 +1,4 @@
-"""How a server and its rendering workers talk: every message is a kind, a length, and that many bytes."""
+"""The messages between a server and its rendering workers: a kind, a length, and that many bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def send(stream: IO[bytes], kind: bytes, body: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> tuple[bytes, bytes] | None:
-    """The next message; None when the other side is gone."""
+    """The next message; None when the other side has ended."""
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None

@@ -1,4 +1,4 @@
-"""Processes that render documents: kept warm, watched while they work, and ended when a call is given up."""
+"""The processes that render documents: kept warm, supervised, and killed when a call is cancelled."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from cpq.services.documents import worker_messages
 log = logging.getLogger("cpq.documents")
 
 WORKERS_MAX = 2
-"""At work at once; a document takes a whole processor."""
+"""Workers that render at a time; each uses a whole processor."""
 
 DOCUMENTS_MAX = 200
-"""After so many a worker is replaced, because the libraries below leak a little."""
+"""Documents per worker before it is replaced, because its libraries leak memory."""
 
 LOOK_SECONDS = 0.05
 APT_LINE = "apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0"
 INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "PYTHONPATH")
-"""What a worker is told of its parent's environment: where programs and libraries are, and no secrets."""
+"""Environment variables passed to a worker: paths of programs and libraries, no secrets."""
 
 Progress = Callable[[int, str], None]
-"""Called often with the pages done and what is being done; raises when the call is given up."""
+"""Called often with the pages done and the current stage; raises when the call is cancelled."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Workers:
         self._free = threading.BoundedSemaphore(WORKERS_MAX)
 
     def render(self, job: bytes, *, effects: Effects, seconds_max: float, progress: Progress) -> Made:
-        """Have the job done; TIMEOUT after so many seconds, and whatever `progress` raises when it does."""
+        """Render the job; TIMEOUT after `seconds_max`. An error raised by `progress` cancels the job."""
         deadline = effects.monotonic() + seconds_max
         while not self._free.acquire(timeout=LOOK_SECONDS):
             progress(0, "waiting")
             if effects.monotonic() > deadline:
                 raise CpqError(
-                    Code.UNAVAILABLE, "Other documents are being made.", hint="Try again.", retry_after_seconds=5
+                    Code.UNAVAILABLE, "Other documents are being rendered.", hint="Try again.", retry_after_seconds=5
                 )
         worker: _Worker | None = None
         try:
@@ -87,7 +87,7 @@ class Workers:
                 return _Worker(self._folder)
             if worker.is_alive():
                 return worker
-            worker.kill()  # It is dead; this cleans up after it.
+            worker.kill()  # It has ended already; this frees its resources.
 
     def _give_back(self, worker: _Worker) -> None:
         if worker.documents >= DOCUMENTS_MAX:
@@ -102,7 +102,7 @@ _ALL_LOCK = threading.Lock()
 
 
 def workers_for(folder: Path) -> Workers:
-    """One set of workers a process and folder, whoever asks."""
+    """The workers of a folder, one set per process."""
     with _ALL_LOCK:
         if folder not in _ALL:
             _ALL[folder] = Workers(folder)
@@ -127,7 +127,7 @@ class _Worker:
             "PYTHONHASHSEED": "0",
         }
         self.documents = 0
-        # -P: a file in the current folder never takes the place of one of our modules.
+        # -P: a file in the current folder must not shadow a module of the product.
         self._process = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter
             [sys.executable, "-P", "-m", "cpq.services.documents.worker", str(folder)],
             stdin=subprocess.PIPE,
@@ -140,11 +140,11 @@ class _Worker:
         assert self._process.stderr is not None
         self._stdin: IO[bytes] = self._process.stdin
         self._answers: queue.SimpleQueue[tuple[bytes, bytes] | None] = queue.SimpleQueue()
-        self._said = bytearray()
+        self._errors = bytearray()
         self._sender: threading.Thread | None = None
         self._listeners = [
             threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True),
-            threading.Thread(target=self._overhear, args=(self._process.stderr,), daemon=True),
+            threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True),
         ]
         for listener in self._listeners:
             listener.start()
@@ -154,7 +154,7 @@ class _Worker:
 
     def do(self, job: bytes, effects: Effects, deadline: float, progress: Progress) -> Made:
         self.documents += 1
-        # From a thread: a worker that hangs reads nothing, and a long job does not fit into the pipe.
+        # Sent from a thread: a hanging worker reads nothing, and a long job does not fit into the pipe.
         self._sender = threading.Thread(target=self._send, args=(job,), daemon=True)
         self._sender.start()
         pages, what = 0, "starting"
@@ -163,8 +163,8 @@ class _Worker:
             if effects.monotonic() > deadline:
                 raise CpqError(
                     Code.TIMEOUT,
-                    "The document took too long to make and was given up; nothing was kept.",
-                    hint="Take the template executive_summary or compact, or split the quote.",
+                    "The document took too long and was cancelled; nothing was stored.",
+                    hint="Use the template executive_summary or compact, or split the quote.",
                 )
             try:
                 answer = self._answers.get(timeout=LOOK_SECONDS)
@@ -181,7 +181,7 @@ class _Worker:
             elif kind == worker_messages.REFUSED:
                 raise _refusal(json.loads(body))
             elif kind == worker_messages.FAILED:
-                raise RuntimeError(f"a document could not be made:\n{body.decode(errors='replace')}")
+                raise RuntimeError(f"a document could not be rendered:\n{body.decode(errors='replace')}")
 
     def kill(self) -> None:
         self._process.kill()
@@ -193,36 +193,36 @@ class _Worker:
                 try:
                     stream.close()
                 except BrokenPipeError:
-                    log.debug("a worker left part of a job unread")
+                    log.debug("a worker ended with part of a job unread")
 
     def _send(self, job: bytes) -> None:
         try:
             worker_messages.send(self._stdin, worker_messages.JOB, job)
         except OSError:
-            log.debug("a worker ended before it had read its job")  # Who listens to it notices.
+            log.debug("a worker ended before it had read its job")  # The listener notices.
 
     def _listen(self, stream: IO[bytes]) -> None:
         while message := worker_messages.receive(stream):
             self._answers.put(message)
         self._answers.put(None)
 
-    def _overhear(self, stream: IO[bytes]) -> None:
-        """The last words of a worker, for the log."""
+    def _read_errors(self, stream: IO[bytes]) -> None:
+        """Keep the end of the stderr of a worker, for the log."""
         while line := stream.readline():
-            self._said += line
-            del self._said[:-4000]
+            self._errors += line
+            del self._errors[:-4000]
 
     def _died(self) -> Exception:
         self._process.wait()
         self._listeners[1].join()
-        said = self._said.decode(errors="replace")
-        if "cannot load library" in said:
+        errors = self._errors.decode(errors="replace")
+        if "cannot load library" in errors:
             return CpqError(
                 Code.UNAVAILABLE,
-                "The libraries that PDFs are made with are not installed.",
+                "The libraries for PDFs are not installed.",
                 hint=f"The operator runs: {APT_LINE}",
             )
-        return RuntimeError(f"a worker ended with {self._process.returncode}: {said}")
+        return RuntimeError(f"a worker ended with {self._process.returncode}: {errors}")
 
 
 def _refusal(body: Mapping[str, str]) -> CpqError:
@@ -231,7 +231,7 @@ def _refusal(body: Mapping[str, str]) -> CpqError:
     too = f"it has {body['found']}" if "found" in body else "it needs too much memory"
     return CpqError(
         Code.VALIDATION_ERROR,
-        f"The document is too large: {too}. Nothing was kept.",
+        f"The document is too large: {too}. Nothing was stored.",
         field="/quote_id",
-        hint="Take the template executive_summary or compact, or split the quote.",
+        hint="Use the template executive_summary or compact, or split the quote.",
     )
