@@ -207,12 +207,6 @@ SECRET = frozenset({"margin", "cost", "line.margin", "line.cost"})
 """What not everybody may see, nor any number that it can be reckoned from."""
 
 
-def combined_discount(line_percent: Decimal, quote_percent: Decimal) -> Decimal:
-    """Both discounts as one share of the regular price, from the percentages: rounded cents would blur a cap."""
-    left = EXACT.multiply(EXACT.subtract(HUNDRED, line_percent), EXACT.subtract(HUNDRED, quote_percent))
-    return EXACT.subtract(HUNDRED, EXACT.divide(left, HUNDRED))
-
-
 def share(part: Decimal, whole: Decimal) -> Decimal:
     """`part` in percent of `whole`; of nothing it is 0."""
     return EXACT.divide(EXACT.multiply(part, HUNDRED), whole) if whole else _ZERO

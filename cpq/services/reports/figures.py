@@ -14,8 +14,9 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, from_micro, to_micro
+from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.policy.policy_set import Ladder
-from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
+from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, VersionStatus
 from cpq.storage.schema import quote, tables
 from cpq.storage.tenants import of_tenant
 
@@ -89,7 +90,7 @@ def figures(tx: Tx, *, days: int) -> Figures:
 def _status(tx: Tx) -> sa.ColumnElement[str]:
     """As it is now: what is past its last day has expired, whatever was stored."""
     is_over = quote.c.status.in_(EXPIRING) & (quote.c.expires_at <= tx.now)
-    return sa.case((is_over, "expired"), else_=quote.c.status)
+    return sa.case((is_over, QuoteStatus.EXPIRED), else_=quote.c.status)
 
 
 def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:
@@ -132,7 +133,7 @@ def _minutes(tx: Tx, since: datetime) -> dict[str, list[int]]:
     """How long each decision took, by role."""
     query = sa.select(tables.approval.c.role, tables.approval.c.requested_at, tables.approval.c.decided_at).where(
         tx.own(tables.approval),
-        tables.approval.c.status.in_(("approved", "rejected")),
+        tables.approval.c.status.in_((RequestStatus.APPROVED, RequestStatus.REJECTED)),
         tables.approval.c.decided_at >= since,
     )
     minutes: dict[str, list[int]] = defaultdict(list)
@@ -206,16 +207,17 @@ def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
         else_=0,
     ).label("part")
     status = _status(tx).label("status")
-    wanted = status.in_(("accepted", "declined")) | ((status == "expired") & (tables.quote_version.c.status == "sent"))
+    was_sent = tables.quote_version.c.status == VersionStatus.SENT
+    wanted = status.in_((QuoteStatus.ACCEPTED, QuoteStatus.DECLINED)) | ((status == QuoteStatus.EXPIRED) & was_sent)
     query = sa.select(part, status, sa.func.count()).select_from(_with_version())
     query = query.where(_made(tx, since), wanted).group_by(part, status)
     counts = {(place, name): count for place, name, count in tx.connection.execute(query)}
     return [
         {
             "since": starts[place].date(),
-            "accepted": counts.get((place, "accepted"), 0),
-            "declined": counts.get((place, "declined"), 0),
-            "expired": counts.get((place, "expired"), 0),
+            "accepted": counts.get((place, QuoteStatus.ACCEPTED), 0),
+            "declined": counts.get((place, QuoteStatus.DECLINED), 0),
+            "expired": counts.get((place, QuoteStatus.EXPIRED), 0),
         }
         for place in range(parts)
     ]

@@ -1,4 +1,4 @@
-"""The policy files described for people and editors: the table of facts and the JSON schema."""
+"""The JSON schema of the policy files, for editors."""
 
 from __future__ import annotations
 
@@ -20,19 +20,6 @@ _TYPES: dict[Kind, dict[str, Any]] = {
 _BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
 _DERIVED = {"is_standard_terms", "has_term", "gross_value", "net_value", "total_value", "currency_rate", "line_count"}
 """Facts that are worked out from others, so that a case does not give them."""
-
-
-def facts_table() -> list[list[str]]:
-    """Every fact as the rows of a table; the first row is the heading."""
-    rows = [["fact", "type", "unit", "pricing rules", "meaning"]]
-    for prefix, facts in (("", QUOTE_FACTS), ("line.", LINE_FACTS)):
-        for name, fact in facts.items():
-            early = "yes" if fact.is_before_pricing else ""
-            rows.append([f"`{prefix}{name}`", fact.kind, fact.unit, early, fact.meaning])
-    rows.append(
-        ["`line.attributes.…`", "as declared", "", "yes", "an attribute of the product, declared in terms.yaml"]
-    )
-    return rows
 
 
 def json_schema() -> dict[str, Any]:

@@ -109,11 +109,6 @@ def is_never(node: Node) -> bool:
     return not region(node)
 
 
-def implies(first: Region, second: Region) -> bool:
-    """Whether everything in `first` is surely in `second`."""
-    return all(any(is_inside(box, other) for other in second) for box in first)
-
-
 def both(first: Region, second: Region) -> Region:
     """Where the one and the other hold; the first alone where that would be too many ways."""
     met = _all_of([first, second])
