@@ -10,7 +10,8 @@ from cpq.app.access import PERMISSIONS, Permission
 from cpq.base.errors import Code
 from cpq.base.settings import Settings
 from cpq.cli import root
-from cpq.domain.policy.files.reference import facts_table, json_schema
+from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS
+from cpq.domain.policy.files.reference import json_schema
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
 from tests import contract
@@ -76,7 +77,16 @@ def with_tables(text: str, tables: dict[str, str]) -> str:
 
 
 def policy_tables() -> dict[str, str]:
-    return {"facts": _table(facts_table())}
+    """Every fact that a policy can read."""
+    rows = [["fact", "type", "unit", "pricing rules", "meaning"]]
+    for prefix, facts in (("", QUOTE_FACTS), ("line.", LINE_FACTS)):
+        for name, fact in facts.items():
+            early = "yes" if fact.is_before_pricing else ""
+            rows.append([f"`{prefix}{name}`", fact.kind, fact.unit, early, fact.meaning])
+    rows.append(
+        ["`line.attributes.…`", "as declared", "", "yes", "an attribute of the product, declared in terms.yaml"]
+    )
+    return {"facts": _table(rows)}
 
 
 def policy_schema() -> str:

@@ -28,7 +28,7 @@ def _identifier(text: str) -> str:
 def _exact(value: object) -> object:
     if isinstance(value, float):
         raise ValueError("is a binary float; write the number as text")
-    # Decimal would read more than people write: 1_000, other scripts' digits.
+    # Decimal accepts more than people write: 1_000, digits of other scripts.
     if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
         raise ValueError("is not a number")
     return value
@@ -59,7 +59,7 @@ def _day(value: object) -> object:
 
 
 def _storable(value: Any) -> Any:
-    """A free value with every text in it cleaned; its depth is bounded by the reader of the file."""
+    """A free value with every text in it cleaned; the reader of the file bounds its depth."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -88,7 +88,7 @@ _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Identifier = Annotated[str, Field(max_length=64), AfterValidator(_identifier)]
 
 CategoryId = Annotated[Identifier, AfterValidator(str.lower)]
-"""Categories are known by words in small letters, so that a search need not guess."""
+"""Category ids are in small letters, so that a search need not guess."""
 
 Name = Annotated[str, Field(max_length=200), AfterValidator(clean_line)]
 Word = Annotated[str, Field(max_length=64), AfterValidator(clean_line)]

@@ -1,4 +1,4 @@
-"""Pages of long lists: which page it is, and whether there are more."""
+"""Pages of long lists: the number of the page, and whether there are more."""
 
 from __future__ import annotations
 

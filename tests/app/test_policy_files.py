@@ -148,19 +148,19 @@ def test_the_nearest_word_is_offered_for_fields_roles_and_values():
 @pytest.mark.parametrize(
     ("steps", "line", "message"),
     [
-        (step("a", "above: 5, up_to: 20") + step("b", "above: 25"), 7, "a gap: nothing speaks between 20 and 25"),
+        (step("a", "above: 5, up_to: 20") + step("b", "above: 25"), 7, "a gap: no step applies between 20 and 25"),
         (step("a", "above: 5, up_to: 20") + step("b", "above: 15"), 7, "the steps overlap between 15 and 20"),
         (step("a", "above: 20") + step("b", "above: 5"), 7, "the steps overlap: above 5 comes after above 20"),
         (step("a", "above: 5") + step("b", "above: 5"), 7, "the steps overlap: above 5 comes after above 5"),
-        (step("a", "above: 5, up_to: 9"), 6, "a gap: nothing speaks above 9; the last step has no up_to"),
-        (step("a", "under: 5, down_to: 3") + step("b", "under: 2"), 7, "a gap: nothing speaks between 3 and 2"),
+        (step("a", "above: 5, up_to: 9"), 6, "a gap: no step applies above 9; the last step has no up_to"),
+        (step("a", "under: 5, down_to: 3") + step("b", "under: 2"), 7, "a gap: no step applies between 3 and 2"),
         (step("a", "under: 5, down_to: 3") + step("b", "under: 4"), 7, "the steps overlap between 4 and 3"),
         (step("a", "under: 5") + step("b", "under: 6"), 7, "the steps overlap: under 6 comes after under 5"),
         (step("a", "above: 5") + step("b", "under: 3"), 7, "all steps of a ladder have above, or all have under"),
         (step("a", "above: 5, under: 9"), 6, "steps: a step has either above or under"),
         (step("a", "above: 5, down_to: 9"), 6, "steps: up_to goes with above, and down_to with under"),
         (step("a", "above: -1") + step("a", "above: 5"), 7, "the id a is taken by discounts.yaml, line 6"),
-        (step("a", "under: 0"), 6, "unreachable: net never gets there"),
+        (step("a", "under: 0"), 6, "unreachable: net never has such a value"),
         (step("a", "above: 1", "{severity: block}") + step("b", "above: 5"), 7,
          "contradicts the step before it: warning is milder"),
     ],
@@ -177,7 +177,7 @@ def test_a_ladder_never_asks_for_less_farther_up():
     )
     turning = step("a", "above: 1", asking("sales_manager")) + step("b", "above: 5", asking("finance"))
     assert problems(discounts=ladder(turning))[0][3] == (
-        "contradicts the step before it: sales_manager would not be asked any more; use a second ladder"
+        "contradicts the step before it: sales_manager would no longer be asked; use a second ladder"
     )
 
 
@@ -188,7 +188,7 @@ def test_a_ladder_never_asks_for_less_farther_up():
         ("line.discount", "line.quantity > 5 and net > 3", 0, ""),
         ("max(line.discount for line in lines)", "net > 3", 0, ""),
         ("segment", "", 11, "a number is expected, and this is a text"),
-        ("5", "", 11, "a ladder stands on a fact"),
+        ("5", "", 11, "a ladder needs a fact"),
         ("net", "line.quantity > 5", 12,
          "line is known only in a fold, as in any(line.discount > 20 for line in lines)"),
         ("net", "net > 5 and net < 3", 12, "unreachable: this condition can never be true"),
@@ -256,9 +256,9 @@ APPROVE = "{severity: approval_required, role: sales_manager}"
          "contradicts r0 (discounts.yaml, line 2): the same condition, another outcome"),
         (two("net > 5", "net > 5", APPROVE, APPROVE), "says the same as r0 (discounts.yaml, line 2)"),
         (two("net > 5", "net > 7", "{severity: block}", APPROVE),
-         "unreachable: every quote it speaks of is blocked by r0 (discounts.yaml, line 2)"),
+         "unreachable: every quote it matches is blocked by r0 (discounts.yaml, line 2)"),
         (two("segment in {'a', 'b'}", "segment == 'a' and net > 5", "{severity: block}", APPROVE),
-         "unreachable: every quote it speaks of is blocked by r0 (discounts.yaml, line 2)"),
+         "unreachable: every quote it matches is blocked by r0 (discounts.yaml, line 2)"),
     ],
 )  # fmt: skip
 def test_rules_that_contradict_each_other_are_refused(text: str, message: str):
@@ -531,8 +531,8 @@ def test_a_case_that_fails_says_what_was_expected(tmp_path: Path):
          "discont is not a fact that a case can give"),
         ("decisions:\n  - {name: a, facts: {net_value: 1}, violations: []}", 2,
          "net_value is not a fact that a case can give"),
-        ("decisions:\n  - {name: a, facts: {net: x}, violations: []}", 2, "net is of another kind"),
-        ("decisions:\n  - {name: a, facts: {lines: [{net: x}]}, violations: []}", 2, "net is of another kind"),
+        ("decisions:\n  - {name: a, facts: {net: x}, violations: []}", 2, "net has another type"),
+        ("decisions:\n  - {name: a, facts: {lines: [{net: x}]}, violations: []}", 2, "net has another type"),
         ("decisions:\n  - {name: a, facts: {lines: 5}, violations: []}", 2, "lines is a list of mappings"),
         ("decisions:\n  - {name: a}", 2, "the field violations is missing"),
         ("adjustments:\n  - {name: a, line: {net: 5}, adjustments: []}", 2, "net is not a fact that a case can give"),

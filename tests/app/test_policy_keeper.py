@@ -79,7 +79,7 @@ def test_a_file_that_was_emptied_takes_no_cap_away(keeper: PolicyKeeper, folder:
     assert later(keeper, clock) == 30
     assert len(keeper.current().ladders) == 1
     assert keeper.problem is not None
-    assert "the file says nothing" in keeper.problem.message
+    assert "the file is empty" in keeper.problem.message
 
 
 def test_a_broken_file_is_told_once_while_the_last_good_ones_stay(

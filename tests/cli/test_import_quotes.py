@@ -147,7 +147,7 @@ def test_a_quote_that_was_sent_is_left_alone_or_refused(home: Path, imported: An
     app.close()
     assert imported(text) == (0, 0, 1)
     before = stored(home)
-    reason = "A-2 is sent and differs from the file; revise it, or take it out of the file"
+    reason = "A-2 is sent and differs from the file; revise it, or remove it from the file"
     assert imported(text.replace(",3,", ",4,")) == [(2, "id", reason)]
     assert stored(home) == before
 
@@ -155,7 +155,7 @@ def test_a_quote_that_was_sent_is_left_alone_or_refused(home: Path, imported: An
 def test_a_quote_keeps_its_account_and_currency(home: Path, imported: Any):
     imported(csv_of([CSV_ROWS[2]]))
     moved = [["A-2", "acct_acme_001", "", "", "", "prod_pro_v2", "3", "", ""]]
-    assert imported(csv_of(moved)) == [(2, "account_id", "is acct_groeb_002 and stays so: A-2 exists already")]
+    assert imported(csv_of(moved)) == [(2, "account_id", "is acct_groeb_002 and cannot change: A-2 exists already")]
 
 
 def test_every_bad_row_is_listed_with_its_line_and_reason_and_nothing_changes(home: Path, imported: Any):
@@ -194,7 +194,7 @@ def test_what_only_the_catalogue_knows_is_told_for_every_quote_and_line(home: Pa
         (5, "product_id", "There is no product 'prod_nowhere'."),
         (7, "product_id", "There is no product 'prod_elsewhere'."),
         (8, "account_id", "There is no account 'acct_nobody'."),
-        (9, "product_id", "prod_pro_v2 has no price in CHF that holds today for this account."),
+        (9, "product_id", "prod_pro_v2 has no price in CHF that is valid today for this account."),
     ]
     assert rows_of(home) == before
 
@@ -213,7 +213,7 @@ def test_more_bad_lines_than_a_tool_lists_are_all_listed(home: Path, imported: A
         ),
         (
             [CSV_ROWS[0], CSV_ROWS[2], [*FIRST, "prod_pro_v2", "1", "", ""]],
-            (4, "id", "'A-1' stands in this file twice; the lines of a quote stand together"),
+            (4, "id", "'A-1' is in this file twice; the lines of a quote must be together"),
         ),
         ([["", *CSV_ROWS[0][1:]]], (2, "id", "Field required")),
         (

@@ -291,5 +291,5 @@ def test_a_role_that_nobody_can_hold_is_told_with_its_place(tmp_path: Path, run:
     edit(folder, "approvals.yaml", "deal_desk", "deal_dsk")
     ran = run("policy", "check", folder)
     assert ran.code == 1
-    told = "approvals.yaml:5:31: nobody can decide as deal_dsk: it is no role that decides (did you mean deal_desk?)"
+    told = "approvals.yaml:5:31: deal_dsk is not a role that can decide (did you mean deal_desk?)"
     assert told in ran.out + ran.err

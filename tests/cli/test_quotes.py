@@ -332,7 +332,7 @@ TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a line of the result": (
         "UPDATE quote_pricing SET result = replace(result, ',1350000000,10000000,', ',1349000000,10000000,')",
         {"line": "1", "differing": "net", "stored": 1349, "reckoned": 1350},
-        "The hash is that of what is reckoned, so the stored result was changed.",
+        "The new result matches the hash, so the stored result was changed.",
     ),
     "the request": (
         "UPDATE quote_pricing SET request = replace(request, '\"quantity\":150', '\"quantity\":151')",

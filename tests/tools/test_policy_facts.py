@@ -204,7 +204,7 @@ def test_q24_no_rule_tells_a_cost_or_a_margin_to_an_agent(sqlite_template: Path,
         for tools in (agent, manager)
     )
     assert whole["actual"] is not None
-    assert (told["actual"], told["description"]) == (None, "Cost or margin is not within its limit.")
+    assert (told["actual"], told["description"]) == (None, "Cost or margin is outside its limit.")
     app.close()
 
 

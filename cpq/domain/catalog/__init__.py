@@ -1,1 +1,1 @@
-"""Products, prices and accounts as values: what makes a row valid, and which words find a product."""
+"""Products, prices and accounts as values: validation of rows, and the words that find a product."""

@@ -1,4 +1,4 @@
-"""Rows of accounts: what one row of an imported file may hold."""
+"""Rows of accounts in an imported file: fields and validation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _locale(name: str) -> str:
 
 
 def _time_zone(name: str) -> str:
-    # Not zoneinfo.ZoneInfo(name): that would read a file the row names.
+    # Not zoneinfo.ZoneInfo(name): that would read a file named by the row.
     if name not in _time_zones():
         raise ValueError("is not an IANA time zone such as Europe/Berlin")
     return name

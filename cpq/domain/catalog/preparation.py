@@ -1,4 +1,4 @@
-"""From a row of a file to what the database will hold of it, or to the reasons why it cannot be."""
+"""Preparation of imported rows: from a row of a file to database columns, or to its problems."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from cpq.domain.field_types import Number, Row
 
 
 class Declared(NamedTuple):
-    """What a category says about its products."""
+    """The specs and attributes that a category declares for its products."""
 
     specs: Mapping[str, SpecDefinition]
     attributes: Mapping[str, AttributeDefinition]
 
 
 class Prepared(NamedTuple):
-    """A product that is ready for the database: what hangs on it, then its columns, payloads written as JSON."""
+    """A product ready for the database: its details, then its columns, payloads written as JSON."""
 
     line: int
     spec_values: dict[str, Decimal | str]
@@ -80,7 +80,7 @@ PRODUCT_COLUMNS = Prepared._fields[Prepared._fields.index("id") :]
 
 
 def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared], tenant_id: str) -> PreparedBatch:
-    """Everything about products that can be decided without the database; large files do this in a second process."""
+    """Prepare products without the database; large files do this in a second process."""
     batch = PreparedBatch([], [], set())
     with_specs = tuple(id_ for id_, kind in declared.items() if kind.specs)
     for source in rows:
@@ -96,7 +96,7 @@ def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared]
 
 
 def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
-    """The row, or every reason why it is none."""
+    """The valid row, or every problem of it."""
     model = SECTIONS[source.section]
     try:
         return model.model_validate(source.values), []
@@ -105,7 +105,7 @@ def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
 
 
 def columns(row: Row, **others: Any) -> dict[str, Any]:
-    """A row that is no product as columns. Its hash tells a later import whether anything changed."""
+    """The columns of a row of any other kind than product. A later import compares the hash to find changes."""
     values = {name: value.value if isinstance(value, Enum) else value for name, value in row if name != "price_book"}
     values |= others
     return {**values, "content_hash": _digest(canonical_json(values))}
@@ -123,7 +123,7 @@ _NUMBER: TypeAdapter[Decimal] = TypeAdapter(Number)
 
 
 def _without_specs(line: int, category_id: str, known: tuple[str, ...]) -> Problem:
-    """Said of the category and not of each spec, since it is the category that is misspelt or was never imported."""
+    """One problem of the category instead of one for each spec: the category is misspelt or was never imported."""
     reason = (
         f"{category_id!r} declares no specs, and this row has some; import it with its specs first, as JSON or YAML"
     )
@@ -162,7 +162,7 @@ def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, bat
 
 
 def _unworkable(product: Prepared) -> list[Problem]:
-    """Options and rules that can never work, judged as they will be stored and by what will check every line."""
+    """Problems of options and rules, found by compiling them in their stored form, as every line check does."""
     try:
         compile_model(read_json(product.options), read_json(product.rules))
     except CpqError as error:
@@ -175,7 +175,7 @@ def _product_columns(
     row: ProductRow, attributes: Mapping[str, Any], specs: Mapping[str, Any], relations: Sequence[Mapping[str, Any]]
 ) -> tuple[Any, ...]:
     """In the order of PRODUCT_COLUMNS."""
-    # A list, because the order in which options are declared has a meaning for configuring.
+    # A list, because the declared order of options matters for configuration.
     options = [{"name": name, **option.model_dump(exclude_none=True)} for name, option in row.options.items()]
     rules = {"rules": dump(row.rules), "recommend": dump(row.recommend)} if row.rules or row.recommend else {}
     values = (
@@ -193,13 +193,13 @@ def _product_columns(
         canonical_json(row.bundle.model_dump(exclude_none=True)) if row.bundle else None,
         row.active,
     )
-    # Texts hold no NUL, so nothing can be moved from one column to the next without changing the hash.
+    # Texts contain no NUL, so text cannot move from one column to the next without changing the hash.
     written = "\0".join([*map(str, values), canonical_json(relations) if relations else ""])
     return (*values, _digest(written))
 
 
 def _digest(written: str) -> str:
-    """Of what is stored, not of how the file spelt it: `1.50` and `1.5`, or names in another order, are no change."""
+    """Hash of the stored values, not of their spelling: `1.50` and `1.5`, or names in another order, are no change."""
     return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Rows of prices and price books: what one row of an imported file may hold."""
+"""Rows of prices and price books in an imported file: fields and validation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TierMode(StrEnum):
 
 
 class QuantityScope(StrEnum):
-    """Whose quantity reaches a tier: one line's, or the product's over the whole quote."""
+    """The quantity that selects a tier: one line's, or the product's over the whole quote."""
 
     LINE = "line"
     QUOTE = "quote"
@@ -42,7 +42,7 @@ class PriceBookRow(Row):
 
 
 class Tier(Row):
-    """Quantities above the tier before it, up to and including `up_to`; the last tier is open (`up_to` absent)."""
+    """Quantities above the previous tier, up to and including `up_to`; the last tier is open (`up_to` absent)."""
 
     up_to: Annotated[Whole, Field(ge=1, le=BOUND_MAX)] | None = None
     unit_price: Amount
@@ -75,7 +75,7 @@ class PriceRow(Row):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.price_book is None) == (self.account_id is None):
-            raise ValueError("a price names either its price_book or, when contracted, its account_id")
+            raise ValueError("a price has either a price_book or, when contracted, an account_id")
         if self.valid_from and self.valid_to and self.valid_from > self.valid_to:
             raise ValueError("valid_from is after valid_to")
         if (self.tier_mode is TierMode.PACKAGE) != (self.package_size is not None):
@@ -86,7 +86,7 @@ class PriceRow(Row):
         return self
 
     def _check_tiers(self) -> None:
-        """Bounds are shared and half-open, so a gap or an overlap cannot be written; what is left is the order."""
+        """Bounds are shared and half-open, so a gap or an overlap cannot be written; only the order is checked."""
         if bool(self.tiers) != (self.tier_mode in (TierMode.VOLUME, TierMode.GRADUATED)):
             raise ValueError("tiers go with the tier modes volume and graduated, and only with them")
         bounds = [tier.up_to for tier in self.tiers]
@@ -99,7 +99,7 @@ class PriceRow(Row):
             raise ValueError("the tiers' up_to values rise")
 
     def key(self) -> str:
-        """The row's id: the given one, or one made of what distinguishes it, so that a re-import finds it again."""
+        """The row's id: as given, or built from its distinguishing fields, so that a re-import finds it again."""
         owner = f"book={self.price_book}" if self.price_book else f"account={self.account_id}"
         parts = (owner, self.product_id, self.currency, self.billing_period, self.valid_from or "always", self.priority)
         return self.id or "|".join(map(str, parts))

@@ -1,4 +1,4 @@
-"""Rows of products and their categories: what one row of an imported file may hold."""
+"""Rows of products and their categories in an imported file: fields and validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BundlePricing(StrEnum):
 
 
 class SpecDefinition(Row):
-    """A filterable property of every product of a category: a number in one unit, or one of listed words."""
+    """A filterable property of every product of a category: a number in one unit, or one of the listed words."""
 
     kind: Literal["number", "enum"]
     unit: Word | None = None
@@ -42,7 +42,7 @@ class SpecDefinition(Row):
 
 
 class AttributeDefinition(Row):
-    """A typed fact about every product of a category; not filtered by, but checked and shown."""
+    """A typed fact about every product of a category; it is checked and shown, but not filterable."""
 
     type: Literal["text", "integer", "number", "boolean", "date", "enum"]
     values: tuple[Word, ...] = ()
@@ -68,7 +68,7 @@ class Relationship(Row):
 
 
 class Bundle(Row):
-    """How a bundle's price comes about; its components are its relationships of kind `component`."""
+    """The price mode of a bundle; its components are its relationships of kind `component`."""
 
     pricing: BundlePricing = BundlePricing.OWN
     discount_percent: Annotated[Number, Field(ge=0, le=100)] | None = None

@@ -1,4 +1,4 @@
-"""A typed search query as sets of hits, best first, with the words that may stand for those typed."""
+"""A typed search query as sets of hits, best first, with alternatives for the typed words."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Query:
         return [self._open(kind) for kind in (code, Any((code, in_title)), title_start, anywhere)]
 
     def corrected_sets(self, near: dict[str, list[str]]) -> list[Expression]:
-        """Two wider sets: each word, or what may stand for it, in titles or anywhere.
+        """Two wider sets: each word, or one of its alternatives, in titles or anywhere.
 
-        That is what a small typing error could have made of it, or another word for the same; one of several words,
-        with a blank between, stands for it when all of them are there.
+        An alternative is a known word that differs by a small typing error, or a synonym; a synonym of several words,
+        with a blank between, matches when all of them are present.
         """
         return [self._open(self._corrected(fields, near)) for fields in ("n", "nt")]
 
@@ -91,7 +91,7 @@ class Query:
 
 
 def other_words(typed: Sequence[str]) -> dict[str, list[str]]:
-    """For words as `words` reads them: what else may stand for each, several words with a blank between."""
+    """The synonyms of words as `words` reads them; several words have a blank between."""
     found: dict[str, list[str]] = {}
     for group in _PHRASES:
         for phrase in group:

@@ -1,4 +1,4 @@
-"""Typing errors: which words may be misspelt, and which known words are near enough to be meant."""
+"""Typing errors: which words may be misspelt, and which known words are near enough to replace them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import combinations
 NEAR_WORDS_MAX = 8
 
 FEW_HITS = 10
-"""With fewer exact hits than this, words that are a typing error away are looked for too."""
+"""With fewer exact hits than this, a search also looks for words that are a typing error away."""
 
 
 def may_be_misspelt(word: str) -> bool:
-    """Only words of four letters and more are corrected; numbers and codes are meant as typed."""
+    """Only words of four letters and more are corrected; numbers and codes are taken as typed."""
     return 4 <= len(word) <= 24 and word.isalpha()
 
 
 def shortened(word: str) -> Iterator[str]:
-    """The word, and the word without one letter, without two when it is long: near words share one of these."""
+    """The word, and the word without one letter (two if it is long): similar words share one of these."""
     for missing in range(_distance_max(word) + 1):
         for kept in combinations(word, len(word) - missing):
             yield "".join(kept)
@@ -30,7 +30,7 @@ def nearest_words(word: str, candidates: Iterable[str]) -> list[str]:
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters must be added, dropped, changed or swapped with their neighbour."""
+    """The number of letters to add, drop, change or swap with their neighbour."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
@@ -44,5 +44,5 @@ def distance(one: str, other: str) -> int:
 
 
 def _distance_max(word: str, other: str = "") -> int:
-    """Two for long words, but not for very long ones: those are not `shortened` by two, there would be too many."""
+    """Two for long words, but not for very long ones: `shortened` drops only one letter there, to limit its size."""
     return 2 if len(word) >= 8 and max(len(word), len(other)) <= 16 else 1

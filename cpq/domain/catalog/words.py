@@ -1,4 +1,4 @@
-"""How text is read into words, and the terms under which a product is found."""
+"""Splitting of text into words, and the terms that find a product."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODE_LENGTH_MAX = 200
 
 SINGULARS_MAX = 200_000
 _RUN = re.compile(r"[^\W\d_]+|\d+")
-_ASCII_RUN = re.compile(r"[a-z]+|[0-9]+")  # Says the same of ASCII text, in half the time.
+_ASCII_RUN = re.compile(r"[a-z]+|[0-9]+")  # The same result for ASCII text, in half the time.
 _MARKS = re.compile(r"[\u0300-\u036f]")
 
 
@@ -32,13 +32,13 @@ def compact(text: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def scope_code(tenant_id: str, category_id: str | None = None) -> str:
-    """Eight characters that stand before every term, so that one tenant's or one category's terms lie together."""
+    """An eight-character prefix of every term, so that the terms of a tenant or a category are stored together."""
     digest = hashlib.blake2b(f"{tenant_id}\n{category_id or ''}".encode(), digest_size=5).digest()
     return base64.b32encode(digest).decode().lower()
 
 
 class Indexed:
-    """What of a product is searched: codes match as a whole, words of the titles rank before words of the prose."""
+    """The searched text of a product: codes match as a whole, words of titles rank before words of the prose."""
 
     def __init__(self, *, codes: Iterable[str], titles: Iterable[str], prose: Iterable[str], is_active: bool) -> None:
         self.title_words = set(words(" ".join(titles)))
@@ -49,7 +49,7 @@ class Indexed:
     def terms(self, scopes: Iterable[str]) -> str:
         """All terms with a blank between: `n…` word of the titles, `t…` of the prose alone, `s…` code, `x` inactive.
 
-        Each stands under every scope. Words hold no blanks, so joining and replacing does it without a loop in Python.
+        Each is there once per scope. Words contain no blanks, so joining and replacing needs no loop in Python.
         """
         prose_words = self.words - self.title_words
         inactive = () if self._is_active else ("x",)
@@ -63,12 +63,12 @@ def _runs(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_RUN.findall(text.lower())
     plain = _MARKS.sub("", unicodedata.normalize("NFKD", text))
-    # Composed again, because kana and Hangul are letters only as a whole.
+    # Composed again, because kana and Hangul are letters only in composed form.
     return _RUN.findall(unicodedata.normalize("NFC", plain).casefold())
 
 
 class _Singulars(dict[str, str]):
-    """The folded form of every run of letters met so far; catalogues repeat themselves."""
+    """Cache of the folded form of every run of letters; catalogues repeat themselves."""
 
     def __missing__(self, run: str) -> str:
         if len(self) > SINGULARS_MAX:

@@ -1,4 +1,4 @@
-"""Configuration: whether the chosen options of a line hold, and whether the products of a quote go together.
+"""Configuration: checks the chosen options of a line, and the relationships between the products of a quote.
 
 The check of options is exact for a full configuration and needs no solver. It never changes a value that was given, its
 answer does not depend on the order of the choices, and checking a completed configuration again gives the same answer.

@@ -1,4 +1,4 @@
-"""What a product may declare for its configuration: options, and rules between them."""
+"""Declarations of a product's configuration: options, and rules between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cpq.domain.field_types import Amount, Free, Name, Number, Row, Scalar, Whol
 
 
 class OptionRow(Row):
-    """One choice a buyer has. The words are those of the configuration rules that refer to it."""
+    """One option of a buyer. Configuration rules refer to it by its name and values."""
 
     type: Literal["enum", "integer", "number", "boolean", "text"]
     label: Name | None = None
@@ -31,7 +31,7 @@ class OptionRow(Row):
             raise ValueError("an enum option lists its values")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError("min is above max")
-        # With their types, because to Python true is one of 1 and 2.
+        # With their types, because to Python true equals 1.
         values = [(type(value), value) for value in self.values]
         if self.default is not None and values and (type(self.default), self.default) not in values:
             raise ValueError("the default is not one of the values")

@@ -18,20 +18,20 @@ NOTES_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A completed configuration and what is wrong with it. Values that were refused stand in it as they were given."""
+    """A completed configuration and its problems. It keeps refused values as they were given."""
 
     choices: dict[str, Any]
     problems: tuple[Problem, ...]
-    """The first 20: options in their declared order, names that are no option, then rules in theirs."""
+    """The first 20: options in declared order, unknown names, then rules in declared order."""
 
     problem_count: int
     advice: tuple[str, ...]
-    """The sentences of recommendations that are not followed; they make nothing invalid."""
+    """The sentences of recommendations that are not followed; the configuration is still valid."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What `compile_model` makes of a product. It holds no state: one model serves any number of threads."""
+    """The result of `compile_model`. It has no state: one model serves any number of threads."""
 
     options: Mapping[str, Option]
     """In declared order."""
@@ -43,9 +43,9 @@ class Model:
     recommend: tuple[Rule, ...]
 
     def check(self, choices: Mapping[str, object]) -> Checked:
-        """Complete the choices with the defaults of active options, and say everything that does not hold.
+        """Complete the choices with the defaults of active options, and report every problem.
 
-        A choice of null is the same as none. Without options the choices are free notes: any single values will do.
+        A choice of null is the same as no choice. Without options the choices are free notes: any single values.
         """
         if not self.options:
             return _check_notes(choices)
@@ -88,11 +88,11 @@ class Model:
 
 @dataclass
 class _Reading:
-    """Choices on their way from what was given to what the rules may rely on."""
+    """Choices under check: from the given values to values that the rules can use."""
 
     values: dict[str, Scalar] = field(default_factory=dict)
     typed: dict[str, Scalar] = field(default_factory=dict)
-    """Also the readable values of options that may be inactive, which no rule relies on."""
+    """Also the readable values of options that may be inactive, which no rule uses."""
 
     inactive: set[str] = field(default_factory=set)
     uncertain: set[str] = field(default_factory=set)
@@ -148,7 +148,7 @@ def _inactive(name: str, conditions: tuple[Condition, ...]) -> Problem:
 
 
 def _check_notes(choices: Mapping[str, object]) -> Checked:
-    """A product without options has no rules to keep: its attributes stay as they are, if they can be stored."""
+    """A product without options has no rules: its attributes are kept as given, if they can be stored."""
     kept = dict(choices)
     problems = []
     if len(choices) > NOTES_MAX:
@@ -163,8 +163,8 @@ def _check_notes(choices: Mapping[str, object]) -> Checked:
 
 
 def _note(name: str, value: object) -> object:
-    """The value itself, but text in one Unicode form, and a binary float as the decimal it was written as."""
+    """The value, with text in one Unicode form, and a binary float as the decimal it was written as."""
     if len(name) > NAME_LENGTH_MAX or clean_line(name) != name:
-        raise ValueError(f"is no name of up to {NAME_LENGTH_MAX} characters without blanks around it")
+        raise ValueError(f"is not a name of up to {NAME_LENGTH_MAX} characters without blanks around it")
     typed = None if value is None else scalar(value)
     return typed if isinstance(value, str | float) else value

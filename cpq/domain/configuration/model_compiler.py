@@ -1,4 +1,4 @@
-"""From the options and rules that the catalogue stores to a model, or to everything that is wrong with them."""
+"""Compiles stored options and rules into a model, or reports all their problems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAULTS_MAX = 20
 
 
 def compile_model(options: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]) -> Model:
-    """The options and rules of a product, ready for many checks; VALIDATION_ERROR names every fault in them."""
+    """Compile the options and rules of a product for many checks; VALIDATION_ERROR names every fault."""
     faults = _Faults()
     compiled = _options(options, faults)
     spoilt = {str(values.get("name")) for values in options} - compiled.keys()
@@ -39,7 +39,7 @@ def compile_model(options: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]
 
 
 class _Faults:
-    """What is wrong, and where."""
+    """The faults found so far, with their places."""
 
     def __init__(self) -> None:
         self._found: list[dict[str, str]] = []
@@ -49,7 +49,7 @@ class _Faults:
 
     @contextmanager
     def at(self, where: str) -> Iterator[None]:
-        """Takes note of a ValueError and goes on."""
+        """Record a ValueError and continue."""
         try:
             yield
         except ValidationError as error:
@@ -83,7 +83,7 @@ def _options(options: Iterable[Mapping[str, Any]], faults: _Faults) -> dict[str,
 
 
 def _activity(options: Mapping[str, Option], spoilt: set[str], faults: _Faults) -> dict[str, tuple[Condition, ...]]:
-    """What each option that is not always active depends on."""
+    """The options that each conditional option depends on."""
     activity = {}
     for name, option in options.items():
         wanted = option.row.active_when
@@ -98,7 +98,7 @@ def _by_dependence(options: Iterable[str], activity: Mapping[str, tuple[Conditio
     try:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        faults.note("options", f"active_when goes round in a circle: {', '.join(error.args[1])}")
+        faults.note("options", f"active_when is circular: {', '.join(error.args[1])}")
         return []
 
 
@@ -117,4 +117,4 @@ def _rules(
 def _refuse_twins(where: str, names: Iterable[str], faults: _Faults) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            faults.note(f"{where}.{name}", "stands there more than once")
+            faults.note(f"{where}.{name}", "is declared more than once")

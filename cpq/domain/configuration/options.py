@@ -1,4 +1,4 @@
-"""What one option may be: reads a given value as the option's type, or says why it cannot be that."""
+"""Values of one option: reads a given value as the option's type, or gives the reason why it cannot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cpq.domain.field_types import AMOUNT_MAX
 
 Scalar = bool | Decimal | str
 Key = tuple[type, Scalar]
-"""A value with its type, because to Python true is 1."""
+"""A value with its type, because to Python true equals 1."""
 
 Kind = Literal["number", "boolean", "text", "mixed"]
 
@@ -32,7 +32,7 @@ SHOWN_VALUES_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a choice does not hold: the option or rule it is about, a sentence, and what would be right."""
+    """A problem of a choice: its option or rule, a sentence, and the expected value."""
 
     option: str | None
     rule_id: str | None
@@ -43,7 +43,7 @@ class Problem:
     nearest: tuple[Scalar, ...] | None = None
 
     def details(self) -> dict[str, object]:
-        """For the `details` of an error: what is known, tuples as lists."""
+        """For the `details` of an error: the known fields, tuples as lists."""
         known = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in known.items() if v is not None}
 
@@ -57,7 +57,7 @@ class ChoiceError(ValueError):
 
 
 class Option:
-    """One option, ready to read values. Numbers are read from text that JSON would read as that number, no other."""
+    """One option, ready to read values. Text is read as a number only if JSON would read it so."""
 
     def __init__(self, name: str, row: OptionRow) -> None:
         """ValueError when the option contradicts itself."""
@@ -79,12 +79,12 @@ class Option:
         self.default = None if row.default is None else self.read(row.default)
 
     def read(self, value: object) -> Scalar:
-        """The value as the option's type; ChoiceError when it is of another type or not to be had."""
+        """The value as the option's type; ChoiceError when it has another type or is not offered."""
         try:
             if (listed := self._listed.get((type(value), value))) is not None:  # type: ignore[arg-type] # Or unhashable.
                 return listed
         except TypeError:
-            pass  # A list, an object, a signalling NaN: the reader has the words for it.
+            pass  # A list, an object, a signalling NaN: the reader has the message for it.
         try:
             typed = _READERS[self.kind](value)
         except ValueError as error:
@@ -94,15 +94,15 @@ class Option:
         return typed
 
     def missing(self) -> Problem:
-        """What to say when a required option was left out."""
+        """The problem of a required option that was left out."""
         return self._refuse(f"{self.name} is required.")
 
     def possible(self) -> tuple[Scalar, ...]:
-        """Every value there is, where they can be listed."""
+        """Every possible value, if they can be listed."""
         return self.values or ((True, False) if self.kind == "boolean" else ())
 
     def _beyond(self, typed: Scalar) -> Problem | None:
-        """What is wrong with a value that is not a listed one; those have been through this themselves."""
+        """Check a value that is not listed; listed values were checked at compile time."""
         if self.values:
             listed = one_of(self.values)
             return self._refuse(f"{self.name} is {listed}, not {shown(typed)}.", self._like(typed))
@@ -123,7 +123,7 @@ class Option:
         return None
 
     def _stepping(self, value: Decimal, step: Decimal) -> tuple[Scalar, ...]:
-        """The two numbers on the step around this one, as far as they are in range."""
+        """The two numbers on a step around this one, if they are in range."""
         base = self.row.min if self.row.min is not None and self.row.step is not None else Decimal(0)
         below = EXACT.subtract(value, EXACT.remainder(EXACT.subtract(value, base), step))
         below = EXACT.subtract(below, step) if below > value else below
@@ -153,14 +153,14 @@ def keys(values: Iterable[Scalar]) -> frozenset[Key]:
 
 
 def number(value: object) -> Decimal:
-    """A bounded exact number; ValueError with the reason. A binary float stands for its shortest decimal text."""
+    """A bounded exact number; ValueError with the reason. A binary float is read as its shortest decimal text."""
     if isinstance(value, float):
         value = repr(value)
     if isinstance(value, str) and len(value) <= SHOWN_LENGTH_MAX and _JSON_NUMBER.fullmatch(value):
         value = Decimal(value)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError(f"is a number, not {shown(value)}")
-    # Compared before it is converted: that takes long for an int of very many digits.
+    # Compared before the conversion, which is slow for an int of very many digits.
     if isinstance(value, int) and not -_WHOLE_MAX <= value <= _WHOLE_MAX:
         raise ValueError(f"is beyond {_WHOLE_MAX}")
     exact = Decimal(value)
@@ -195,14 +195,14 @@ def scalar(value: object) -> Scalar:
 
 
 def spelled(value: object) -> str:
-    """A choice as the surcharges of a price spell it: `208`, `true`, `water`."""
+    """A choice in the spelling of a price's surcharges: `208`, `true`, `water`."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
 def shown(value: object) -> str:
-    """The value for a sentence: short, on one line, in the words of JSON."""
+    """The value for a sentence: short, on one line, spelled as in JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Do the products of one quote go together: what requires, excludes and recommends what."""
+"""Relationships between the products of one quote: required, excluded and recommended products."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 PROBLEMS_MAX = 20
 DEPTH_MAX = 8
-"""Bundles within bundles are looked into this deep; a bundle that contains itself ends here too."""
+"""The depth to which bundles within bundles are opened; it also stops a bundle that contains itself."""
 
 
 class Relation(StrEnum):
@@ -22,7 +22,7 @@ class Relation(StrEnum):
 
 
 class QuotedProduct(NamedTuple):
-    """What a line of a quote asks for."""
+    """The product and quantity of a line."""
 
     product_id: str
     quantity: int = 1
@@ -39,7 +39,7 @@ class ProductRelation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A relationship that a quote does not honour: whose, on which line, and what it is about."""
+    """A relationship that a quote violates: its owner, the line, and the other product."""
 
     line: int
     """The index of the first line concerned, from 0."""
@@ -51,10 +51,10 @@ class Related:
     other_id: str
     message: str
     missing: int | None = None
-    """How many of the other product are wanting."""
+    """The missing quantity of the other product."""
 
     other_line: int | None = None
-    """The line that holds what is excluded."""
+    """The line of the excluded product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class CheckedRelations:
 
 
 def check_relations(lines: Sequence[QuotedProduct], relations: Iterable[ProductRelation]) -> CheckedRelations:
-    """What the products of a quote require, exclude and recommend; give the relations of components too.
+    """Check what the products of a quote require, exclude and recommend; pass the relations of components too.
 
-    A bundle brings its components with it: they count as quoted, and what they require and exclude stands as if they
-    were quoted alone. Only inside one line nothing excludes: whoever made the bundle has decided that.
+    Components of a bundle count as quoted, and their requirements and exclusions apply as if they were quoted alone.
+    Exclusions inside one line are ignored: the author of the bundle has decided that.
     """
     quote = _Quote(lines, relations)
     problems = sorted([*quote.requirements(), *quote.exclusions()], key=lambda problem: problem.line)
@@ -79,7 +79,7 @@ def check_relations(lines: Sequence[QuotedProduct], relations: Iterable[ProductR
 
 
 class _Quote:
-    """The products of a quote with everything inside them."""
+    """The products of a quote with their components."""
 
     def __init__(self, lines: Sequence[QuotedProduct], relations: Iterable[ProductRelation]) -> None:
         self._declared: dict[str, list[ProductRelation]] = defaultdict(list)
@@ -116,7 +116,7 @@ class _Quote:
             yield Related(line, relation.product_id, relation.kind, relation.other_id, message, other_line=other)
 
     def recommendations(self) -> Iterator[Related]:
-        """What goes with the quoted products themselves; whoever made a bundle has chosen what goes with its parts."""
+        """Recommendations of the quoted products only; for the parts of a bundle its author has chosen."""
         for product_id in dict.fromkeys(self._quoted):
             for relation in self._declared.get(product_id, ()):
                 if relation.kind is Relation.RECOMMENDS and not self._quantity[relation.other_id]:
@@ -125,7 +125,7 @@ class _Quote:
                     yield Related(line, product_id, relation.kind, relation.other_id, message)
 
     def _of_kind(self, kind: Relation) -> Iterator[tuple[ProductRelation, int]]:
-        """The relationships of everything quoted, each once, with the first line it stands on."""
+        """The relationships of all quoted products, each once, with the first line that has it."""
         for product_id, lines in self._lines.items():
             for relation in self._declared.get(product_id, ()):
                 if relation.kind is kind:
@@ -136,7 +136,7 @@ class _Quote:
         return quoted if quoted == relation.product_id else f"{relation.product_id} in {quoted}"
 
     def _contents(self, product_id: str) -> Mapping[str, int]:
-        """The product and all that is inside one of it."""
+        """The product and all components of one piece of it."""
         if all(relation.kind is not Relation.COMPONENT for relation in self._declared.get(product_id, ())):
             return {product_id: 1}
         contents: Counter[str] = Counter()
@@ -155,6 +155,6 @@ class _Quote:
 
 
 def _apart(lines: list[int], others: list[int]) -> tuple[int, int] | None:
-    """The first two different lines, one of each list. Two of each suffice: only one can be the same."""
+    """The first two different lines, one of each list. Two of each are enough: only one can be the same."""
     pairs = [(line, other) for line in lines[:2] for other in others[:2] if line != other]
     return min(pairs, key=max, default=None)

@@ -1,7 +1,7 @@
-"""The rules between options: conditions, and the five constructs, each saying whether it holds.
+"""The rules between options: conditions, and the five constructs with their checks.
 
-An option without a value matches no condition. An inactive option binds no rule. An active option that was left out
-meets nothing: a `then`, `table` or `compare` that applies asks for it.
+An option without a value matches no condition. No rule applies to an inactive option. An active option that was left
+out matches nothing: a `then`, `table` or `compare` that applies requires it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Facts:
     """A configuration as the rules see it."""
 
     values: Mapping[str, Scalar]
-    """What is chosen, by option; an option that is not here was left out, is inactive, or uncertain."""
+    """The choices by option; an option that is not here was left out, is inactive, or uncertain."""
 
     inactive: Set[str]
     uncertain: Set[str]
-    """Options with a problem of their own: no rule is called broken because of them."""
+    """Options with their own problem: they do not violate a rule as well."""
 
     def binds(self, name: str) -> bool:
         return name not in self.inactive and name not in self.uncertain
@@ -44,7 +44,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What is asked of one option: to be among values, within bounds, and not among others."""
+    """A condition on one option: among values, within bounds, and not among excluded values."""
 
     option: Option
     among: tuple[Scalar, ...] | None = None
@@ -75,13 +75,13 @@ class Condition:
         return f"{self.option.name} {' and '.join(parts)}"
 
     def problem(self) -> Problem:
-        """A breach of this condition: the option, and the values or bounds that would meet it."""
+        """The problem when this condition is violated: the option, and the values or bounds that meet it."""
         allowed = tuple(value for value in self.option.possible() if self.meets(value))
         return _breach(self.option.name, allowed or self.among, minimum=self.minimum, maximum=self.maximum)
 
 
 class Construct(Protocol):
-    """What a rule demands once it applies."""
+    """The demand of a rule that applies."""
 
     def breach(self, facts: Facts) -> Problem | None: ...
 
@@ -117,7 +117,7 @@ class Table:
 
     columns: tuple[str, ...]
     rows: Mapping[tuple[Key, ...], None]
-    """In the order they are written; a mapping, because it is looked into."""
+    """In the written order; a mapping, for quick lookup."""
 
     def breach(self, facts: Facts) -> Problem | None:
         if not all(map(facts.binds, self.columns)):
@@ -127,7 +127,7 @@ class Table:
         return None if chosen in self.rows else self._repair(chosen)
 
     def _repair(self, chosen: tuple[tuple[type, Scalar | None], ...]) -> Problem:
-        """Names the last column whose change alone helps: tables put what follows from the others at the end."""
+        """Names the last column whose change alone is enough: tables put dependent columns last."""
         for place in reversed(range(len(self.columns))):
             before, after = chosen[:place], chosen[place + 1 :]
             fitting = [row[place][1] for row in self.rows if row[:place] == before and row[place + 1 :] == after]
@@ -160,7 +160,7 @@ class Compare:
         return None if _holds(total, self.operator) else self._repair(facts, total)
 
     def _repair(self, facts: Facts, total: Decimal) -> Problem:
-        """How far the first option would have to go alone, where that is an exact number."""
+        """The value of the first option that alone would meet the comparison, if it is an exact number."""
         option, factor = self.terms[0]
         value = facts.values[option.name]
         if abs(factor) != 1 or sum(other is option for other, _ in self.terms) > 1 or not isinstance(value, Decimal):
@@ -174,7 +174,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """So many of these options are taken. Not taken is what is false, 0, blank, `none`, left out or inactive."""
+    """Bounds on how many of these options are taken; false, 0, blank, `none`, left out or inactive are not taken."""
 
     options: tuple[str, ...]
     minimum: int
@@ -192,7 +192,7 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A sentence, when it applies, and what it then demands."""
+    """A sentence, a condition, and the demand when it applies."""
 
     id: str
     say: str
@@ -209,13 +209,13 @@ class Rule:
 
 
 def compile_rule(row: RuleRow, options: Mapping[str, Option]) -> Rule:
-    """ValueError when the rule uses a word, an option or a value that does not exist."""
+    """Compile a rule; ValueError when it uses a word, an option or a value that does not exist."""
     when = () if row.when is None else compile_conditions(row.when, options)
     return Rule(row.id, row.say, when, _construct(row, options))
 
 
 def compile_conditions(wanted: Mapping[str, object], options: Mapping[str, Option]) -> tuple[Condition, ...]:
-    """Conditions that are all to be met, in the order they are written."""
+    """Conditions that must all be met, in the written order."""
     if not wanted:
         raise ValueError("a condition names at least one option")
     return tuple(_condition(_option(options, name), value) for name, value in wanted.items())
@@ -241,7 +241,7 @@ def _option(options: Mapping[str, Option], name: str) -> Option:
 
 
 def _condition(option: Option, wanted: object) -> Condition:
-    """A value, a list of which any will do, or a mapping of `min`, `max` and `not`."""
+    """A value, a list of allowed values, or a mapping of `min`, `max` and `not`."""
     if not isinstance(wanted, Mapping):
         among = _values(option, wanted)
         return Condition(option, among=among, among_keys=keys(among))
@@ -249,7 +249,7 @@ def _condition(option: Option, wanted: object) -> Condition:
     if not wanted:
         raise ValueError(f"the condition on {option.name} is empty")
     if option.kind != "number" and not wanted.keys().isdisjoint(("min", "max")):
-        raise ValueError(f"min and max ask for a number, and {option.name} is none")
+        raise ValueError(f"min and max need a number, and {option.name} is not one")
     excluded = _values(option, wanted["not"]) if "not" in wanted else ()
     low = _number(f"the min of {option.name}", wanted["min"]) if "min" in wanted else None
     high = _number(f"the max of {option.name}", wanted["max"]) if "max" in wanted else None
@@ -290,7 +290,7 @@ def _table(wanted: Mapping[str, object], options: Mapping[str, Option]) -> Table
     typed = []
     for place, row in enumerate(rows, 1):
         if not isinstance(row, list | tuple) or len(row) != len(columns):
-            raise ValueError(f"row {place} of the table has not one value for each column")
+            raise ValueError(f"row {place} of the table does not have one value for each column")
         cells = [_cell(option, value) for option, value in zip(named, row, strict=True)]
         typed.append(tuple((type(cell), cell) for cell in cells))
     return Table(tuple(columns), dict.fromkeys(typed))
@@ -318,7 +318,7 @@ def _compare(wanted: Mapping[str, object], options: Mapping[str, Option]) -> Com
             if name == "const":
                 constant = EXACT.add(constant, signed)
             elif (option := _option(options, name)).kind != "number":
-                raise ValueError(f"only numbers are compared, and {name} is none")
+                raise ValueError(f"only numbers are compared, and {name} is not one")
             else:
                 terms.append((option, signed))
     if not terms:
@@ -364,7 +364,7 @@ def _breach(
     minimum: Decimal | None = None,
     maximum: Decimal | None = None,
 ) -> Problem:
-    """A problem that its rule completes with its own id and sentence."""
+    """A problem that the rule completes with its id and sentence."""
     return Problem(option, None, "", allowed or None, minimum, maximum)
 
 

@@ -1,4 +1,4 @@
-"""Policy sets side by side: what one says that the other does not, and whose decision would change."""
+"""Comparison of two policy sets: the changed rules, and the quotes whose decision changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ChangeKind(StrEnum):
 
 
 class Change(NamedTuple):
-    """One field of a rule, a term or a rate. A rule that is added or removed is one change of no field, told whole."""
+    """One field of a rule, a term or a rate. An added or removed rule is one change of its whole text."""
 
     kind: ChangeKind
     what: str
@@ -30,7 +30,7 @@ class Change(NamedTuple):
 
 
 class Turn(StrEnum):
-    """How a decision changes; of several that fit, the first in this order."""
+    """How a decision changes; if several fit, the first in this order."""
 
     BLOCKED = "now blocked"
     UNBLOCKED = "no longer blocked"
@@ -43,7 +43,7 @@ class Turn(StrEnum):
 
 
 class DecisionChange(NamedTuple):
-    """A quote that another set decides differently."""
+    """The change of the decision on one quote."""
 
     before: PolicyDecision
     after: PolicyDecision
@@ -70,7 +70,7 @@ class DecisionChange(NamedTuple):
 
 
 def differences(before: PolicySet, after: PolicySet) -> list[Change]:
-    """What `after` says that `before` did not; nothing when their hashes are equal."""
+    """The changes from `before` to `after`; empty when their hashes are equal."""
     if before.content_hash == after.content_hash:
         return []
     old, new = _described(before), _described(after)
@@ -82,9 +82,9 @@ def differences(before: PolicySet, after: PolicySet) -> list[Change]:
 
 
 def decision_change(before: PolicySet, after: PolicySet, *alternatives: QuoteFacts) -> DecisionChange | None:
-    """The two decisions on a quote, where they ask others, block otherwise, or speak by other policies; else None.
+    """The two decisions on a quote if approvers, blocks or violated policies differ; else None.
 
-    Each set reads the validity that it gives itself: it is not a fact of the quote until one of them decided.
+    Each set uses its own validity, because validity is no fact of the quote before a set decides.
     """
     old, new = (evaluate_alternatives(policies, _as_valid(alternatives, policies)) for policies in (before, after))
     return DecisionChange(old, new) if _essence(old) != _essence(new) else None
@@ -133,7 +133,7 @@ def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
 
 def _rule_fields(rule: Rule) -> dict[str, str]:
     described = {"name": rule.name, "when": rule.when.text, "threshold": _text(rule.threshold)}
-    # What is measured is taken from the condition, unless the rule says so itself.
+    # The measured number comes from the condition, unless the rule gives it.
     described["actual"] = rule.actual.text if rule.actual and rule.actual.text != rule.when.text else ""
     return described | _order_fields(rule.order) | _outcome_fields(rule.outcome)
 

@@ -1,4 +1,4 @@
-"""Asks a policy set about a priced quote: which rules speak, who has to approve, and on which facts it rests."""
+"""Evaluation of a policy set for a priced quote: violations, required approvers, and the facts behind them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN_DECIMALS = 4
 
 
 class Safe(StrEnum):
-    """Where a fact may move without anybody having to look again."""
+    """The direction in which a fact may change without a new approval."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -35,17 +35,17 @@ Each = tuple[tuple[str, Value | None], ...]
 
 
 class LinesPast(NamedTuple):
-    """The lines that a ladder has on one of its steps; a line fewer is no worse, another line is."""
+    """The lines that reach a step of a ladder; one line fewer is not worse, a new line is."""
 
     values: Each
 
 
 FactValue = Value | frozenset[str] | Each | LinesPast | None
-"""A fact's value; of a fact of the lines, each line's id with its value; None is unknown."""
+"""A fact's value; for a fact of lines, each line's id with its value; None is unknown."""
 
 
 class FactRead(NamedTuple):
-    """A fact that a violation rests on. What is secret is compared, but its values are told to nobody."""
+    """A fact behind a violation. A secret one is compared, but its values are never shown."""
 
     name: str
     value: FactValue
@@ -54,7 +54,7 @@ class FactRead(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A rule, or a step of a ladder, that speaks. `line_ids` are the lines to blame, none when it is the quote."""
+    """A violated rule or step of a ladder. `line_ids` are the lines that cause it; empty when the whole quote does."""
 
     policy_id: str
     policy_name: str
@@ -66,12 +66,12 @@ class Violation(NamedTuple):
     facts_read: tuple[FactRead, ...]
     line_ids: tuple[str, ...]
     is_secret: bool = False
-    """Whether its numbers tell of a cost or a margin."""
+    """Whether its numbers reveal a cost or a margin."""
 
 
 @dataclass(frozen=True)
 class PolicyDecision:
-    """What the policies say of a quote; the approval follows it.
+    """The policies' decision on a quote; approvals follow it.
 
     The chains are asked in parallel, the roles of one chain in turn.
     """
@@ -90,7 +90,7 @@ class PolicyDecision:
 
     @property
     def blocking(self) -> tuple[Violation, ...]:
-        """What forbids the quote outright: nobody can approve it."""
+        """The violations that block the quote: nobody can approve them."""
         return tuple(violation for violation in self.violations if violation.severity is Severity.BLOCK)
 
     @property
@@ -99,11 +99,11 @@ class PolicyDecision:
 
 
 def evaluate(policies: PolicySet, facts: QuoteFacts) -> PolicyDecision:
-    """Every violation in a stable order, and who has to approve. It never raises: a fault blocks the quote."""
+    """Every violation in a stable order, and the required approvers. It never raises: a fault blocks the quote."""
     environment = policies.environment(facts)
     found: list[tuple[Order, Violation]] = []
-    speaking, faulty = _speaking(policies, environment)
-    for rule in speaking:
+    violated, faulty = _violated(policies, environment)
+    for rule in violated:
         try:
             found.append((rule.order, _rule_violation(rule, environment)))
         except ArithmeticError:
@@ -121,7 +121,7 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> PolicyDecision:
 
 
 def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts]) -> PolicyDecision:
-    """One decision over all of them: of each policy the worst it says, because any of them could be accepted."""
+    """One decision over all alternatives: the worst violation of each policy, because any could be accepted."""
     decisions = [evaluate(policies, facts) for facts in alternatives]
     if len(decisions) == 1:
         return decisions[0]
@@ -134,7 +134,7 @@ def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts
 
 
 def is_no_worse(before: FactRead, after: FactRead) -> bool:
-    """Whether an approval that rested on `before` still stands on `after`: unchanged, or moved the safe way."""
+    """Whether an approval based on `before` covers `after`: the fact is unchanged, or moved in the safe direction."""
     if before.name != after.name:
         return False
     if isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
@@ -146,7 +146,7 @@ def is_no_worse(before: FactRead, after: FactRead) -> bool:
 
 
 def worse_lines(before: FactRead, after: FactRead) -> list[str]:
-    """The lines on a ladder that were not there before, or got worse."""
+    """The lines on a ladder that are new or got worse."""
     assert isinstance(before.value, LinesPast)
     assert isinstance(after.value, LinesPast)
     old = dict(before.value.values)
@@ -166,8 +166,8 @@ def _decision(policies: PolicySet, violations: tuple[Violation, ...]) -> PolicyD
 
 
 def _excess(violation: Violation) -> tuple[bool, Decimal]:
-    """How bad it is: what blocks is worse than what can be approved, then how far it is past its threshold, whichever
-    side is the wrong one; what is not known may be anywhere."""
+    """How bad a violation is: a block is worse than a required approval, then the distance from the threshold counts;
+    an unknown value counts as infinitely far."""
     is_block = violation.severity is Severity.BLOCK
     if violation.actual is None:
         return is_block, Decimal("Infinity")
@@ -176,7 +176,7 @@ def _excess(violation: Violation) -> tuple[bool, Decimal]:
 
 def _moved_safely(before: object, after: object, safe: Safe) -> bool:
     if before is None or after is None:
-        return False  # Unknown twice may be anything, twice.
+        return False  # Two unknown values may differ.
     if before == after and type(before) is type(after):
         return True
     if safe is Safe.SAME:
@@ -186,10 +186,10 @@ def _moved_safely(before: object, after: object, safe: Safe) -> bool:
     return False
 
 
-def _speaking(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
-    """The rules that do not say no, those that hold or are unknown; and those that cannot be worked out."""
+def _violated(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
+    """The rules whose condition is true or unknown, and those that cannot be evaluated."""
     try:
-        # The common case in one sweep; a fault, which is rare, is then looked for rule by rule.
+        # The common case in one pass; after a fault, which is rare, each rule is tried alone.
         answers = [run(environment, None) for run in policies.conditions]
     except ArithmeticError:
         return _one_by_one(policies, environment)
@@ -197,20 +197,20 @@ def _speaking(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[
 
 
 def _one_by_one(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
-    speaking, faulty = [], []
+    violated, faulty = [], []
     for rule in policies.rules:
         try:
             if rule.when.run(environment, None) is not False:
-                speaking.append(rule)
+                violated.append(rule)
         except ArithmeticError:
             faulty.append(rule)
-    return speaking, faulty
+    return violated, faulty
 
 
 def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     actual = rule.actual.run(environment, None) if rule.actual else None
     blamed = [_blamed(blames(environment), environment) for blames in rule.culprits]
-    # Lines mostly come in the order of their ids, which a set would lose and the sorting pay for.
+    # Lines are mostly in the order of their ids already; a set would lose that and make the sort slower.
     is_once = len(blamed) == 1 and environment.pieces is environment.lines
     lines: Iterable[str] = blamed[0] if is_once else set().union(*blamed)
     reads = tuple(_fact_read(name, trend, environment) for name, trend in rule.when.reads.items())
@@ -221,7 +221,7 @@ def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
 
 
 def _blamed(mask: Sequence[bool | None], environment: FactsEnvironment) -> Iterable[str]:
-    """The ids of the lines that the mask does not clear: what is unknown may be to blame."""
+    """The ids of the lines whose mask is true or unknown."""
     if None in mask:
         mask = [is_to_blame is not False for is_to_blame in mask]
     return compress(environment.line_ids, mask)
@@ -238,7 +238,7 @@ def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
 
 
 def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
-    """The worst line decides. A line that may be meant is meant, and one whose number is unknown is the worst."""
+    """The worst line decides. A line whose `where` is unknown counts; an unknown number is the worst."""
     where, over = ladder.where, ladder.over
     values: list[tuple[Decimal | None, str, LineFacts]] = [
         (over.run(environment, line), id_, line)
@@ -286,7 +286,7 @@ def _step_violation(
 
 
 def _violation(
-    speaker: Rule | Step,
+    policy: Rule | Step,
     outcome: Outcome,
     sentence: str,
     threshold: Decimal | None,
@@ -297,10 +297,10 @@ def _violation(
     is_secret: bool,
 ) -> Violation:
     return Violation(
-        policy_id=speaker.id,
-        policy_name=speaker.name,
+        policy_id=policy.id,
+        policy_name=policy.name,
         severity=outcome.severity,
-        description=_told(sentence, actual=actual, threshold=threshold),
+        description=_filled(sentence, actual=actual, threshold=threshold),
         threshold=threshold,
         actual=None if actual is None else plain(actual),
         required_approver_role=outcome.role,
@@ -324,7 +324,7 @@ def _fact_read(name: str, trend: Trend, environment: FactsEnvironment) -> FactRe
     return FactRead(name, each, safe, is_secret)
 
 
-def _told(sentence: str, **numbers: Decimal | None) -> str:
+def _filled(sentence: str, **numbers: Decimal | None) -> str:
     for name, number in numbers.items():
         if f"{{{name}}}" in sentence:
             sentence = sentence.replace(f"{{{name}}}", _shown(number))
@@ -332,7 +332,7 @@ def _told(sentence: str, **numbers: Decimal | None) -> str:
 
 
 def _shown(number: Decimal | None) -> str:
-    """For people: at most a few decimals, and `unknown` for what is."""
+    """The number for people: with few decimals, or `unknown`."""
     if number is None:
         return "unknown"
     return str(plain(number.quantize(Decimal(1).scaleb(-SHOWN_DECIMALS), ROUND_HALF_UP, WORKING)))

@@ -1,4 +1,4 @@
-"""The facts a policy may read: declared once, with type and meaning, for the checker, the docs and the schema."""
+"""The facts that a policy may read: declared once, with type and meaning, for the checker, the docs and the schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cpq.domain.policy.language.nodes import Declared, Kind, Value
 
 EXACT = Context(prec=60)
 WORKING = Context(prec=200)
-"""Wide enough that sums of facts are exact, whatever the order of the lines."""
+"""Precise enough that sums of facts are exact in any order of the lines."""
 
 LARGEST = Decimal(10) ** 30
 DECIMALS_MAX = 100
@@ -26,7 +26,7 @@ HUNDRED = Decimal(100)
 
 @dataclass(frozen=True)
 class Part:
-    """A product inside the bundle of a line, as far as policies look at products."""
+    """A product inside the bundle of a line, with the facts that policies read."""
 
     product_id: str = ""
     sku: str = ""
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True)
 class LineInputs:
-    """What is known of a line before it has a price; pricing rules read these."""
+    """The facts of a line before pricing; pricing rules read these."""
 
     line_id: str = ""
     product_id: str = ""
@@ -48,7 +48,7 @@ class LineInputs:
     billing_period: str = "one_time"
     attributes: Mapping[str, object] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
-    """What is inside it, when it is a bundle."""
+    """The components of a bundle."""
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -56,7 +56,7 @@ class LineInputs:
 
 @dataclass(frozen=True)
 class LineFacts(LineInputs):
-    """A priced line. Amounts are in the quote's currency; percentages are of 100; None is unknown."""
+    """The facts of a priced line. Amounts are in the quote's currency; 100 is 100 percent; None is unknown."""
 
     unit_price: Decimal = Decimal(0)
     regular: Decimal = Decimal(0)
@@ -69,7 +69,7 @@ class LineFacts(LineInputs):
 
 @dataclass(frozen=True)
 class QuoteInputs:
-    """What is known of a quote before it has a price; pricing rules read these."""
+    """The facts of a quote before pricing; pricing rules read these."""
 
     currency: str = "USD"
     term_months: Decimal | None = None
@@ -84,7 +84,7 @@ class QuoteInputs:
 
 @dataclass(frozen=True)
 class QuoteFacts(QuoteInputs):
-    """A priced quote, as the policies see it."""
+    """The facts of a priced quote."""
 
     gross: Decimal = Decimal(0)
     net: Decimal = Decimal(0)
@@ -97,7 +97,7 @@ class QuoteFacts(QuoteInputs):
 
 
 class Unit(StrEnum):
-    """What a number counts; a text, a set or a yes-or-no has none."""
+    """The unit of a number; a text, a set or a boolean has none."""
 
     NONE = ""
     PERCENT = "percent"
@@ -123,7 +123,7 @@ class Declaration(NamedTuple):
 _ZERO = Decimal(0)
 
 COUNTRIES = frozenset(first + second for first in ascii_uppercase for second in ascii_uppercase)
-"""Every two letters that a country could have; a list of those that exist would have to be kept up."""
+"""Every pair of letters; a list of existing countries would need maintenance."""
 
 LINE_FACTS: dict[str, Declaration] = {
     "line_id": Declaration(Kind.TEXT, "the line's identifier"),
@@ -137,7 +137,7 @@ LINE_FACTS: dict[str, Declaration] = {
         words=frozenset({"simple", "configurable", "bundle", "service"}),
     ),
     "quantity": Declaration(
-        Kind.NUMBER, "how many; on a ramp, in its largest stretch", Unit.PIECES, is_before_pricing=True, low=_ZERO
+        Kind.NUMBER, "quantity; on a ramp, of its largest stretch", Unit.PIECES, is_before_pricing=True, low=_ZERO
     ),
     "billing_period": Declaration(
         Kind.TEXT,
@@ -152,7 +152,7 @@ LINE_FACTS: dict[str, Declaration] = {
     "net": Declaration(Kind.NUMBER, "amount after line and quote discount", Unit.AMOUNT, low=_ZERO),
     "discount": Declaration(
         Kind.NUMBER,
-        "line and quote discount together, off the regular price; tiers, contracts and rules are no discount",
+        "line and quote discount together, off the regular price; tiers, contracts and rules do not count as discount",
         Unit.PERCENT,
         low=_ZERO,
         high=HUNDRED,
@@ -161,7 +161,7 @@ LINE_FACTS: dict[str, Declaration] = {
         Kind.NUMBER, "how far net is below the list price; negative above it", Unit.PERCENT, high=HUNDRED
     ),
     "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown without a cost", Unit.PERCENT, high=HUNDRED),
-    "cost": Declaration(Kind.NUMBER, "what the line costs us; may be unknown", Unit.AMOUNT, low=_ZERO),
+    "cost": Declaration(Kind.NUMBER, "our cost of the line; may be unknown", Unit.AMOUNT, low=_ZERO),
 }
 """Facts of a line, written `line.quantity`; a product's attributes are declared in terms.yaml."""
 
@@ -176,9 +176,9 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "is_standard_terms": Declaration(
         Kind.BOOLEAN, "whether the payment terms are among the standard ones", is_before_pricing=True
     ),
-    "has_term": Declaration(Kind.BOOLEAN, "whether the quote runs for a number of months", is_before_pricing=True),
+    "has_term": Declaration(Kind.BOOLEAN, "whether the quote has a term in months", is_before_pricing=True),
     "term_months": Declaration(
-        Kind.NUMBER, "how long the quote runs; unknown without a term", Unit.MONTHS, is_before_pricing=True, low=_ZERO
+        Kind.NUMBER, "length of the term; unknown without a term", Unit.MONTHS, is_before_pricing=True, low=_ZERO
     ),
     "gross": Declaration(Kind.NUMBER, "sum of the regular amounts", Unit.AMOUNT, low=_ZERO),
     "net": Declaration(Kind.NUMBER, "sum of the net amounts", Unit.AMOUNT, low=_ZERO),
@@ -187,7 +187,7 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "net_value": Declaration(Kind.NUMBER, "net, converted at the stored rate", Unit.VALUE, low=_ZERO),
     "total_value": Declaration(Kind.NUMBER, "total, converted at the stored rate", Unit.VALUE, low=_ZERO),
     "currency_rate": Declaration(
-        Kind.NUMBER, "what one unit of the quote's currency is worth; unknown without a rate", Unit.VALUE, low=_ZERO
+        Kind.NUMBER, "value of one unit of the quote's currency; unknown without a rate", Unit.VALUE, low=_ZERO
     ),
     "discount": Declaration(
         Kind.NUMBER, "all discretionary discounts off gross", Unit.PERCENT, low=_ZERO, high=HUNDRED
@@ -196,30 +196,24 @@ QUOTE_FACTS: dict[str, Declaration] = {
         Kind.NUMBER, "how far net is below list; negative above it", Unit.PERCENT, high=HUNDRED
     ),
     "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown when a line's cost is", Unit.PERCENT, high=HUNDRED),
-    "validity_days": Declaration(Kind.NUMBER, "how long the quote can be accepted", Unit.DAYS, low=_ZERO),
-    "line_count": Declaration(Kind.NUMBER, "how many lines", Unit.PIECES, low=Decimal(1)),
-    "categories": Declaration(Kind.TEXTS, "the categories of its products, and of what is inside bundles"),
+    "validity_days": Declaration(Kind.NUMBER, "days in which the quote can be accepted", Unit.DAYS, low=_ZERO),
+    "line_count": Declaration(Kind.NUMBER, "number of lines", Unit.PIECES, low=Decimal(1)),
+    "categories": Declaration(Kind.TEXTS, "the categories of its products and of the components of bundles"),
 }
 """Facts of the quote, written by their bare name."""
 
 
 SECRET = frozenset({"margin", "cost", "line.margin", "line.cost"})
-"""What not everybody may see, nor any number that it can be reckoned from."""
-
-
-def combined_discount(line_percent: Decimal, quote_percent: Decimal) -> Decimal:
-    """Both discounts as one share of the regular price, from the percentages: rounded cents would blur a cap."""
-    left = EXACT.multiply(EXACT.subtract(HUNDRED, line_percent), EXACT.subtract(HUNDRED, quote_percent))
-    return EXACT.subtract(HUNDRED, EXACT.divide(left, HUNDRED))
+"""Facts that only some callers may see; numbers that reveal them are hidden too."""
 
 
 def share(part: Decimal, whole: Decimal) -> Decimal:
-    """`part` in percent of `whole`; of nothing it is 0."""
+    """`part` in percent of `whole`; 0 if `whole` is 0."""
     return EXACT.divide(EXACT.multiply(part, HUNDRED), whole) if whole else _ZERO
 
 
 class FactsEnvironment(dict[Any, object]):
-    """The facts of one quote by name. What is derived from them is worked out when first read, once."""
+    """The facts of one quote by name. Derived facts are computed once, when first read."""
 
     __slots__ = ("attributes", "lines", "pieces", "rates", "standard_terms")
 
@@ -233,14 +227,14 @@ class FactsEnvironment(dict[Any, object]):
         super().__init__(vars(facts))
         self.lines: tuple[LineFacts, ...] = getattr(facts, "lines", ())
         self.pieces = _pieces(self.lines)
-        """The lines, and after each all that is inside it: as dear as its line, with the product facts of the part."""
+        """The lines, each followed by its parts: a part has the price facts of its line and its own product facts."""
         self.rates = rates
         self.standard_terms = standard_terms
         self.attributes = attributes
 
     @property
     def line_ids(self) -> list[str]:
-        """Of the pieces: a line with parts is named several times."""
+        """The line id of each piece: the id of a line with parts is there several times."""
         column: KnownColumn = self["column", "line.line_id"]  # type: ignore[assignment] # Columns are kept so.
         return column.values
 
@@ -274,7 +268,7 @@ class ColumnRange(NamedTuple):
 
 
 def attribute_value(attributes: Mapping[str, object], name: str, kind: Kind, absent: Value | None) -> Value | None:
-    """An attribute as its declared kind; `absent` when the product does not say, unknown when it is something else."""
+    """An attribute as its declared kind; `absent` if the product has none, unknown if it has another kind."""
     value = attributes.get(name)
     if value is None:
         return absent
@@ -306,14 +300,14 @@ def _column_range(environment: FactsEnvironment, name: str) -> ColumnRange:
 
 
 def _each_line(environment: FactsEnvironment, name: str) -> tuple[tuple[str, object], ...]:
-    """The fact by line id, for the record of a decision; a part also goes by its product."""
+    """The fact by line id, for the record of a decision; the key of a part also has its product."""
     values = _column(environment, name).values
     return tuple(sorted(zip(piece_ids(environment), values, strict=True), key=itemgetter(0)))
 
 
 def piece_ids(environment: FactsEnvironment) -> list[str]:
-    """A name for each piece that no other has, nor had in another version: `2 prod_x`, and `2 prod_x with prod_y` for
-    what is inside it. The number alone may have been another product's."""
+    """A unique name for each piece, over all versions: `2 prod_x`, and `2 prod_x with prod_y` for a part. The number
+    alone is not enough, because it may have been another product's."""
     return [
         f"{line.line_id} {line.product_id}{word}"
         for line in environment.lines
@@ -352,7 +346,7 @@ def _require_numbers(facts: LineInputs | QuoteInputs) -> None:
     for name, value in vars(facts).items():
         if type(value) is Decimal:
             text = str(value)
-            # Nearly every number is written plainly and short, which bounds its size and its decimals at a glance.
+            # Nearly every number is short and plain, and its length alone bounds its size and its decimals.
             if len(text) > PLAIN_LENGTH or "E" in text or not value.is_finite():
                 _require_bounded(name, value)
 

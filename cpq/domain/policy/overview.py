@@ -1,4 +1,4 @@
-"""A policy set as tables for people: who approves, what speaks and when, what changes a price, terms and tax."""
+"""A policy set as tables for people: roles, rules and their conditions, pricing rules, terms and tax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Table = list[list[str]]
 
 
 def tables(policies: PolicySet) -> dict[str, Table]:
-    """Everything a set says, by subject."""
+    """The whole policy set as tables, by subject."""
     return {
         "roles": _roles(policies.roles),
         "policies": overview(policies),
@@ -26,13 +26,13 @@ def tables(policies: PolicySet) -> dict[str, Table]:
 
 
 def units(policies: PolicySet) -> dict[str, Unit]:
-    """What the limit of each rule and of each step of a ladder counts, by its id."""
+    """The unit of the limit of each rule and step of a ladder, by id."""
     of_steps = {step.id: unit_of(ladder.over.node) for ladder in policies.ladders for step in ladder.steps}
     return of_steps | {rule.id: unit_of(rule.actual.node) for rule in policies.rules if rule.actual}
 
 
 def unit_of(node: Node) -> Unit:
-    """What a number counts where it is one fact, or the largest or smallest of the lines; of others it is not known."""
+    """The unit of an expression that is one fact, or the largest or smallest of the lines; unknown for others."""
     if isinstance(node, Fold) and node.function in ("max", "min"):
         return unit_of(node.body)
     if not isinstance(node, Fact):
@@ -42,10 +42,10 @@ def unit_of(node: Node) -> Unit:
 
 
 def overview(policies: PolicySet) -> Table:
-    """Every rule and every step of a ladder, in the order in which they would speak."""
-    speakers: list[tuple[Order, Table]] = [(rule.order, [_rule_row(rule)]) for rule in policies.rules]
-    speakers += [(ladder.order, list(_ladder_rows(ladder))) for ladder in policies.ladders]
-    ordered = sorted(speakers, key=lambda speaker: speaker[0])
+    """Every rule and every step of a ladder, in the order of their violations."""
+    tables: list[tuple[Order, Table]] = [(rule.order, [_rule_row(rule)]) for rule in policies.rules]
+    tables += [(ladder.order, list(_ladder_rows(ladder))) for ladder in policies.ladders]
+    ordered = sorted(tables, key=lambda table: table[0])
     return [["policy", "speaks when", "severity", "role"], *(row for _, rows in ordered for row in rows)]
 
 
@@ -59,8 +59,8 @@ def _ladder_rows(ladder: Ladder) -> Iterator[list[str]]:
     bounds = [*(step.bound for step in ladder.steps[1:]), None]
     for step, end in zip(ladder.steps, bounds, strict=True):
         reach = f" {ends} {end}" if end is not None else ""
-        spoken = f"{ladder.over.text} {begins} {step.bound}{reach}{where}"
-        yield [step.id, spoken, step.outcome.severity, step.outcome.role or ""]
+        condition = f"{ladder.over.text} {begins} {step.bound}{reach}{where}"
+        yield [step.id, condition, step.outcome.severity, step.outcome.role or ""]
 
 
 def _roles(roles: Roles) -> Table:
@@ -102,7 +102,7 @@ def _rates(policies: PolicySet) -> Table:
 
 
 def _tax(policies: PolicySet) -> Table:
-    """In percent; an empty cell is no rate, which is an error where one is needed, never 0."""
+    """Rates in percent; an empty cell means no rate, which is an error where one is needed, never 0."""
     categories = sorted({category for rates in policies.tax.values() for category in rates})
     rows = [["zone", *categories]]
     for zone, rates in sorted(policies.tax.items()):

@@ -1,4 +1,4 @@
-"""A loaded policy set: rules, ladders, pricing rules, roles, terms and tax, ready to be asked."""
+"""A loaded policy set: rules, ladders, pricing rules, roles, terms and tax."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADJUSTMENT_ORDER: tuple[AdjustmentKind, ...] = ("markup", "percentage", "amount"
 
 
 class Order(NamedTuple):
-    """Who speaks first: stage, then priority, then specificity (how many facts are read), then id."""
+    """The order of violations: stage, then priority, then specificity (number of facts read), then id."""
 
     stage: int
     minus_priority: int
@@ -33,7 +33,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression: its canonical text, its tree, its closure, and how it follows each fact it reads."""
+    """A checked expression: its canonical text, its tree, its closure, and its trend with each fact it reads."""
 
     text: str
     node: Node
@@ -42,7 +42,7 @@ class Expression:
 
     @cached_property
     def is_secret(self) -> bool:
-        """Whether its value tells of a cost or a margin, by whatever name it goes."""
+        """Whether its value reveals a cost or a margin."""
         return not SECRET.isdisjoint(self.reads)
 
 
@@ -55,7 +55,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Rule:
-    """Fires when its condition holds or is unknown. `culprits` are the conditions by which it blames single lines."""
+    """A rule, violated when its condition is true or unknown. `culprits` are the conditions that find the lines."""
 
     id: str
     name: str
@@ -73,7 +73,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Step:
-    """Begins above `bound`, in a falling ladder under it, and reaches to the next step."""
+    """A step of a ladder: from above `bound`, in a falling ladder from under it, to the next step."""
 
     id: str
     name: str
@@ -83,7 +83,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Ladder:
-    """Steps over one number; the farthest step that is reached speaks. Of the lines' numbers the worst counts."""
+    """Steps over one number; only the highest step reached applies. Over a fact of lines the worst line counts."""
 
     id: str
     order: Order
@@ -108,7 +108,7 @@ class Ladder:
 
 
 class Adjustment(NamedTuple):
-    """What a pricing rule does to a line. `value` is signed: percent, or an amount in the quote's currency."""
+    """The effect of a pricing rule on a line. `value` is signed: percent, or an amount in the quote's currency."""
 
     rule_id: str
     name: str
@@ -126,13 +126,13 @@ class PricingRule:
 
     @cached_property
     def about_quote(self) -> tuple[Run, ...]:
-        """The conditions that must all hold, as far as they stand before the first one about a line."""
+        """The conditions joined by `and` that come before the first one about a line."""
         node = self.when.node
         parts = node.parts if isinstance(node, Junction) and node.operator == "and" else (node,)
         return tuple(map(compiled, takewhile(_is_about_quote, parts)))
 
     def may_apply(self, environment: FactsEnvironment) -> bool:
-        """False when no line can change that the condition is false; a fault is left to the lines to tell."""
+        """False when the condition is false for every line; a fault is left to the check of each line."""
         try:
             return all(run(environment, None) is not False for run in self.about_quote)
         except ArithmeticError:
@@ -144,7 +144,7 @@ def _is_about_quote(node: Node) -> bool:
 
 
 class Escalation(NamedTuple):
-    """Who may decide as well, after so many hours."""
+    """A role that may also decide after some hours."""
 
     to: str
     after_hours: int
@@ -155,7 +155,7 @@ Quorum = Literal["one", "all", "majority"] | int
 
 @dataclass(frozen=True)
 class Roles:
-    """The commercial chain, lowest authority first, the roles asked beside it, and how each of them decides."""
+    """The commercial chain, lowest authority first, the orthogonal roles, and how each role decides."""
 
     commercial: tuple[str, ...]
     orthogonal: tuple[str, ...]
@@ -167,12 +167,12 @@ class Roles:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Every role, in the order in which they are asked."""
+        """Every role, in the order in which they decide."""
         return (*self.commercial, *self.orthogonal)
 
     def stands_for(self, role: str, other: str) -> bool:
-        """Whether `role` has at least the authority of `other`: a higher one of its chain, or, for a role beside the
-        chain, another one beside it or the top of the chain."""
+        """Whether `role` has at least the authority of `other`: a higher role of its chain or, for an orthogonal role,
+        another orthogonal role or the top of the chain."""
         if other in self.commercial:
             return role in self.commercial and self.commercial.index(role) >= self.commercial.index(other)
         return role in self.orthogonal or role == self.commercial[-1]
@@ -199,7 +199,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class PolicySet:
-    """Everything the policy files say. It never changes; a changed file makes a new set with another hash."""
+    """The content of the policy files. A set is immutable; a changed file makes a new set with another hash."""
 
     rules: tuple[Rule, ...]
     ladders: tuple[Ladder, ...]
@@ -211,7 +211,7 @@ class PolicySet:
 
     @cached_property
     def conditions(self) -> tuple[Run, ...]:
-        """Of the rules, in their order."""
+        """The conditions of the rules, in their order."""
         return tuple(rule.when.run for rule in self.rules)
 
     def environment(self, facts: QuoteInputs) -> FactsEnvironment:
@@ -219,7 +219,7 @@ class PolicySet:
         return FactsEnvironment(facts, terms.rates, terms.standard_payment_terms, terms.attributes)
 
     def adjustments(self, quote: QuoteInputs, line: LineInputs) -> tuple[Adjustment, ...]:
-        """What the pricing rules do to a line: markups, percentages, amounts, each in the order they apply.
+        """The adjustments of a line by the pricing rules: markups, percentages, amounts, each in the order they apply.
 
         A rule applies only when its condition is true: an unknown changes no price.
         """
@@ -227,13 +227,13 @@ class PolicySet:
         return self.adjustments_within(environment, line, self.pricing_within(environment))
 
     def pricing_within(self, environment: FactsEnvironment) -> tuple[PricingRule, ...]:
-        """The pricing rules that may apply to a line of this quote; most are about other customers."""
+        """The pricing rules that may apply to a line of this quote; most concern other customers."""
         return tuple(rule for rule in self.pricing if rule.may_apply(environment))
 
     def adjustments_within(
         self, environment: FactsEnvironment, line: LineInputs, rules: Sequence[PricingRule]
     ) -> tuple[Adjustment, ...]:
-        """The same for one of many lines: what is derived from the quote is worked out once for all of them."""
+        """The same for one of many lines: facts derived from the quote are computed once for all of them."""
         found = []
         for rule in rules:
             try:
@@ -241,7 +241,7 @@ class PolicySet:
             except ArithmeticError:
                 raise CpqError(
                     Code.POLICY_BLOCKED,
-                    f"The pricing rule {rule.adjustment.rule_id} cannot be worked out for this line.",
+                    f"The pricing rule {rule.adjustment.rule_id} cannot be evaluated for this line.",
                     policy_id=rule.adjustment.rule_id,
                     line_id=line.line_id or None,
                 ) from None
@@ -250,7 +250,7 @@ class PolicySet:
         return tuple(found)
 
     def tax_rates(self, zone: str) -> Mapping[str, Decimal]:
-        """The rates of a zone in percent, by tax category; none for a zone that no file names."""
+        """The rates of a zone in percent, by tax category; empty for an unknown zone."""
         return self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*") or {}
 
     def tax_rate(self, zone: str, category: str) -> Decimal:

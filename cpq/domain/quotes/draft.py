@@ -1,4 +1,4 @@
-"""PURE. A quote as it is asked for, before anybody looked anything up."""
+"""PURE. A draft: a quote as requested, before accounts, products and prices are looked up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cpq.domain.pricing.request import Segment
 
 
 class DraftLine(NamedTuple):
-    """A line as it is asked for. Percentages are whole millionths of a percent."""
+    """A line as requested. Percentages are whole millionths of a percent."""
 
     number: int
     product_id: str
@@ -27,7 +27,7 @@ class DraftLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Draft:
-    """A quote as it is asked for, before anybody looked anything up."""
+    """A quote as requested, before anything is looked up."""
 
     account_id: str
     currency: str
@@ -44,12 +44,12 @@ class Draft:
 
     @property
     def option_sets(self) -> list[str]:
-        """The names of its alternatives, in the order they first appear; empty for an ordinary quote."""
+        """The names of its option sets, in the order of their first lines; empty for a quote without."""
         return list(dict.fromkeys(line.option_set for line in self.lines if line.option_set))
 
     @property
     def last_day(self) -> date | None:
-        """The last day of the term: as given, or by start and months; None when it is open."""
+        """The last day of the term: as given, or from start and months; None when the term is open."""
         if self.start_date is None or self.term_months is None:
             return self.end_date
         return terms.last_day(self.start_date, self.term_months)
@@ -59,7 +59,7 @@ class Draft:
         return running_months(self.term_months, self.start_date, self.end_date)
 
     def is_same(self, other: Draft) -> bool:
-        """Equal, and so are the free values of its lines as they are written: to Python true is 1."""
+        """Whether both are equal, with the free values of lines compared as written: to Python true equals 1."""
         return self == other and canonical_json(self._attributes) == canonical_json(other._attributes)
 
     @property
@@ -68,7 +68,7 @@ class Draft:
 
 
 def running_months(term_months: int | None, start_date: date | None, end_date: date | None) -> int | None:
-    """How long a quote runs; a month that has begun counts. None when it is open."""
+    """The term of a quote in months; a started month counts. None when the term is open."""
     if end_date is None or start_date is None or term_months is not None:
         return term_months
     end = end_date + timedelta(days=1)

@@ -1,4 +1,4 @@
-"""PURE. Changes of a draft: lines added, altered and removed, terms and notes set or cleared."""
+"""PURE. Changes of a draft: lines added, changed and removed, terms and notes set or cleared."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.quote import line_id
 
 STRETCHES_MAX = 5_000
-"""Over all lines: each is priced by itself, in about a tenth of a millisecond, while others wait to write."""
+"""Over all lines: pricing a stretch takes about a tenth of a millisecond, while other writers wait."""
 
 CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "notes")
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What to do to a draft. Lines keep their numbers; a new one takes the number after the last line's."""
+    """The changes to a draft. Lines keep their numbers; a new line gets the number after the last one."""
 
     terms: Mapping[str, Any] = field(default_factory=dict)
     clear: Sequence[str] = ()
@@ -29,7 +29,7 @@ class Changes:
 
 
 def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
-    """The draft with the changes made; a line that is not there is refused by name."""
+    """The draft with the changes applied; an unknown line is refused by its id."""
     by_id = {line_id(quote_id, line.number): line for line in draft.lines}
     for position, id_ in enumerate(changes.remove_lines):
         _require_line(f"/remove_lines/{position}", id_, by_id, quote_id)
@@ -54,7 +54,7 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
 
 
 def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int, str]:
-    """For the number of every line that the changes touch, the argument that does it."""
+    """The argument that changes each line, by the line's number."""
     by_id = {line_id(quote_id, line.number): line.number for line in draft.lines}
     last = max(by_id.values())
     changed = {by_id[id_]: f"/change_lines/{place}" for place, (id_, _) in enumerate(changes.change_lines)}
@@ -62,9 +62,9 @@ def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int
 
 
 def about_lines(error: CpqError, draft: Draft, quote_id: str, arguments: Mapping[int, str]) -> CpqError:
-    """The same error, whose fields name arguments of the call instead of places among the lines of the quote.
+    """The same error with fields that name arguments of the call instead of lines of the quote.
 
-    What is wrong with a line that the call does not touch is about the quote; `line_id` says which line it is.
+    A problem of a line that the call does not change is placed at the quote, with the line's `line_id`.
     """
     details = _about_line(error.details, draft, quote_id, arguments)
     problems = error.details.get("problems")
@@ -88,7 +88,7 @@ def _about_line(
 
 
 def require_few_lines(lines: Sequence[DraftLine], most: int, field_: str) -> None:
-    """Refuse more lines, or more stretches of ramps, than a tool takes, and say what takes them."""
+    """Refuse more lines or stretches of ramps than a tool takes; the hint names the command that takes them."""
     count, stretches = len(lines), sum(len(line.ramp) for line in lines)
     if stretches > STRETCHES_MAX:
         raise bad_field(

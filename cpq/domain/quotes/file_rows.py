@@ -1,4 +1,4 @@
-"""PURE. Quotes as a file may hold them: whole with their lines inside, or as rows of one line each, as a CSV does."""
+"""PURE. Quotes in a file: whole with their lines inside, or as rows of one line each, as in a CSV."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class QuoteRow(Row):
 
 
 QUOTE_NOTES = "quote_notes"
-"""What the notes of the quote are called in a row of one line, where `notes` are the line's."""
+"""The name of the quote's notes in a row of one line, where `notes` are the line's."""
 
 OF_QUOTE = frozenset((*QuoteRow.model_fields, QUOTE_NOTES)) - {"notes", "line_items"}
 KNOWN = (*QuoteRow.model_fields, *LineRow.model_fields, QUOTE_NOTES)
@@ -104,24 +104,24 @@ KNOWN = (*QuoteRow.model_fields, *LineRow.model_fields, QUOTE_NOTES)
 
 @dataclass
 class SourceQuote:
-    """One quote as it stood in the file, and the line of the file that each of its lines was on."""
+    """One quote as it is in the file, with the file's line number for each of its lines."""
 
     line: int
     values: dict[str, Any]
     lines: list[int] | None = None
-    """None when the lines stand inside the quote's own row."""
+    """None when the lines are inside the quote's own row."""
     problems: list[Problem] = field(default_factory=list)
     given_on: dict[str, int] = field(default_factory=dict)
     of_quote: frozenset[str] = OF_QUOTE
 
     def place(self, index: int, inside: str) -> tuple[int, str]:
-        """Where a problem of a line is: the line of the file, and the field as the file has it."""
+        """The place of a line's problem: the line of the file, and the field by the file's name."""
         if self.lines is None or index >= len(self.lines):
             return self.line, ".".join(filter(None, ("line_items", str(index), inside)))
         return self.lines[index], inside or "row"
 
     def add(self, source: SourceRow) -> None:
-        """Take a row of one line; what it says of the quote must be what earlier rows said."""
+        """Add a row of one line; its fields of the quote must equal those of earlier rows."""
         items = self.values["line_items"]
         asked = {}
         for name, value in source.values.items():
@@ -144,9 +144,9 @@ class SourceQuote:
 
 
 def quotes_of(rows: Iterable[SourceRow], of_quote: frozenset[str] = OF_QUOTE) -> Iterator[SourceQuote]:
-    """The quotes of a file, each whole. Rows of one line belong together while they name the same quote.
+    """The quotes of a file, each whole. Consecutive rows with the same id form one quote.
 
-    `of_quote` are the columns that speak of the whole quote.
+    `of_quote` are the columns that belong to the whole quote.
     """
     current: SourceQuote | None = None
     for row in rows:
@@ -164,14 +164,14 @@ def quotes_of(rows: Iterable[SourceRow], of_quote: frozenset[str] = OF_QUOTE) ->
 
 
 def validate(source: SourceQuote) -> tuple[QuoteRow | None, list[Problem]]:
-    """The quote, or every reason why it is none."""
+    """The valid quote, or every problem of it."""
     return validate_as(QuoteRow, source, KNOWN)
 
 
 def validate_as(
     shape: type[AnyQuote], source: SourceQuote, known: Iterable[str]
 ) -> tuple[AnyQuote | None, list[Problem]]:
-    """The quote as a row of that shape, or every reason why it is none."""
+    """The quote as a valid row of that shape, or every problem of it."""
     items = source.values.get("line_items")
     count = len(source.lines or ()) or (len(items) if isinstance(items, list) else 0)
     if count > LINES_MAX:

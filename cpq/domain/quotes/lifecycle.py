@@ -1,4 +1,4 @@
-"""PURE. The life of a quote: its statuses, one table of moves, and when a quote is over."""
+"""PURE. The lifecycle of a quote: its statuses, the table of moves, and expiry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cpq.base.errors import Code, CpqError, next_call
 
 
 class Move(StrEnum):
-    """What can be done to a quote as a whole."""
+    """An action on a whole quote."""
 
     EDIT = "edit"
     SUBMIT = "submit"
@@ -25,7 +25,7 @@ class Move(StrEnum):
 
 
 class QuoteStatus(StrEnum):
-    """Where a quote as a whole stands, which is where its current version stands."""
+    """The status of a whole quote, which is that of its current version."""
 
     DRAFT = "draft"
     PENDING_APPROVAL = "pending_approval"
@@ -38,7 +38,7 @@ class QuoteStatus(StrEnum):
 
     @property
     def can_expire(self) -> bool:
-        """Whether it ends with its last valid day; a draft gets a new date whenever it is priced."""
+        """Whether it expires after its last valid day; a draft does not, as each pricing sets a new date."""
         return self in (QuoteStatus.APPROVED, QuoteStatus.SENT)
 
     @property
@@ -52,7 +52,7 @@ class QuoteStatus(StrEnum):
 
 
 class VersionStatus(StrEnum):
-    """What became of one version of a quote. A rejected one leaves the quote a draft."""
+    """The status of one version of a quote. If it is rejected, the quote is a draft."""
 
     DRAFT = "draft"
     PENDING_APPROVAL = "pending_approval"
@@ -92,18 +92,18 @@ TRANSITIONS: dict[tuple[QuoteStatus, Move], QuoteStatus] = {
     (QuoteStatus.DECLINED, Move.REVISE): QuoteStatus.DRAFT,
     (QuoteStatus.EXPIRED, Move.REVISE): QuoteStatus.DRAFT,
 }
-"""Every move there is. A draft is sent only when no policy asks for an approval; that is checked where it is sent."""
+"""Every allowed move. A draft may be sent only if no policy requires an approval; `readiness` checks that."""
 
 EXPIRING = tuple(status for status in QuoteStatus if status.can_expire)
 
 
 def status_at(status: Status, expires_at: datetime, now: datetime) -> Status:
-    """The status as it is now, whether or not anything ran since the last day ended."""
+    """The status at `now`: expired after the last valid day, even if no sweep has stored it yet."""
     return type(status).EXPIRED if status.can_expire and expires_at <= now else status
 
 
 def end_of_day(day: date, time_zone: str) -> datetime:
-    """The first moment after `day` where the account lives, in UTC."""
+    """The first moment after `day` in the account's time zone, in UTC."""
     return datetime.combine(day + timedelta(days=1), time(), ZoneInfo(time_zone)).astimezone(UTC)
 
 
@@ -112,7 +112,7 @@ def local_day(moment: datetime, time_zone: str) -> date:
 
 
 def after(status: QuoteStatus, move: Move, quote_id: str, version: int) -> QuoteStatus:
-    """The status a move leads to; CONFLICT with the reason and the way out when the table does not have it."""
+    """The status after a move; CONFLICT with the reason and the next call when the table does not have it."""
     target = TRANSITIONS.get((status, move))
     if target is not None:
         return target
@@ -124,11 +124,11 @@ def after(status: QuoteStatus, move: Move, quote_id: str, version: int) -> Quote
         status=status,
         version=version,
         allowed=allowed,
-        next_call=_way_out(status, move, quote_id, version),
+        next_call=_suggestion(status, move, quote_id, version),
     )
 
 
-def _way_out(status: QuoteStatus, move: Move, quote_id: str, version: int) -> dict[str, object]:
+def _suggestion(status: QuoteStatus, move: Move, quote_id: str, version: int) -> dict[str, object]:
     is_changeable = move is Move.EDIT and (status, Move.REVISE) in TRANSITIONS
     tool = "quote_revise" if is_changeable else _NEXT_TOOL[status]
     expected = {"expected_version": version} if tool in ("quote_revise", "quote_send") else {}
@@ -145,7 +145,7 @@ _NEXT_TOOL = {
     QuoteStatus.ACCEPTED: "quote_clone",
     QuoteStatus.CANCELLED: "quote_clone",
 }
-"""Where a quote goes on from each state, whatever was asked of it in vain."""
+"""Tool to suggest when a move is refused, by current status."""
 
 
 _DONE = {

@@ -22,7 +22,7 @@ class QuoteVersion:
 
     number: int
     status: VersionStatus
-    """As stored; `status_at` knows whether its last valid day is over."""
+    """As stored; `status_at` takes the last valid day into account."""
     reason: str | None
     """Why it was cancelled, declined, rejected or superseded, or which option sets are void."""
     deal_id: str | None
@@ -90,7 +90,7 @@ class QuoteLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Pricing:
-    """The price of one option set, or of the whole quote: what the pricer was asked, and its answer."""
+    """The price of one option set, or of the whole quote: the pricer's request and result."""
 
     option_set: str
     """Empty for a quote without option sets."""
@@ -107,7 +107,7 @@ class Pricing:
 
     @cached_property
     def amounts(self) -> PricedQuote:
-        """The result without the steps of its waterfall, which are most of it."""
+        """The result without the steps of its waterfall, which are its largest part."""
         return pricing_result.load(self.result_values, with_steps=False)
 
 
@@ -122,13 +122,13 @@ class Quote:
     account_id: str
     account_name: str
     time_zone: str
-    """Where the account lives: it decides when a day ends."""
+    """The account's time zone, which decides when a day ends."""
     currency: str
     current_version: int
     edit: int
-    """Counts the changes of the quote."""
+    """The number of changes of the quote."""
     status: QuoteStatus
-    """As it is now: a quote whose last valid day is over has expired, whatever was stored."""
+    """The current status: a quote past its last valid day has expired, whatever is stored."""
     total: int
     valid_until: date
     expires_at: datetime
@@ -144,11 +144,11 @@ class Quote:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether `version` was rejected: it stays as it was, and the quote goes on with the next one."""
+        """Whether `version` was rejected: it cannot be changed, and the quote continues with the next one."""
         return self.version.status is VersionStatus.REJECTED
 
     def as_draft(self, **changes: Any) -> Draft:
-        """What was asked, to be asked again with changes."""
+        """The draft of this version, as a base for changes."""
         version = self.version
         asked = {
             "account_id": self.account_id,
@@ -167,5 +167,5 @@ class Quote:
 
 
 def line_id(quote_id: str, number: int) -> str:
-    """How the outside names a line; it stays the same from version to version."""
+    """The public id of a line; it is the same in every version."""
     return f"{quote_id}-ql-{number}"

@@ -1,4 +1,4 @@
-"""Accounts as a seller looks for them: by words of the name or id, and one in full."""
+"""Search for accounts by words of the name or id, and one account in full."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def get_account(tx: Tx, account_id: str) -> AccountDetail:
 
 
 def missing_account(tx: Tx, account_id: str) -> CpqError:
-    """What to say of an account that is not there, with those that are called alike for whoever sees customers."""
+    """The error for an unknown account; callers who may see customers also get similar ids."""
     near = _called_alike(tx, account_id) if tx.principal.may(Permission.SEE_CUSTOMERS) else []
     return CpqError(
         Code.NOT_FOUND,
@@ -93,7 +93,7 @@ def missing_account(tx: Tx, account_id: str) -> CpqError:
 
 
 def _called_alike(tx: Tx, account_id: str) -> list[str]:
-    """Ids that differ by a typing error, else those that have all its words. However many there are, few are read."""
+    """Ids that differ by a typing error, else those that have all its words. Reads few rows, however many exist."""
     ids, id_ = sa.select(tables.account.c.id).where(tx.own(tables.account)), tables.account.c.id
     beside = (ids.where(id_ >= account_id).order_by(id_), ids.where(id_ < account_id).order_by(id_.desc()))
     near = nearest(account_id, [row for query in beside for row in tx.connection.scalars(query.limit(NEIGHBOURS))])
@@ -109,13 +109,13 @@ def account_has(query: str | None) -> list[sa.ColumnElement[bool]]:
 
 
 def has_words(query: str | None, *columns: sa.Column[str]) -> list[sa.ColumnElement[bool]]:
-    """For each word that it is anywhere in one of the columns, in capitals or not."""
+    """One condition for each word: it is anywhere in one of the columns, in any case."""
     words = (query or "").split()[:WORDS_MAX]
     return [sa.or_(*(_has(column, word) for column in columns)) for word in words]
 
 
 def _has(column: sa.Column[str], word: str) -> sa.ColumnElement[bool]:
-    """A database may fold the letters a to z alone, so those beyond that the word has are folded one by one."""
+    """A database may lower only the letters a to z, so the other letters of the word are replaced one by one."""
     folded, lower = sa.func.lower(column), word.lower()
     for letter in sorted({letter for letter in lower if len(letter.upper()) == 1 and not letter.isascii()}):
         folded = sa.func.replace(folded, letter.upper(), letter)

@@ -1,4 +1,4 @@
-"""Reads the catalogue out again, as rows that an import accepts and finds unchanged; and counts what it holds."""
+"""Exports the catalogue as rows that an import accepts and finds unchanged, and counts its contents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Values = dict[str, Any]
 
 
 def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda _done, _total: None) -> dict[str, int]:
-    """Write products, and categories where the form (`json`, `yaml`, `csv`) has sections; how many of each."""
+    """Write products, and categories where the form (`json`, `yaml`, `csv`) has sections; returns the count of each."""
     total = counts(tx)
     sections = {"categories": categories(tx), "products": _watched(products(tx), total["products"], progress)}
     if form == "csv":
@@ -36,7 +36,7 @@ def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda 
 
 
 def counts(tx: Tx) -> dict[str, int]:
-    """How many products, prices and accounts there are."""
+    """The number of products, prices and accounts."""
     counted = {"products": tables.product, "prices": tables.price, "accounts": tables.account}
     return {
         name: tx.connection.scalar(sa.select(sa.func.count()).select_from(table).where(tx.own(table))) or 0
@@ -60,7 +60,7 @@ def categories(tx: Tx) -> Iterator[Values]:
 
 
 def products(tx: Tx) -> Iterator[Values]:
-    """Every product as a row of an import file, in the order of ids, read in pieces."""
+    """Every product as a row of an import file, in the order of ids, read in batches."""
     query = sa.select(tables.product).where(tx.own(tables.product)).order_by(tables.product.c.id)
     for batch in tx.connection.execute(query.execution_options(yield_per=BATCH)).partitions():
         relations = _relationships(tx, [row.id for row in batch])
@@ -105,7 +105,7 @@ def _relationships(tx: Tx, ids: list[str]) -> dict[str, list[Values]]:
 
 
 def _without_defaults(model: type[Row], values: Mapping[str, Any]) -> Values:
-    """Only what says something: an import fills the rest in again."""
+    """The values that are not defaults: an import fills in the rest."""
     return {
         name: value
         for name, value in values.items()
@@ -148,7 +148,7 @@ def _write_yaml(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict
 
 
 def _write_csv(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict[str, int]:
-    """Nested values are JSON in their cell: a column for each would lose which value is a word and which a number."""
+    """Nested values are JSON in their cell: a column for each would lose the difference between text and number."""
     written = dict.fromkeys(sections, 0)
     columns = list(ProductRow.model_fields)
     writer = csv.writer(file, lineterminator="\n")
@@ -169,7 +169,7 @@ _ESCAPED = re.compile("[\u2028\u2029\ufeff]")
 
 
 def _json(value: object) -> str:
-    """JSON with exact decimals. JSON files are read by the YAML reader, for which some characters end a line."""
+    """JSON with exact decimals. The YAML reader reads JSON files, and for it some more characters end a line."""
     written = json.dumps(value, ensure_ascii=False, default=_marked)
     if "\\u0000" in written:
         written = _MARKED.sub(r"\1", written)
@@ -177,17 +177,17 @@ def _json(value: object) -> str:
 
 
 def _marked(value: object) -> str:
-    """A decimal between NULs, which no stored text holds; the quotes are taken away afterwards."""
+    """A decimal between NULs, which no stored text contains; the quotation marks are removed afterwards."""
     assert isinstance(value, Decimal), value
     return f"\0{_plain(value)}\0"
 
 
 def _plain(number: Decimal) -> str:
-    """Without exponent, which YAML would read as a word."""
+    """Without exponent, which YAML would read as text."""
     return f"{number.normalize() + 0:f}"
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # The C class where libyaml is there.
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # The C class if libyaml is installed.
     def ignore_aliases(self, data: object) -> bool:
         return True
 

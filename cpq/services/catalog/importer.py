@@ -1,4 +1,4 @@
-"""Writes files into the catalogue: all or nothing, every bad row named, and only what changed is touched."""
+"""Imports files into the catalogue: all or nothing, every bad row is named, unchanged rows are left alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PROBLEMS_MAX = 10_000
 
 @dataclass
 class ImportReport:
-    """What an import did, by kind of row, which things it made because a row mentioned them first, and its doubts."""
+    """The result of an import: counts by kind of row, things created because a row mentioned them, and warnings."""
 
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
@@ -58,9 +58,9 @@ class ImportReport:
 
 
 def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
-    """Import categories, products, price books, accounts and prices; each stands before what refers to it.
+    """Import categories, products, price books, accounts and prices; each comes before the rows that refer to it.
 
-    Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
+    Raises VALIDATION_ERROR with every bad row in `details.problems`; the caller then rolls the transaction back.
     """
     with _without_garbage_collection(), _Import(tx) as work:
         for section, batch in _batches(rows):
@@ -70,7 +70,7 @@ def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
 
 
 class _Import(ExitStack):
-    """One file on its way in."""
+    """The import of one file."""
 
     def __init__(self, tx: Tx) -> None:
         super().__init__()
@@ -114,19 +114,18 @@ class _Import(ExitStack):
         self._check_relations()
         require_none(self._problems, self._problem_count)
         word_index.learn(self.tx, self._vocabulary)
-        is_redefined = self.report.updated["categories"] > 0  # Units and names of specs are part of what is searched.
+        is_redefined = self.report.updated["categories"] > 0  # Search covers the units and names of specs.
         corpus_changes.touch(
             self.tx, corpus_changes.EQUIPMENT, [corpus_changes.EVERYTHING] if is_redefined else self._touched
         )
         if self.report.updated["accounts"] or self.report.updated["products"] or is_redefined:
-            corpus_changes.touch(
-                self.tx, corpus_changes.PAST_QUOTES, [corpus_changes.EVERYTHING]
-            )  # Our own quotes are told by these.
+            # Our own quotes show names of accounts and products.
+            corpus_changes.touch(self.tx, corpus_changes.PAST_QUOTES, [corpus_changes.EVERYTHING])
         if self.report.created.total() or self.report.updated.total():
             self._revise()
 
     def _revise(self) -> None:
-        """Give the catalogue a new revision, so that nobody takes what they read before for what is there now."""
+        """Give the catalogue a new revision, which makes everything that was read before out of date."""
         revision = {"revision": self.tx.new_id("rev-")}
         mine = self.tx.own(tables.catalog_revision)
         if self.tx.connection.execute(sa.update(tables.catalog_revision).where(mine).values(revision)).rowcount == 0:
@@ -135,7 +134,7 @@ class _Import(ExitStack):
             )
 
     def _prepare_products(self, batch: Sequence[SourceRow]) -> None:
-        """A file of several batches is prepared by a second process, a little ahead of the database."""
+        """A second process prepares the next batches of a large file while this one writes."""
         if len(batch) == BATCH and self._helper is None and self._seen["products"]:
             spawn = multiprocessing.get_context("spawn")
             self._helper = self.enter_context(ProcessPoolExecutor(1, spawn, _become_helper))
@@ -160,7 +159,7 @@ class _Import(ExitStack):
 
     def _is_new(self, section: str, line: int, key: str) -> bool:
         if key in self._seen[section]:
-            self._refuse(Problem(line, "id", f"{key!r} stands in this file twice"))
+            self._refuse(Problem(line, "id", f"{key!r} is in this file twice"))
             return False
         self._seen[section].add(key)
         return True
@@ -193,7 +192,7 @@ class _Import(ExitStack):
         for line, row in valid:
             surcharges = row.surcharges
             if row.product_id not in options and row.product_id in self._seen["products"]:
-                pass  # It stands in this file, and is not stored because of an earlier problem.
+                pass  # It is in this file, and is not stored because of an earlier problem.
             elif row.product_id not in options:
                 self._refuse(Problem(line, "product_id", f"there is no product {row.product_id!r}"))
             else:
@@ -208,7 +207,7 @@ class _Import(ExitStack):
         self._store("prices", tables.price, rows, dated=True)
 
     def _surcharges(self, line: int, row: PriceRow, options: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """By values that can be chosen, spelled as a choice is: one that nobody can choose would never be charged."""
+        """Surcharges must name values that can be chosen, spelled like a choice; another would never be charged."""
         if not row.surcharges:
             return row.surcharges
         known = configuration.compile_model(options, {}).options
@@ -255,7 +254,7 @@ class _Import(ExitStack):
             self._write_parts([by_id[id_] for id_ in (*new, *changed)])
 
     def _write_parts(self, changed: list[Prepared]) -> None:
-        """What hangs on a product: its filterable specs, its relationships, its words in the index."""
+        """Write the details of products: filterable specs, relationships, words in the index."""
         specs, relations = [], []
         for part in changed:
             mine = {"tenant_id": self.tx.tenant_id, "product_id": part.id}
@@ -271,7 +270,7 @@ class _Import(ExitStack):
         word_index.index(self.tx, [(part.id, part.terms) for part in together])
 
     def _store(self, section: str, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool = False) -> None:
-        """Insert what is new and update what differs. Nothing is written once there are problems."""
+        """Insert new rows and update rows that differ. Nothing is written once there are problems."""
         if self._problems or not rows:
             return
         by_id = {row["id"]: row for row in rows}
@@ -285,7 +284,7 @@ class _Import(ExitStack):
     def _differing(
         self, section: str, hashes: Mapping[str, str], known: Mapping[str, str]
     ) -> tuple[list[str], list[str]]:
-        """The ids that are new and the ids whose content is another one than the known; the report counts both."""
+        """The new ids, and the ids whose content differs from the stored one; the report counts both."""
         new = [id_ for id_ in hashes if id_ not in known]
         changed = [id_ for id_, stored in known.items() if hashes[id_] != stored]
         self.report.created[section] += len(new)
@@ -294,8 +293,8 @@ class _Import(ExitStack):
         return new, changed
 
     def _vacate_skus(self, ids: list[str]) -> None:
-        """Products may hand their SKUs to each other, so all that change first let go of theirs."""
-        nobody = sa.literal("\x01") + tables.product.c.id  # No SKU holds a control character.
+        """Products may exchange SKUs, so all changed products first give up theirs."""
+        nobody = sa.literal("\x01") + tables.product.c.id  # No SKU contains a control character.
         mine = self.tx.own_among(tables.product.c.id, ids)
         self.tx.connection.execute(sa.update(tables.product).where(mine).values(sku_key=nobody))
 
@@ -331,7 +330,7 @@ class _Import(ExitStack):
             self.report.also_created.append(f"price book {book_id}")
 
     def _check_relations(self) -> None:
-        """A relationship may name a product that comes later in the file, so its target is looked for at the end."""
+        """A relationship may name a product that comes later in the file, so its target is checked at the end."""
         targets = [id_ for id_ in self._related if id_ not in self._seen["products"]]
         for start in range(0, len(targets), BATCH):
             part = targets[start : start + BATCH]
@@ -345,7 +344,7 @@ class _Import(ExitStack):
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """A third of the time would go into looking for cycles among millions of rows that have none."""
+    """Garbage collection would take a third of the time, among millions of rows without cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -359,14 +358,14 @@ _PlainBatch = tuple[list[tuple[Any, ...]], list[Problem], set[str]]
 
 
 def _prepare_plain(rows: list[tuple[Any, ...]], declared: Mapping[str, Declared], tenant_id: str) -> _PlainBatch:
-    """`prepare_products` for another process: named tuples travel as plain ones, in a third of the time."""
+    """`prepare_products` for another process: plain tuples are sent in a third of the time of named ones."""
     batch = prepare_products(list(map(SourceRow._make, rows)), declared, tenant_id)
     return list(map(tuple, batch.ready)), batch.problems, batch.vocabulary
 
 
 def _become_helper() -> None:
     gc.disable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process that asked for help ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process ends this one.
 
 
 def _batches(rows: Iterable[SourceRow]) -> Iterator[tuple[str, list[SourceRow]]]:

@@ -1,4 +1,4 @@
-"""The options and rules of products, compiled once for as long as they stay as they are."""
+"""Cache of compiled options and rules of products."""
 
 from __future__ import annotations
 

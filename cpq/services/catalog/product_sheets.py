@@ -1,4 +1,4 @@
-"""What a document says of products: their sheets, read for all lines of a quote at once."""
+"""Product sheets for documents, read for all lines of a quote at once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Sheet(NamedTuple):
     category_name: str
     specs: Mapping[str, Any]
     units: Mapping[str, str]
-    """Of the specs that are numbers."""
+    """Units of the specs that are numbers."""
     attributes: Mapping[str, Any]
     option_labels: Mapping[str, str]
     components: tuple[Relation, ...]
 
 
 def sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
-    """The products and the components of bundles among them, in four queries at most, however many there are."""
+    """The sheets of products and of the components of bundles, in at most four queries."""
     found = _sheets(tx, product_ids)
     parts = {part.product_id for sheet in found.values() for part in sheet.components}
     return found | _sheets(tx, parts - found.keys()) if parts - found.keys() else found

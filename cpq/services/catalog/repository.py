@@ -1,4 +1,4 @@
-"""What the rules need to know of an account and of products, gathered in a fixed number of queries."""
+"""Facts of accounts and products that pricing and policies need, read in a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cpq.storage.statements import Statement, among, listed
 from cpq.storage.tenants import of_tenant
 
 KNOWN_MAX = 50_000
-"""How many accounts, and products for each of them, are kept at hand."""
+"""Accounts, and products for each of them, in one cache."""
 
 SHELVES_MAX = 8
-"""Revisions of catalogues that are kept at hand, over all tenants."""
+"""Cached revisions of catalogues, over all tenants."""
 
 
 class AccountFacts(NamedTuple):
-    """The buyer, as far as prices, taxes, dates and policies depend on it."""
+    """The facts of a buyer that prices, taxes, dates and policies depend on."""
 
     id: str
     name: str
@@ -63,11 +63,11 @@ class ProductFacts(NamedTuple):
     content_hash: str
     relations: tuple[Relation, ...]
     parts: tuple[str, ...]
-    """The products that a bundle is made of."""
+    """The ids of the bundle's components."""
     for_pricing: Product
 
     def priced_by(self, rows: Iterable[PriceRow]) -> ProductFacts:
-        """A bundle that has a price of its own is priced like any product."""
+        """A bundle with its own price is priced like any product."""
         pricing = (self.bundle or {}).get("pricing", "own")
         if pricing == "own":
             return self._replace(for_pricing=Product(tuple(rows)))
@@ -77,17 +77,17 @@ class ProductFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a quote is made from: its buyer, if there is one of that name, and its products with their parts."""
+    """The facts for a quote: its buyer, if that account exists, and its products with their parts."""
 
     buyer: AccountFacts | None
     products: dict[str, ProductFacts]
 
 
 def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = None, currency: str = "") -> Facts:
-    """The account, and the products that exist with the components of bundles among them and their candidate prices.
+    """Read the account, the products that exist, the components of bundles, and their candidate prices.
 
-    Price books are in the order they are looked into: the account's own, its region's, the default one. Without an
-    account there are no prices. All of it is of one revision of the catalogue.
+    Price books are in the order of preference: the account's own, its region's, the default one. Without an account
+    there are no prices. Everything comes from one revision of the catalogue.
     """
     while True:
         revision = revision_of(tx)
@@ -99,20 +99,20 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
             return Facts(buyer, found)
         buyer = buyer or (_read_account(tx, account_id) if account_id else None)
         found = _read_offers(tx, product_ids, offers, currency, buyer)
-        # Each statement may see what others committed meanwhile; what is kept, and quoted, is of one revision.
+        # Each statement may see later commits, but cached and quoted facts must come from one revision.
         if revision_of(tx) == revision:
             known.keep(buyer, account_id, currency, found)
             return Facts(buyer, found)
 
 
 def revision_of(tx: Tx) -> str:
-    """Which state the catalogue is in: another one after every change of a product, a price or an account."""
+    """The revision of the catalogue, which changes with every product, price or account."""
     revisions = [str(revision) for (revision,) in _REVISION.rows(tx.connection, tenant=tx.tenant_id)]
     return revisions[0] if revisions else ""
 
 
 def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
-    """Everything inside a bundle, each product once, the outer ones first; nothing for what is no bundle."""
+    """All components of a bundle at any depth, each product once, the outer ones first; empty for other products."""
     parts: dict[str, ProductFacts] = {}
     boxes = [product]
     for box in boxes:
@@ -124,7 +124,7 @@ def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> li
 
 
 def currencies_of(tx: Tx, product_ids: Collection[str]) -> dict[str, list[str]]:
-    """In which currencies the products have a price at all, for the message that one is missing."""
+    """The currencies in which each product has a price, for the message that one is missing."""
     found: dict[str, list[str]] = {}
     for product_id, currency in _CURRENCIES.rows(tx.connection, **_mine(tx, product_ids)):
         found.setdefault(product_id, []).append(currency)
@@ -140,7 +140,7 @@ def _mine(tx: Tx, ids: Collection[str]) -> dict[str, Any]:
 
 
 def _book(dialect: str, condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
-    """Of several the first by the letters' codes, on both databases."""
+    """The first in the order of character codes, on both databases."""
     mine = of_tenant(tables.price_book, tables.account.c.tenant_id)
     id_ = tables.price_book.c.id if dialect == "sqlite" else sa.collate(tables.price_book.c.id, "C")
     return sa.select(sa.func.min(id_)).where(mine, condition).correlate(tables.account).scalar_subquery()
@@ -203,7 +203,7 @@ _RELATIONS = Statement(
 
 
 def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
-    """The candidate prices of products. Without the hint SQLite walks the whole table."""
+    """The candidate prices of products. Without the hint SQLite scans the whole table."""
     is_theirs = tables.price.c.account_id == sa.bindparam("account")
     return (
         sa.select(*columns)
@@ -216,7 +216,7 @@ def _of_price(dialect: str, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
     )
 
 
-# Amounts stay whole millionths, as the pricer takes them; payloads are read only where there is something in them.
+# Amounts stay whole millionths, as the pricer takes them; payloads are parsed only if they are not empty.
 _PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "id": tables.price.c.id,
     "unit_price": sa.type_coerce(tables.price.c.unit_price, sa.BigInteger),
@@ -236,7 +236,7 @@ _PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "tax_included": tables.price.c.tax_included,
     "surcharges": sa.type_coerce(tables.price.c.surcharges, sa.Text),
 }
-"""By the name of the field of `PriceRow`."""
+"""By the field name of `PriceRow`."""
 
 _PRICES = Statement(lambda dialect: _of_price(dialect, tables.price.c.product_id, *_PRICE_COLUMNS.values()))
 
@@ -250,7 +250,7 @@ _CURRENCIES = Statement(
 
 
 class _Shelf:
-    """What was read of one revision of a tenant's catalogue, by each process for itself."""
+    """Cache of one revision of a tenant's catalogue, one for each process."""
 
     def __init__(self) -> None:
         self.accounts: dict[str | None, AccountFacts] = {}
@@ -261,7 +261,7 @@ class _Shelf:
         self, buyer: AccountFacts | None, account_id: str | None, currency: str, found: Mapping[str, ProductFacts]
     ) -> None:
         if account_id and buyer is None:
-            return  # Nobody of that name yet: the products were read without prices.
+            return  # The account does not exist yet, so the products were read without prices.
         self._count += len(found) + 1
         if self._count > KNOWN_MAX:
             self.accounts, self.offers, self._count = {}, {}, len(found)
@@ -274,12 +274,12 @@ _SHELVES: dict[tuple[str, str], _Shelf] = {}
 
 
 def _shelf(tenant_id: str, revision: str) -> _Shelf:
-    """The one of this revision; where nothing was ever imported, an empty one that is not kept."""
+    """The cache of this revision; before the first import, an empty one that is not kept."""
     shelf = _SHELVES.get((tenant_id, revision))
     if shelf is None:
         shelf = _Shelf()
         if revision:
-            for other in list(_SHELVES):  # What the tenant had before, and the oldest of the others.
+            for other in list(_SHELVES):  # Drop the tenant's older revisions, and the oldest of the others.
                 if other[0] == tenant_id or len(_SHELVES) >= SHELVES_MAX:
                     _SHELVES.pop(other, None)
             _SHELVES[tenant_id, revision] = shelf
@@ -287,11 +287,11 @@ def _shelf(tenant_id: str, revision: str) -> _Shelf:
 
 
 def _with_parts(ids: Collection[str], offers: Mapping[str, ProductFacts]) -> tuple[dict[str, ProductFacts], list[str]]:
-    """The products with the components of bundles among them, at any depth; and which of them are not there."""
+    """The products with the components of bundles, at any depth, and the ids that are missing."""
     found: dict[str, ProductFacts] = {}
     missing: list[str] = []
     waiting = list(ids)
-    for id_ in waiting:  # It grows meanwhile.
+    for id_ in waiting:  # The list grows during the loop.
         product = offers.get(id_)
         if product is None:
             missing.append(id_)
@@ -304,7 +304,7 @@ def _with_parts(ids: Collection[str], offers: Mapping[str, ProductFacts]) -> tup
 def _read_offers(
     tx: Tx, ids: Collection[str], offers: Mapping[str, ProductFacts], currency: str, buyer: AccountFacts | None
 ) -> dict[str, ProductFacts]:
-    """Those that are not at hand are read, bundles level by level; what does not exist is left out."""
+    """Read the products that are not cached, bundles level by level; unknown ids are left out."""
     read = dict(offers)
     absent: set[str] = set()
     while True:
@@ -344,7 +344,7 @@ def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) ->
     asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
     asked["books"] = listed(tx.connection, buyer.price_books)
     read = [(product_id, _price(values)) for product_id, *values in _PRICES.rows(tx.connection, **asked)]
-    read.sort(key=lambda priced: priced[1].id)  # As bytes, on every database.
+    read.sort(key=lambda priced: priced[1].id)  # By bytes, on every database.
     found: dict[str, list[PriceRow]] = {}
     for product_id, row in read:
         found.setdefault(product_id, []).append(row)

@@ -1,4 +1,4 @@
-"""Products, prices and accounts: what can be sold, to whom, at which list price."""
+"""Views of products: search results, and one product with its list prices."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ProductDetail(TypedDict):
 def search(
     tx: Tx, *, query: str | None, category_id: str | None, active_only: bool, limit: int, page: int
 ) -> CatalogPage:
-    """One page of products: by words when there are any, else a whole category in the order of ids."""
+    """One page of products: by words if there are any, else a whole category in the order of ids."""
     words, wanted_category = (query or "").strip(), (category_id or "").strip().lower()
     if not words and not wanted_category:
         raise bad_field(
@@ -225,12 +225,12 @@ def _list_category(
 
 
 def _in_byte_order(tx: Tx, column: sa.Column[str]) -> sa.ColumnElement[str]:
-    """SQLite sorts text by bytes; PostgreSQL by the database's language, unless told."""
+    """Sorts by bytes: SQLite always does, PostgreSQL by default uses the database's language."""
     return column if tx.connection.dialect.name == "sqlite" else column.collate("C")
 
 
 def _summary(row: Iterable[object]) -> ProductSummary:
-    # Plain names: those of the row's own mapping are a subclass of `str` that is slow to serialise.
+    # Plain names: the keys of the row's own mapping are a subclass of `str` that is slow to serialise.
     summary: ProductSummary = dict(zip(_SUMMARY_NAMES, row, strict=True))  # type: ignore[assignment] # Exactly these.
     return summary
 

@@ -1,4 +1,4 @@
-"""The catalogue's word index on both databases: kept in step by the import, asked by `catalog_search`."""
+"""The catalogue's word index on both databases: written by the import, read by `catalog_search`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cpq.storage.schema import tables
 from cpq.storage.statements import insert_into_sqlite, insert_many
 
 DICTIONARY_WORDS_MAX = 200_000
-"""How many words one import may add to the dictionary for typing errors."""
+"""The most words that one import may add to the dictionary for typing errors."""
 
 
 @dataclass(frozen=True)
 class Hits:
-    """One page of product ids in order, and how many hits there are on all pages."""
+    """One page of product ids in order, and the number of hits on all pages."""
 
     ids: list[str]
     total: int
 
 
 def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit: int, offset: int) -> Hits:
-    """Products whose words match, best kind of hit first, then by id; the same page twice is the same page."""
+    """Products whose words match, best kind of hit first, then by id; the order is stable over pages."""
     query = Query(text, scope_code(tx.tenant_id, category_id), active_only=active_only)
     sets = query.exact_sets()
     if not sets:
@@ -41,7 +41,7 @@ def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit
 
 
 def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
-    """Put products (id, terms) into the index, replacing what it held of them."""
+    """Put products (id, terms) into the index, replacing their earlier terms."""
     if tx.connection.dialect.name == "postgresql":
         statement = sa.text(
             "INSERT INTO catalog_index (tenant_id, product_id, terms) "
@@ -95,7 +95,7 @@ _COUNT = {
         "SELECT count(*) FROM catalog_index WHERE tenant_id = :tenant AND terms @@ CAST(:match AS tsquery)"
     ),
 }
-# CROSS JOIN fixes the order: the index first. A subquery on rowid would be asked anew for every row.
+# CROSS JOIN fixes the order: the index first. A subquery on rowid would run again for every row.
 _IDS = {
     "sqlite": sa.text(
         "SELECT product_id FROM catalog_index CROSS JOIN search_key ON search_key.row = catalog_index.rowid "
@@ -136,7 +136,7 @@ def _count(tx: Tx, expression: Expression) -> int:
 
 
 def _near_words(tx: Tx, typed: Sequence[str], synonyms: dict[str, list[str]]) -> dict[str, list[str]]:
-    """What may stand for each word: what it may be a typing error of, and the other words for the same thing."""
+    """The alternatives of each word: words that it may be a typing error of, and its synonyms."""
     spellings = {word: set(shortened(word)) for word in typed if may_be_misspelt(word)}
     if not spellings:
         return synonyms

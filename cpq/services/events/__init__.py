@@ -1,4 +1,4 @@
-"""Events: published with the change itself, and delivered to webhooks afterwards, signed and in order."""
+"""Events: stored in the transaction of the change, then delivered to webhooks, signed and in order."""
 
 from cpq.services.events.outbox import EventName, get, list_events, of_subject, publish, replay
 

@@ -1,4 +1,4 @@
-"""Who delivers what: a delivery is claimed for a while in one transaction, and settled in another."""
+"""Claims on deliveries: a delivery is claimed for a while in one transaction, and settled in another."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
 
 CLAIM_SECONDS = 120
-"""Longer than an attempt can take; when whoever claimed a delivery was killed, another takes it after so long."""
+"""Longer than an attempt can take. If the claiming process was killed, another takes the delivery after this time."""
 
 
 class Status(StrEnum):
-    """Of a delivery. What failed was given up after the last attempt, and is kept for a replay."""
+    """The status of a delivery. A failed one has no attempts left, and is kept for a replay."""
 
     WAITING = "waiting"
     DELIVERED = "delivered"
@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Claimed:
-    """An event that is ours to deliver, once, until the claim ends."""
+    """An event that this process may deliver once, until the claim ends."""
 
     webhook: str
     claim: str
@@ -41,13 +41,13 @@ class Claimed:
 
 
 def tenant_due(tx: Tx, webhook: str, due_by: datetime) -> str | None:
-    """A tenant whose events are due, if any. A read, so that looking costs no writer's turn; one, as that is quick."""
+    """A tenant whose events are due, if any. It is a read, so that polling takes no write lock; one row is quick."""
     due = sa.select(tables.event_delivery.c.tenant_id).where(*_due(webhook, due_by)).limit(1)
     return tx.connection.scalar(due)
 
 
 def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
-    """Take the delivery that has been due for longest, if there is one; nobody else gets it while the claim lasts."""
+    """Claim the delivery that has been due for longest, if any; nobody else gets it while the claim lasts."""
     chosen = (
         sa.select(tables.event_delivery.c.event_id, tables.event_delivery.c.attempts)
         .where(tx.own(tables.event_delivery), *_due(webhook, due_by))
@@ -63,7 +63,7 @@ def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
     tx.connection.execute(
         sa.update(tables.event_delivery)
         .where(*_one(tx, found.event_id, webhook))
-        # Counted now, so that an event that brings its deliverer down is given up at some time too.
+        # Counted now, so that an event that crashes its sender is also given up at some time.
         .values(attempts=attempt, attempted_at=tx.now, **lasting)
     )
     row = tx.connection.execute(
@@ -73,7 +73,7 @@ def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
 
 
 def settle(tx: Tx, claimed: Claimed, *, status: Status, answer: str, pause_seconds: float = 0) -> bool:
-    """Write down what came of it, and when to try again. False when the claim had ended and somebody else has it."""
+    """Store the outcome and the time of the next attempt. False when the claim had ended and another process has it."""
     mine = (*_one(tx, claimed.event_id, claimed.webhook), tables.event_delivery.c.claim == claimed.claim)
     due_at = tx.now + timedelta(seconds=pause_seconds)
     change = (
@@ -85,7 +85,7 @@ def settle(tx: Tx, claimed: Claimed, *, status: Status, answer: str, pause_secon
 
 
 def _due(webhook: str, due_by: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    """Due, and first of its subject: what waits for another attempt holds back what came after it."""
+    """Due, and first of its subject: a delivery that waits for a retry holds back later events of its subject."""
     earlier = tables.event_delivery.alias("earlier")
     is_held = sa.exists().where(
         of_tenant(earlier, tables.event_delivery.c.tenant_id),
@@ -96,7 +96,7 @@ def _due(webhook: str, due_by: datetime) -> tuple[sa.ColumnElement[bool], ...]:
     )
     return (
         tables.event_delivery.c.webhook == webhook,
-        # Written out, because a partial index serves only a condition that it can read.
+        # A literal, because a partial index is used only if the condition is part of the statement.
         tables.event_delivery.c.status == sa.literal_column("'waiting'"),
         tables.event_delivery.c.due_at <= due_by,
         ~is_held,

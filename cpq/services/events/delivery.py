@@ -1,4 +1,4 @@
-"""Events on their way: claim one, send it without any transaction open, write down what came of it; and again."""
+"""Delivery of events: claims one, sends it with no transaction open, stores the outcome, and repeats."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cpq.services.events.claims import Claimed, Status
 log = logging.getLogger("cpq.events")
 
 IDLE_SECONDS = 1.0
-"""How often a server looks for events that are due; looking is one read."""
+"""Pause between polls for due events; a poll is one read."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one attempt; `number` counts those at the same delivery."""
+    """The outcome of one attempt; `number` counts the attempts of its delivery."""
 
     event_id: str
     webhook: str
@@ -34,12 +34,12 @@ class Attempt:
 
 
 def loops(app: App) -> list[Loop]:
-    """One for each webhook, so that a receiver that hangs does not hold up the others."""
+    """One worker for each webhook, so that a receiver that hangs does not delay the others."""
     return [Loop(f"events-{webhook.name}", partial(_round, app, webhook)) for webhook in app.settings.webhook_list]
 
 
 def deliver_due(app: App) -> list[Attempt]:
-    """Attempt everything that is due now, to every webhook, and what that sets free; nothing is attempted twice."""
+    """Attempt every delivery that is due now, and those that become due by it; none is attempted twice."""
     due_by = app.effects.now()
     attempts = []
     for webhook in app.settings.webhook_list:
@@ -60,7 +60,7 @@ def _round(app: App, webhook: Webhook) -> float:
 
 
 def _attempt(app: App, principal: Principal, webhook: Webhook, due_by: datetime) -> Attempt | None:
-    """Claim and settle are transactions of their own: none is open while we wait for a receiver."""
+    """Claim and settle are separate transactions: none is open while we wait for a receiver."""
     call = app.new_call(principal)
     ends = app.effects.monotonic() + claims.CLAIM_SECONDS / 2
     claimed = app.upkeep(call, lambda tx: claims.claim(tx, webhook.name, due_by))
@@ -84,6 +84,6 @@ def _settle(tx: Tx, claimed: Claimed, answer: http_post.Answer) -> Attempt:
         wanted = min(answer.retry_after_seconds, signing.PAUSE_SECONDS_MAX)
         least = max(signing.pause_seconds(claimed.attempt), wanted)
         pause = least + tx.effects.jitter(least / 2)
-    if not claims.settle(tx, claimed, status=status, answer=answer.said, pause_seconds=pause):
+    if not claims.settle(tx, claimed, status=status, answer=answer.text, pause_seconds=pause):
         log.warning("a claim ended before its delivery did", extra={"event_id": claimed.event_id})
-    return Attempt(claimed.event_id, claimed.webhook, claimed.attempt, status, answer.said)
+    return Attempt(claimed.event_id, claimed.webhook, claimed.attempt, status, answer.text)

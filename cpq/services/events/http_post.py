@@ -13,18 +13,18 @@ from cpq import __version__
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
-"""From the first byte we send to the last one we read, however slowly they come."""
+"""From the first byte we send to the last one we read."""
 
 ANSWER_BYTES_MAX = 4096
-SAID_MAX = 200
+TEXT_MAX = 200
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back. `status` is None when nothing did that we could read; `said` is for the operator."""
+    """The receiver's answer. `status` is None when there was no readable answer; `text` is for the operator."""
 
     status: int | None
-    said: str
+    text: str
     retry_after_seconds: int = 0
 
     @property
@@ -33,9 +33,9 @@ class Answer:
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, *, may_send: Callable[[], bool] = lambda: True) -> Answer:
-    """Send the body once. Whatever goes wrong is an answer too, because the caller tries again either way.
+    """Send the body once. A failure is an answer too, because the caller tries again either way.
 
-    `may_send` is asked once more when the connection stands: finding an address has no time limit of its own.
+    `may_send` is checked again once connected, because a name lookup has no time limit of its own.
     """
     parts = urlsplit(url)
     make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -46,7 +46,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, may_send: Callabl
         if not may_send():
             return Answer(None, "it took too long to connect")
         return _exchange(connection, target, headers, body)
-    except (OSError, HTTPException, UnicodeError) as error:  # The last of a host that cannot be looked up.
+    except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError: a host name that cannot be encoded.
         return Answer(None, _reason(error))
     finally:
         connection.close()
@@ -56,7 +56,7 @@ def _exchange(connection: HTTPConnection, target: str, headers: Mapping[str, str
     is_late = threading.Event()
 
     def hang_up() -> None:
-        # A time limit on the socket starts anew with every byte, so a receiver that drips could hold us for ever.
+        # A time limit on the socket restarts with every byte, so a slow receiver could hold us without end.
         is_late.set()
         socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
@@ -75,24 +75,24 @@ def _exchange(connection: HTTPConnection, target: str, headers: Mapping[str, str
 
 
 def _read(response: HTTPResponse) -> Answer:
-    """The status decides; a body that breaks off changes nothing about it."""
+    """The status decides, even if the body breaks off."""
     try:
-        said = response.read(ANSWER_BYTES_MAX).decode(errors="replace")
+        body = response.read(ANSWER_BYTES_MAX).decode(errors="replace")
     except (OSError, HTTPException):
-        said = ""
+        body = ""
     wanted = response.getheader("retry-after", "").strip()
     retry_after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 9 else 0
-    told = "" if 200 <= response.status < 300 else said
-    return Answer(response.status, _line(f"{response.status} {told}"), retry_after)
+    shown = "" if 200 <= response.status < 300 else body
+    return Answer(response.status, _line(f"{response.status} {shown}"), retry_after)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return _line(f"{type(error).__name__}: {said}")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return _line(f"{type(error).__name__}: {reason}")
 
 
 def _line(text: str) -> str:
-    """One short line that every database can store and every terminal can show: it comes from outside."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:SAID_MAX]
+    """One short line that every database can store and every terminal can show: the text comes from outside."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:TEXT_MAX]

@@ -1,4 +1,4 @@
-"""What happened to a quote, written in the transaction that did it, and kept until every webhook has it."""
+"""Outbox of events: written in the transaction of the change, and kept until every webhook has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BODY_BYTES_MAX = 64 * 1024
 
 
 class EventName(StrEnum):
-    """Everything a receiver can hear of. The list is API: it may grow, never change."""
+    """Every event that a receiver can get. The list is API: it may grow, never change."""
 
     QUOTE_SENT = "quote.sent"
     QUOTE_ACCEPTED = "quote.accepted"
@@ -35,7 +35,7 @@ class EventName(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a subject; its events are numbered from 1."""
+    """An event of a subject; the events of a subject are numbered from 1."""
 
     id: str
     name: str
@@ -46,12 +46,12 @@ class Event:
 
 
 def publish(tx: Tx, name: EventName, subject: str, body: Mapping[str, object]) -> str:
-    """Write an event of `subject` (a quote, which the caller has locked) with the change itself; answers its id.
+    """Store an event of `subject` (a quote that the caller has locked) in the caller's transaction; returns its id.
 
     It is delivered after the commit, to every webhook that is configured now, after all earlier events of the subject.
     """
     plain = {key: to_wire(value) if isinstance(value, datetime) else value for key, value in body.items()}
-    assert len(canonical_json(plain)) <= BODY_BYTES_MAX, "an event tells what happened, not everything about it"
+    assert len(canonical_json(plain)) <= BODY_BYTES_MAX, "an event has the facts of the change, not the whole quote"
     event_id = tx.new_id("ev-")
     mine = tx.own(tables.event) & (tables.event.c.subject == subject)
     number = (tx.connection.scalar(sa.select(sa.func.max(tables.event.c.number)).where(mine)) or 0) + 1
@@ -87,9 +87,9 @@ def get(tx: Tx, event_id: str) -> dict[str, Any]:
 
 
 def replay(tx: Tx, event_id: str) -> list[str]:
-    """Deliver an event once more to every webhook that is configured now, also to one that has it; answers their names.
+    """Deliver an event once more to every webhook that is configured now, also to one that has it; returns their names.
 
-    A delivery that is under way is left alone: its receiver is about to get the event.
+    A claimed delivery is left alone: its receiver is about to get the event.
     """
     found = _find(tx, event_id)
     webhooks = tx.settings.webhook_list

@@ -1,4 +1,4 @@
-"""PURE. What a receiver gets: the body, its signature by the Standard Webhooks scheme, and when it is tried again."""
+"""PURE. The request to a receiver: the body, its signature by the Standard Webhooks scheme, and the retry pauses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from cpq.base.text import canonical_json, to_wire
 
 ATTEMPTS_MAX = 12
-"""With the pauses between them, about 22 hours; then the delivery has failed and waits for a replay."""
+"""About 22 hours with the pauses between; then the delivery has failed and waits for a replay."""
 
 FIRST_PAUSE_SECONDS = 5
 PAUSE_SECONDS_MAX = 6 * 3600
@@ -24,7 +24,7 @@ def message(name: str, subject: str, number: int, created_at: datetime, body: Ma
 
 
 def headers(keys: Sequence[bytes], event_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Who sends what and when, and one signature for each key: a receiver knows the new or the old one."""
+    """The id, the time, and one signature for each key: a receiver may know the new key or the old one."""
     timestamp = str(int(at.timestamp()))
     signatures = [signature(key, event_id, timestamp, body) for key in keys]
     return {
@@ -41,5 +41,5 @@ def signature(key: bytes, event_id: str, timestamp: str, body: bytes) -> str:
 
 
 def pause_seconds(attempt: int) -> int:
-    """How long to wait after so many attempts: three times as long each time, up to six hours."""
+    """The pause after the given number of attempts: three times as long each time, up to six hours."""
     return min(FIRST_PAUSE_SECONDS * int(3 ** (min(attempt, ATTEMPTS_MAX) - 1)), PAUSE_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""The quote: created, changed, priced, revised, sent, accepted. Each command gathers, decides, then records."""
+"""The commands of a quote: create, change, price, revise, send, accept. Each gathers, decides, then records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved
 
 
 def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
-    """A new quote, version 1, a draft with list prices and line discounts; `price` makes them final."""
+    """Create a quote: version 1, a draft with list prices and line discounts; `price` makes them final."""
     return _add(tx, compose(tx, draft), idempotency_key)
 
 
 def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuoteView:
-    """Price a draft and store it; any other quote is only evaluated, because what was submitted stays as it was.
+    """Price a draft and store it; any other quote is only evaluated, because a submitted version never changes.
 
-    Without a requested discount the one of the current version stays.
+    Without a requested discount, that of the current version is kept.
     """
     quote = repository.load(tx, quote_id, for_update=True)
     if requested_discount is None:
@@ -48,13 +48,13 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuo
 def update(
     tx: Tx, quote_id: str, changes: Changes, *, expected_version: int, expected_edit: int | None = None
 ) -> QuoteMoved:
-    """Change lines, terms or notes of a draft. Its price is reckoned again and waits for the next `price`."""
+    """Change lines, terms or notes of a draft. It is priced again, and needs `price` before it can be sent."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.EDIT)
     if quote.is_rejected:
         raise CpqError(
             Code.CONFLICT,
-            f"Version {quote.current_version} was rejected and stays as it was; a revision opens the next one.",
+            f"Version {quote.current_version} was rejected and cannot be changed; a revision opens the next version.",
             field="/quote_id",
             next_call=next_call("quote_revise", quote_id=quote_id, expected_version=quote.current_version),
         )
@@ -80,7 +80,7 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int |
 
 
 def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_key: str | None = None) -> CreatedQuote:
-    """A new draft with the same lines and terms, for the same or another account. Approvals do not come along."""
+    """A new draft with the same lines and terms, for the same or another account. Approvals are not copied."""
     draft = repository.load(tx, quote_id, for_update=True).as_draft(requested_discount=0)
     draft = replace(draft, account_id=account_id or draft.account_id)
     lines = tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
@@ -94,7 +94,7 @@ def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_k
 def cancel(
     tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None, reason: str | None = None
 ) -> QuoteMoved:
-    """End the current version. Where an earlier one was sent, that one is current again; else the quote is over."""
+    """End the current version. If an earlier one was sent, it becomes current again; else the quote is cancelled."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
     cancelled = transitions.apply(tx, quote, Move.CANCEL, reason=reason)
     if not cancelled.is_current:
@@ -107,7 +107,7 @@ def cancel(
 def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Mark the current version as sent to the customer; the version sent before it is superseded.
 
-    A draft can be sent when it is priced, complete, and no policy asks for an approval; else it must be approved.
+    A draft can be sent if it is priced and complete and no policy requires an approval; else it must be approved.
     """
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.SEND)
@@ -119,7 +119,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
-    """The customer takes the sent version; of several option sets, one. The others are void, and so is a revision."""
+    """The customer accepts the sent version and one of its option sets. The others and an open revision become void."""
     quote = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
     names = quote.as_draft().option_sets
     chosen = _chosen_set(names, option_set)
@@ -134,7 +134,7 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
-    """The customer does not take the sent version. A revision that is open stays open."""
+    """The customer declines the sent version. An open revision stays open."""
     quote = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
     declined = transitions.apply(tx, quote, Move.DECLINE, reason=reason)
     events.publish(tx, EventName.QUOTE_DECLINED, declined)
@@ -149,7 +149,7 @@ def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQ
 
 
 def _recompose(tx: Tx, quote_id: str, draft: Draft, arguments: Mapping[int, str] | None = None) -> Composition:
-    """Compose a quote that is stored; what is wrong with a line is told by the argument that changed it, and its id."""
+    """Compose a stored quote; a problem of a line names the argument that changed it, and the line's id."""
     try:
         return compose(tx, draft)
     except CpqError as error:
@@ -157,7 +157,7 @@ def _recompose(tx: Tx, quote_id: str, draft: Draft, arguments: Mapping[int, str]
 
 
 def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
-    """What the stored lines would cost with this request, reckoned from what was gathered for them then."""
+    """Price the stored lines with this request, from the facts that were stored with them."""
     stored = repository.pricings(tx, quote)
     priced = [pricing.price(one.request._replace(requested_discount=requested_discount)) for one in stored]
     draft = quote.as_draft(requested_discount=requested_discount)
@@ -166,7 +166,7 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:
-    """The quote, locked, and still as the caller saw it."""
+    """Lock the quote; CONFLICT when it changed since the caller read it."""
     quote = repository.load(tx, quote_id, for_update=True)
     if quote.current_version != expected_version or (expected_edit is not None and quote.edit != expected_edit):
         raise _stale(quote, expected_version)
@@ -176,7 +176,7 @@ def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | Non
 def _stale(quote: Quote, expected_version: int) -> CpqError:
     return CpqError(
         Code.CONFLICT,
-        f"The quote has moved: it is at version {quote.current_version}, edit {quote.edit}, {quote.status}.",
+        f"The quote has changed: it is at version {quote.current_version}, edit {quote.edit}, {quote.status}.",
         field="/expected_version" if quote.current_version != expected_version else "/expected_edit",
         expected_version=expected_version,
         version=quote.current_version,
@@ -195,7 +195,7 @@ def _is_same(quote: Quote, composed: Composition) -> bool:
 
 
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
-    """The version the customer has in hand. It need not be the current one: a revision may be in the making."""
+    """The version that was sent last. It need not be the current one: a revision may be open."""
     quote = repository.load(tx, quote_id, for_update=True, with_lines=False)
     sent = repository.sent_version(tx, quote_id)
     if sent is None:
@@ -207,7 +207,7 @@ def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) 
     if sent.number != expected_version:
         raise CpqError(
             Code.CONFLICT,
-            f"Version {expected_version} is not what was sent last; version {sent.number} is.",
+            f"Version {expected_version} is not the one that was sent last; version {sent.number} is.",
             field="/expected_version",
             version=sent.number,
             next_call=next_call("quote_get", quote_id=quote_id),
@@ -216,13 +216,13 @@ def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) 
 
 
 def _too_late(quote: Quote, move: Move) -> CpqError:
-    """The way on is a revision, and where one is open already, that one."""
+    """The next step is a revision: the open one, or a new one."""
     if quote.is_current:
         transitions.require(quote, move)
     sent, current = quote.version, quote.current_version
     return CpqError(
         Code.CONFLICT,
-        f"Version {sent.number} was valid until {sent.valid_until}; version {current} is in the making.",
+        f"Version {sent.number} was valid until {sent.valid_until}; version {current} is open as a draft.",
         field="/expected_version",
         status=VersionStatus.EXPIRED,
         version=current,
@@ -236,7 +236,7 @@ def _chosen_set(names: list[str], option_set: str | None) -> str | None:
     if option_set not in names:
         raise bad_field(
             "/option_set",
-            "Say which option set the customer takes." if names else "The quote has no option sets.",
+            "Name the option set that the customer accepts." if names else "The quote has no option sets.",
             allowed=names,
         )
     return option_set

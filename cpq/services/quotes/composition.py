@@ -1,4 +1,4 @@
-"""From what is asked to what it costs: gathers the facts, checks them all at once, and prices every option set."""
+"""Composition of a quote from a draft: gathers the facts, checks all of them at once, prices every option set."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from cpq.storage.columns import JsonText
 
 @dataclass(frozen=True)
 class PricedSet:
-    """One alternative, or the whole quote when it has none: what was asked of the pricer, and its answer."""
+    """One option set, or the whole quote when it has none: the pricer's request and result."""
 
     name: str
     request: Request
@@ -48,13 +48,13 @@ class PricedSet:
 
 @dataclass(frozen=True)
 class Composition:
-    """A draft with everything that follows from it."""
+    """A draft with its facts, prices and hashes."""
 
     draft: Draft
     buyer: AccountFacts
     products: Mapping[str, ProductFacts]
     sets: tuple[PricedSet, ...]
-    """The selected one first."""
+    """The selected option set first."""
     payment_terms: str
     end_date: date | None
     valid_until: date
@@ -72,7 +72,7 @@ class Composition:
 
     @cached_property
     def priced_lines(self) -> Mapping[int, PricedLine]:
-        """Every line's price by its number: that of the selected set where the line is in it, else of its own set."""
+        """Every line's price by its number: from the selected set if the line is in it, else from its own set."""
         found: dict[int, PricedLine] = {}
         for one in self.sets:
             for line in one.priced.lines:
@@ -81,7 +81,7 @@ class Composition:
 
 
 def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
-    """Look everything up and price it; CpqError with every problem at once when it cannot be."""
+    """Look everything up and price it; CpqError lists every problem at once."""
     buyer, products = gather(tx, draft)
     checked = check_lines(draft, products)
     problems = [*draft_problems(tx, draft, buyer), *chain.from_iterable(one.problems for one in checked.values())]
@@ -116,20 +116,21 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
 
 
 def gather(tx: Tx, draft: Draft) -> Facts:
-    """The account and the products that a draft names, with what is inside them."""
+    """The account and the products that a draft names, with the components of bundles."""
     ids = {line.product_id for line in draft.lines}
     return repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
 
 
 def fingerprint_of(results: Iterable[PricedQuote]) -> str:
-    """Of the price as anybody may see it: it stands on the customer's document, who could else try out our cost."""
+    """Hash of the prices without costs: customers see it, and with costs in it they could test guesses of a cost."""
     return digest(plain_json(pricing_result.shown(result)) for result in results)
 
 
 def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tuple[str, ...]:
-    """What products require or exclude of each other and do not find. A draft may lack it, a sent quote may not.
+    """Violated relationships between products: required ones that are missing, and exclusions.
 
-    Each option set is looked at by itself: what excludes each other may well be offered side by side.
+    A draft may have such problems, a sent quote may not. Each option set is checked alone: products that exclude each
+    other may be offered as alternatives.
     """
     if not draft.option_sets and _goes_together(products):
         return ()
@@ -151,7 +152,7 @@ _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
 
 
 def _goes_together(products: Mapping[str, ProductFacts]) -> bool:
-    """Seen without counting: nothing is excluded, and of what is required one is wanted and there."""
+    """Quick check without counting: no product is excluded, and each required product is quoted and needed once."""
     return all(
         (r.kind != "excludes" or r.product_id not in products)
         and (r.kind != "requires" or (r.quantity == 1 and r.product_id in products))
@@ -215,7 +216,7 @@ def _request(
 
 
 def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> dict[str, int]:
-    """The rates that there are. One that is missing matters only when the price that wins is taxed by it."""
+    """The known tax rates. A missing one matters only if the chosen price needs it."""
     categories = {row.tax_category for product in products.values() for row in product.for_pricing.rows}
     known = tx.policies.tax_rates(buyer.tax_zone)
     return {category: to_micro(known[category]) for category in sorted(categories) if category in known}
@@ -229,7 +230,7 @@ def _with_adjustments(
     buyer: AccountFacts,
     products: Mapping[str, ProductFacts],
 ) -> Request:
-    """What the pricing rules do to each line, decided from facts that are known before it has a price."""
+    """The adjustments of each line by the pricing rules, from facts that are known before pricing."""
     environment = tx.policies.environment(quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft)))
     rules = tx.policies.pricing_within(environment)
     if not rules:
@@ -244,7 +245,7 @@ def _with_adjustments(
             lines.append(line)
             continue
         adjustments = tuple(
-            # The rules write what comes off as a negative number, the pricer takes it as what comes off.
+            # The rules write a reduction as a negative number, the pricer takes it as a positive one.
             Adjustment(a.rule_id, a.kind, to_micro(a.value if a.kind == "markup" else -a.value), a.base, a.stacking)
             for a in found
         )
@@ -255,7 +256,7 @@ def _with_adjustments(
 def _hashes(
     tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts], sets: Sequence[PricedSet]
 ) -> dict[str, str]:
-    """Of everything the price rests on, and of the price itself."""
+    """Hashes of everything the price depends on, and of the price itself."""
     catalog = [buyer.content_hash, *(products[id_].content_hash for id_ in sorted(products))]
     return {
         "catalog": digest(catalog),

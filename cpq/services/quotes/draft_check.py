@@ -1,4 +1,4 @@
-"""What keeps a draft from being priced: every problem at once, each with its field and the next step."""
+"""Check of a draft before pricing: reports every problem at once, each with its field and the next step."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ CODE_ORDER = (
     Code.CURRENCY_MISMATCH,
     Code.CONFIGURATION_INVALID,
 )
-"""Of several problems the first in this order gives the answer its code."""
+"""The first of several problems, in this order, decides the code of the error."""
 
 
 class CheckedLine(NamedTuple):
-    """What is wrong with a line, and the options chosen on it or left at their default, where it has any."""
+    """The problems of a line, and its options as chosen or by default, if it has any."""
 
     problems: Sequence[CpqError]
     choices: Mapping[str, str] | None = None
 
 
 def check_lines(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[int, CheckedLine]:
-    """Every line, by its place, that something can be wrong with."""
+    """Checks of all lines that need one, by their place in the draft."""
     simple = {id_ for id_, product in products.items() if _is_simple(product)}
     return {
         index: _check_line(index, line, products)
@@ -48,7 +48,7 @@ def check_lines(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[int,
 
 
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
-    """What is wrong with the draft apart from its lines."""
+    """The problems of the draft apart from its lines."""
     return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
 
 
@@ -86,7 +86,7 @@ def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
 
 
 def _quantity_problems(draft: Draft) -> list[CpqError]:
-    """What a line with a ramp is asked for is what it comes to, or its quantity could be anything."""
+    """The quantity of a line with a ramp must be that of its largest stretch."""
     largest = [pricing_request.largest_quantity(line.quantity, line.ramp) for line in draft.lines]
     return [
         CpqError(
@@ -95,7 +95,7 @@ def _quantity_problems(draft: Draft) -> list[CpqError]:
             field=f"/line_items/{index}/quantity",
             expected=most,
             actual=line.quantity,
-            hint=f"Give {most} as quantity, and a stretch that has fewer a quantity of its own.",
+            hint=f"Give {most} as quantity, and give each smaller stretch its own quantity.",
         )
         for index, (line, most) in enumerate(zip(draft.lines, largest, strict=True))
         if line.quantity != most
@@ -103,7 +103,7 @@ def _quantity_problems(draft: Draft) -> list[CpqError]:
 
 
 def _set_problems(draft: Draft) -> list[CpqError]:
-    """Every set is priced and stored with all the lines that the sets share."""
+    """Option sets are limited because each is priced and stored with all lines that the sets share."""
     names = draft.option_sets
     if len(names) <= OPTION_SETS_MAX:
         return []
@@ -125,7 +125,7 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
         return [
             CpqError(
                 Code.VALIDATION_ERROR,
-                "end_date needs a start_date on or before it, and stands instead of term_months.",
+                "end_date needs a start_date on or before it, and replaces term_months.",
                 field="/end_date",
             )
         ]
@@ -135,7 +135,7 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     return [
         CpqError(
             Code.VALIDATION_ERROR,
-            "The term is not a whole number of months, which is what terms.yaml asks for.",
+            "The term is not a whole number of months, which terms.yaml requires.",
             field="/end_date",
             allowed=[terms.last_day(draft.start_date, months).isoformat() for months in (whole, whole + 1) if months],
         )
@@ -143,7 +143,7 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
 
 
 def _is_simple(product: ProductFacts) -> bool:
-    """Whether nothing can be wrong with a line of it that says no more than how many."""
+    """Whether a line that only gives a quantity of this product needs no check."""
     return product.active and not product.options and all(part.kind != "component" for part in product.relations)
 
 
@@ -169,12 +169,12 @@ def _unknown_product(at: str, product_id: str) -> CpqError:
 
 
 def _sale_problems(at: str, product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
-    """Parts that are no longer sold, and the product itself when it is not."""
+    """Problems of a product, or of its parts, that are no longer sold."""
     search = next_call("catalog_search", category=product.category)
     problems = [
         CpqError(
             Code.CONFLICT,
-            f"{product.name} ({product.id}) holds {part.id}, which is no longer sold.",
+            f"{product.name} ({product.id}) contains {part.id}, which is no longer sold.",
             field=f"{at}/product_id",
             next_call=search,
         )
@@ -208,13 +208,13 @@ def _option_problems(at: str, product: ProductFacts, checked: configuration.Chec
 
 
 def unpriceable(tx: Tx, draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
-    """Everything that keeps lines from being priced, of all option sets at once."""
+    """Every reason why lines cannot be priced, for all option sets at once."""
     lacking = _lacking(request, selection)
     return [*_unpriced(tx, draft, lacking), *_refused_lines(draft, _without(request, lacking), selection)]
 
 
 def _lacking(request: Request, selection: PriceSelection) -> dict[str, str]:
-    """Products without a price in the quote's currency, by what lacks it: the product itself or a component."""
+    """Products without a price in the quote's currency; the value names the product or component that lacks one."""
     lacking: dict[str, str] = {}
     for id_, product in request.products.items():
         for part in (id_, *(component.product_id for component in product.components)):
@@ -224,13 +224,13 @@ def _lacking(request: Request, selection: PriceSelection) -> dict[str, str]:
 
 
 def _without(request: Request, lacking: Mapping[str, str]) -> Request:
-    """The lines that can be given to the pricer."""
+    """The lines that the pricer can take."""
     lines = [line for line in request.lines if line.product_id in request.products and line.product_id not in lacking]
     return request._replace(lines=tuple(lines))
 
 
 def _refused_lines(draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
-    """What the pricer says of single lines that it does not take, each at its place in the draft."""
+    """The pricer's problems with single lines, each at its place in the draft."""
     places = {str(line.number): index for index, line in enumerate(draft.lines)}
     problems = []
     for error in pricing.refusals(request, selection):
@@ -248,7 +248,7 @@ def _unpriced(tx: Tx, draft: Draft, lacking: Mapping[str, str]) -> list[CpqError
     return [
         CpqError(
             Code.CURRENCY_MISMATCH,
-            f"{lacking[line.product_id]} has no price in {draft.currency} that holds today for this account.",
+            f"{lacking[line.product_id]} has no price in {draft.currency} that is valid today for this account.",
             field=f"/line_items/{index}/product_id",
             currency=draft.currency,
             allowed=known.get(lacking[line.product_id], []),
@@ -260,7 +260,7 @@ def _unpriced(tx: Tx, draft: Draft, lacking: Mapping[str, str]) -> list[CpqError
 
 
 def refuse(problems: Sequence[CpqError], most: int = PROBLEMS_MAX) -> None:
-    """Raise one error that tells them all; nothing was stored yet."""
+    """Raise one error that lists all problems; nothing was stored yet."""
     if not problems:
         return
     ordered = sorted(problems, key=lambda problem: CODE_ORDER.index(problem.code))

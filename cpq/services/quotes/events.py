@@ -10,7 +10,7 @@ from cpq.services.events import EventName
 
 
 def publish(tx: Tx, name: EventName, quote: Quote) -> None:
-    """Publish what the version at hand of a locked quote has just become. No cost and no margin leave the house."""
+    """Publish the new status of a locked quote's loaded version. Costs and margins are not published."""
     version = quote.version
     body = {
         "quote_id": quote.id,

@@ -18,17 +18,17 @@ from cpq.services.quotes import repository, transitions
 from cpq.storage.schema import tables
 
 SWEEP_MAX = 200
-"""Quotes in one transaction, so that a sweep after a long pause holds up nobody."""
+"""Quotes in one transaction, so that a sweep after a long pause does not block other writers."""
 
 
 def sweep(app: App) -> int:
-    """Expire every quote whose time is over; how many there were. Any number of processes may do it at once."""
+    """Expire every quote whose last valid day is over; returns how many. Any number of processes may do it at once."""
     tenants = app.read_unaudited(app.new_call(ENGINE), _tenants_over)
     return sum(_sweep_tenant(app, replace(ENGINE, tenant_id=tenant_id)) for tenant_id in tenants)
 
 
 def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
-    """Write down which quotes have expired, the oldest first, and publish it."""
+    """Store which quotes have expired, the oldest first, and publish it."""
     columns = tables.quote.c
     over = sa.select(columns.id).where(tx.own(tables.quote), *_over(tx))
     over = over.order_by(columns.expires_at, columns.id).limit(limit)
@@ -52,7 +52,7 @@ def _sweep_tenant(app: App, principal: Principal) -> int:
 
 
 def _tenants_over(tx: Tx) -> list[str]:
-    """A read first, so that a sweep that finds nothing leaves no entry in the audit."""
+    """Tenants with quotes to expire. It is a read, so that a sweep that finds nothing leaves no audit entry."""
     return sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*_over(tx)).distinct()))
 
 
@@ -61,6 +61,6 @@ def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _is_published(tx: Tx, quote: Quote) -> bool:
-    """A version expires once, even when a revision of it was opened and cancelled since."""
+    """A version expires once, even if a revision of it was opened and cancelled since."""
     known = [row for row in events.of_subject(tx, quote.id) if row.name == EventName.QUOTE_EXPIRED]
     return any(row.body["version"] == quote.current_version for row in known)

@@ -1,4 +1,4 @@
-"""Writes a file of quotes as drafts: all or nothing, every bad row named, and only what changed is touched."""
+"""Imports a file of quotes as drafts: all or nothing, every bad row is named, unchanged quotes are left alone."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LINE = re.compile(r"/line_items/([0-9]+)/?(.*)")
 
 
 def import_quotes(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
-    """Create what is new and change drafts that differ; the id in the file is the id of the quote.
+    """Create new quotes and change drafts that differ; the id in the file is the id of the quote.
 
-    Raises VALIDATION_ERROR with every bad row in `details.problems`; the transaction is then to be rolled back.
+    Raises VALIDATION_ERROR with every bad row in `details.problems`; the caller then rolls the transaction back.
     """
     work = _Import(tx)
     for source in quotes_of(work.of_quotes(rows)):
@@ -42,7 +42,7 @@ def import_quotes(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
 
 
 class _Import:
-    """One file on its way in."""
+    """The import of one file."""
 
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
@@ -68,15 +68,15 @@ class _Import:
         if row is None:
             return
         if row.id in self._seen:
-            reason = f"{row.id!r} stands in this file twice; the lines of a quote stand together"
+            reason = f"{row.id!r} is in this file twice; the lines of a quote must be together"
             self._refuse(Problem(source.line, "id", reason))
             return
         self._seen.add(row.id)
         try:
             self._store(row.id, row.as_draft())
         except CpqError as error:
-            for told in cast("list[dict[str, Any]]", error.details.get("problems", [_told(error)])):
-                self._refuse(_located(told, source))
+            for detail in cast("list[dict[str, Any]]", error.details.get("problems", [_as_problem(error)])):
+                self._refuse(_located(detail, source))
 
     def finish(self) -> None:
         require_none(self._problems, self._problem_count)
@@ -113,7 +113,7 @@ class _Import:
 
 
 def _asked_again(quote: Quote, draft: Draft) -> Draft:
-    """What the file asks, with what a file does not say: the discount requested since, and the standard terms."""
+    """The draft of the file, completed by what a file does not have: the requested discount and the standard terms."""
     before = quote.as_draft()
     is_there = before.option_set in draft.option_sets
     return replace(
@@ -125,14 +125,14 @@ def _asked_again(quote: Quote, draft: Draft) -> Draft:
 
 
 def _numbered(draft: Draft) -> tuple[Any, ...]:
-    """The lines as a file would number them: an edit may have left gaps."""
+    """The lines numbered as in a file: an edit may have left gaps."""
     return tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
 
 
 def _require_unused(tx: Tx, quote_id: str) -> None:
     mine = tx.own(tables.past_quote) & (tables.past_quote.c.id == quote_id)
     if tx.connection.scalar(sa.select(tables.past_quote.c.id).where(mine)) is not None:
-        reason = f"{quote_id!r} is a quote of the imported history; give this one another id"
+        reason = f"{quote_id!r} is the id of a quote in the imported history; use another id"
         raise CpqError(Code.CONFLICT, reason, field="/id")
 
 
@@ -140,23 +140,23 @@ def _require_open(quote: Quote, draft: Draft) -> None:
     for name in ("account_id", "currency"):
         kept, asked = getattr(quote, name), getattr(draft, name)
         if kept != asked:
-            raise CpqError(Code.CONFLICT, f"is {kept} and stays so: {quote.id} exists already", field=f"/{name}")
+            raise CpqError(Code.CONFLICT, f"is {kept} and cannot change: {quote.id} exists already", field=f"/{name}")
     status = quote.version.status if quote.status.is_draft else quote.status
     if status != VersionStatus.DRAFT:
         raise CpqError(
             Code.CONFLICT,
-            f"{quote.id} is {status} and differs from the file; revise it, or take it out of the file",
+            f"{quote.id} is {status} and differs from the file; revise it, or remove it from the file",
             field="/id",
         )
 
 
-def _told(error: CpqError) -> dict[str, Any]:
+def _as_problem(error: CpqError) -> dict[str, Any]:
     return {"message": error.message, **error.details}
 
 
-def _located(told: dict[str, Any], source: SourceQuote) -> Problem:
-    """A problem of the quote at the line of the file that it is about."""
-    field, message, near = str(told.get("field", "")), str(told["message"]), told.get("nearest")
+def _located(problem: dict[str, Any], source: SourceQuote) -> Problem:
+    """A problem of the quote, placed at the line of the file that causes it."""
+    field, message, near = str(problem.get("field", "")), str(problem["message"]), problem.get("nearest")
     if place := _LINE.fullmatch(field):
         line, name = source.place(int(place[1]), place[2].replace("/", "."))
         return Problem(line, name, message, near)

@@ -1,4 +1,4 @@
-"""What the policies decide about a priced quote, and how a caller sees it."""
+"""The policies' decision on a priced quote, and its form for the caller."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def decide(
     products: Mapping[str, ProductFacts],
     priced_sets: Sequence[PricedQuote],
 ) -> PolicyDecision:
-    """Ask the policies about every option set, and keep the worst of what they say about each rule.
+    """Evaluate the policies for every option set, and keep the worst violation of each rule.
 
-    Whatever any set breaks is broken, because each could be accepted.
+    A rule that any set violates is violated, because each set could be accepted.
     """
     asked = {str(line.number): line for line in draft.lines}
     inputs = quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft))
@@ -47,28 +47,28 @@ def decide(
 
 
 def judge(tx: Tx, quote: Quote) -> PolicyDecision:
-    """What the policies, as they are now, say of a version at the prices that are stored with it."""
+    """The decision of the current policies on a version at its stored prices."""
     return judge_at(tx, quote.as_draft(), stored_results(tx, quote))
 
 
 def judge_at(tx: Tx, draft: Draft, priced: Sequence[PricedQuote]) -> PolicyDecision:
-    """What the policies, as they are now, say of a stored draft at these prices."""
+    """The decision of the current policies on a stored draft at these prices."""
     buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
     return decide(tx, draft, buyer, products, priced)
 
 
 def stored_results(tx: Tx, quote: Quote) -> list[PricedQuote]:
-    """The stored prices that a version is judged by, in the order of their option sets' names.
+    """The stored prices of a version, by the name of their option set.
 
-    Where two sets break a rule alike, the first is the one that is shown, whichever is selected.
+    If two sets violate a rule equally, the first is shown, whichever is selected.
     """
     by_name = sorted(repository.pricings(tx, quote), key=lambda pricing: pricing.option_set)
     return [pricing.amounts for pricing in by_name]
 
 
 def violations_view(tx: Tx, decision: PolicyDecision) -> list[PolicyViolation]:
-    """For the caller: without margins, and what a cost follows from, when they may not see them."""
+    """The violations for the caller, without margins and costs if the caller may not see them."""
     return [
         {
             "policy_id": violation.policy_id,
@@ -88,7 +88,7 @@ def described(tx: Tx, violation: Violation) -> str:
     if not _is_hidden(tx, violation):
         return violation.description
     role = violation.required_approver_role
-    return "Cost or margin is not within its limit" + (f"; {role} has to approve." if role else ".")
+    return "Cost or margin is outside its limit" + (f"; {role} has to approve." if role else ".")
 
 
 def _is_hidden(tx: Tx, violation: Violation) -> bool:

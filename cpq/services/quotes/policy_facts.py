@@ -1,4 +1,4 @@
-"""What the policies read of a quote: facts known before it has a price, and those that its price adds."""
+"""The facts of a quote that policies read: those known before pricing, and those that the price adds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cpq.services.catalog.repository import AccountFacts, ProductFacts
 
 
 def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> QuoteInputs:
-    """What is known of a quote without its price."""
+    """The facts of a quote that are known before pricing."""
     months = draft.running_months
     return QuoteInputs(
         currency=draft.currency,
@@ -50,19 +50,19 @@ def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: s
 
 
 def _as_part(product: ProductFacts) -> Part:
-    """What is inside a bundle comes as the catalogue has it, its options at their default."""
+    """A part of a bundle has the attributes of the catalogue, its options at their default."""
     return Part(product.id, product.sku, product.category, product.product_type, _attributes({}, product, ()))
 
 
-def _attributes(said: Mapping[str, Any], product: ProductFacts, parts: Sequence[Part]) -> Mapping[str, Any]:
-    """What the catalogue says of a product, its options as they were chosen or left at their default, and its parts.
+def _attributes(choices: Mapping[str, Any], product: ProductFacts, parts: Sequence[Part]) -> Mapping[str, Any]:
+    """Attributes of a product from the catalogue, its options as chosen or by default, and its parts.
 
-    A note on a line is no fact: it can neither unsay what the catalogue says nor add to it. A bundle is whatever one of
-    its parts is, at any depth: export-controlled when one of them is.
+    A note on a line is no fact: it neither replaces nor extends what the catalogue has. A bundle has every attribute
+    that one of its parts has, at any depth: it is export-controlled if one of them is.
     """
     if not product.options and not parts:
         return product.attributes
-    chosen = model_of(product).check(said).choices if product.options else {}
+    chosen = model_of(product).check(choices).choices if product.options else {}
     inside = {name: True for part in parts for name, value in part.attributes.items() if value is True}
     return {**chosen, **product.attributes, **inside}
 
@@ -75,7 +75,7 @@ def facts_of(
     *,
     validity_days: int,
 ) -> QuoteFacts:
-    """What the policies read of a priced quote; `asked` are its lines by their number as text."""
+    """The facts of a priced quote; `asked` are its lines by their number as text."""
     return QuoteFacts(
         **vars(inputs),
         gross=from_micro(priced.subtotal),

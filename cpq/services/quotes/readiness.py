@@ -1,4 +1,4 @@
-"""What must hold before a version is submitted or sent: a current price, no policy against it, everything complete."""
+"""Conditions for submitting or sending a version: a current price, no policy against it, nothing incomplete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cpq.services.quotes.policy_check import decide, described, stored_results, 
 
 
 def may_be_sent(tx: Tx, quote: Quote) -> bool:
-    """Whether a draft or approved version could go to the customer now: current, complete, and no policy holds it."""
+    """Whether a draft or approved version could be sent now: current, complete, and not stopped by a policy."""
     if not quote.is_current:
         return False
     try:
@@ -28,7 +28,7 @@ def may_be_sent(tx: Tx, quote: Quote) -> bool:
 
 
 def require_sendable(tx: Tx, quote: Quote) -> None:
-    """CpqError with the way on unless the version can go to the customer now. What is approved needs no policy."""
+    """CpqError with the next call unless the version can be sent now. An approved one is not checked by policies."""
     is_approved = quote.version.status is VersionStatus.APPROVED
     if not is_approved:
         require_current_price(tx, quote)
@@ -43,14 +43,14 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
 
 
 def require_current_price(tx: Tx, quote: Quote) -> None:
-    """CONFLICT with the way to a price when a draft has none that counts: rejected, unpriced or out of date."""
+    """CONFLICT with the call that prices it, when a draft is rejected, unpriced or out of date."""
     if quote.is_rejected:
         message = f"Version {quote.current_version} was rejected; a new price opens the next one."
     elif quote.version.priced_at is None or quote.expires_at <= tx.now:
         message = "The quote has no current price."
     else:
         return
-    # With the discount that was asked for last, so that following the advice does not take it back.
+    # With the discount that was requested last, so that following the advice does not remove it.
     asked = quote.version.requested_discount
     discount = {"requested_discount_pct": amount(asked)} if asked else {}
     advice = next_call("quote_price", quote_id=quote.id, **discount)
@@ -58,7 +58,7 @@ def require_current_price(tx: Tx, quote: Quote) -> None:
 
 
 def require_unblocked(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:
-    """POLICY_BLOCKED when a policy forbids the quote outright."""
+    """POLICY_BLOCKED when a policy blocks the quote."""
     if decision.is_blocked:
         first = decision.blocking[0]
         raise CpqError(
@@ -73,7 +73,7 @@ def _require_no_approval(tx: Tx, quote: Quote, decision: PolicyDecision) -> None
     if decision.approval_required:
         raise CpqError(
             Code.CONFLICT,
-            "A policy asks for an approval of this version before it is sent.",
+            "A policy requires an approval of this version before it is sent.",
             field="/quote_id",
             policy_violations=[dict(violation) for violation in violations_view(tx, decision)],
             next_call=next_call("approval_request", quote_id=quote.id, justification="Say why this deal deserves it."),

@@ -1,4 +1,4 @@
-"""Everything on record about one version of a quote: each option set with its taxes and waterfall, and the hashes."""
+"""The full record of one version of a quote: each option set with its taxes and waterfall, and the hashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups, tot
 
 
 class WaterfallStep(TypedDict):
-    """What a stage did to a line: the amount after it, what decided, and by how much of which unit."""
+    """The effect of a stage on a line: the amount after it, its source, and the size of the change with its unit."""
 
     stage: str
     part: str | None
@@ -39,7 +39,7 @@ class TracedLine(TypedDict):
 
 
 class PricedSet(TypedDict):
-    """One alternative of a quote, or the whole of it: lines, taxes and totals, which add up."""
+    """One option set of a quote, or the whole quote: lines, taxes and totals, which add up."""
 
     option_set: str | None
     is_selected: bool
@@ -52,7 +52,7 @@ class PricedSet(TypedDict):
 
 
 class QuoteRecord(QuoteDetail):
-    """A version of a quote with all that is on record about its price."""
+    """A version of a quote with the full record of its price."""
 
     latest_version: int
     version_status: str
@@ -64,7 +64,7 @@ class QuoteRecord(QuoteDetail):
 
 
 def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteRecord:
-    """A version as it is stored, the current one unless another is asked for. Nothing is reckoned again."""
+    """A version as it is stored, by default the current one. Nothing is priced again."""
     quote = repository.load(tx, quote_id, version=version)
     stored = quote.version
     detail = views.detail(tx, quote, include_pricing=True)
@@ -122,7 +122,7 @@ def _step(step: Step, asked: Line) -> WaterfallStep:
 
 
 def _unit(step: Step, asked: Line) -> str | None:
-    """What the value of a step counts; None where it has none to tell."""
+    """The unit of a step's value; None where it has no value."""
     if step.value is None:
         return None
     if step.stage == Stage.OPTIONS and step.source == "bundle":

@@ -1,4 +1,4 @@
-"""The proof of stored quotes: each version's request is priced again, and every hash and amount beside it must hold."""
+"""Proof of stored quotes: each version's request is priced again, and every stored hash and amount must match."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ AMOUNTS = ("list_amount", "regular", "net", "cost")
 WORDS = ("product_id", "quantity", "billing_period", "tax_category")
 
 Progress = Callable[[int, int], None]
-"""Called with the versions proven so far and the versions in all."""
+"""Called with the number of versions proven so far, and of all versions."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A version that is as it was stored. What has moved on since is no fault: a new price would rest on that."""
+    """A version that is as it was stored. Facts that changed since are no fault: a new price would use them."""
 
     quote_id: str
     version: int
@@ -45,7 +45,7 @@ class Proof:
 
 
 def replay_stored(tx: Tx, quote_id: str | None, progress: Progress = lambda _done, _total: None) -> Iterator[Proof]:
-    """Prove every version of a quote, or of all quotes; CONFLICT tells the first difference and ends it."""
+    """Prove every version of a quote, or of all quotes; CONFLICT names the first difference and ends it."""
     if quote_id is not None:
         repository.load(tx, quote_id)
     mine = [tx.own(tables.quote_version)]
@@ -66,7 +66,7 @@ class _Record:
 
 @dataclass(frozen=True)
 class _Subject:
-    """A version with what its quote says of it."""
+    """A version with the fields of its quote that it depends on."""
 
     quote_id: str
     account_id: str
@@ -96,7 +96,7 @@ class _Now:
 
 
 def _versions(tx: Tx, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[_Subject]:
-    """In the order of quotes and versions, a page at a time, so that a million of them need no memory."""
+    """In the order of quotes and versions, a page at a time, so that memory does not grow with their number."""
     columns = tables.quote_version.c
     key = sa.tuple_(columns.quote_id, columns.version)
     query = sa.select(tables.quote_version, tables.quote.c.account_id, tables.quote.c.currency).join(
@@ -114,7 +114,7 @@ def _versions(tx: Tx, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[_Subje
 def _prove(tx: Tx, subject: _Subject, now: _Now) -> Proof:
     lines = repository.lines(tx, subject.quote_id, subject.version.number)
     records = _in_hashed_order(subject, lines, _records(tx, subject))
-    results = _reckon(subject, records)
+    results = _reprice(subject, records)
     _check_columns(subject, lines, records, results)
     version, asked = subject.version, read_json(records[0].request)
     return Proof(
@@ -132,7 +132,7 @@ def _prove(tx: Tx, subject: _Subject, now: _Now) -> Proof:
 
 
 def _records(tx: Tx, subject: _Subject) -> list[_Record]:
-    """The stored texts to the byte: what is hashed is how they are written."""
+    """The stored texts byte for byte, because the hashes are over their bytes."""
     columns = tables.quote_pricing.c
     mine = tx.own(tables.quote_pricing) & (columns.quote_id == subject.quote_id)
     query = sa.select(
@@ -142,7 +142,7 @@ def _records(tx: Tx, subject: _Subject) -> list[_Record]:
 
 
 def _in_hashed_order(subject: _Subject, lines: Sequence[QuoteLine], records: Sequence[_Record]) -> list[_Record]:
-    """The option sets as they were hashed: the one selected then is first, and acceptance may have selected another."""
+    """The option sets in the order of the hash: the one selected then first; acceptance may have selected another."""
     names = list(dict.fromkeys(line.option_set for line in lines if line.option_set)) or [""]
     by_name = {record.option_set: record for record in records}
     if sorted(by_name) != sorted(names):
@@ -156,28 +156,28 @@ def _in_hashed_order(subject: _Subject, lines: Sequence[QuoteLine], records: Seq
     return [by_name[name] for name in hashes[kept]]
 
 
-def _reckon(subject: _Subject, records: Sequence[_Record]) -> list[PricedQuote]:
-    """Every result, once it is shown to follow from its request and to be the one that was hashed."""
-    reckoned = []
+def _reprice(subject: _Subject, records: Sequence[_Record]) -> list[PricedQuote]:
+    """Every result, after checking that it follows from its request and matches the hash."""
+    repriced = []
     for record in records:
         try:
-            reckoned.append(reprice(record.request))
+            repriced.append(reprice(record.request))
         except (CpqError, ValueError) as error:
             raise _broken(
                 subject, Difference(None, "request", "stored", str(error)), option_set=record.option_set
             ) from None
     kept, stored = subject.version.hashes.get("result"), digest(record.result for record in records)
-    for record, result in zip(records, reckoned, strict=True):
+    for record, result in zip(records, repriced, strict=True):
         if difference := first_difference(record.result, result):
             why = (
-                "The stored result is the one that was hashed, so the reckoning has changed."
+                "The stored result matches the hash, so the pricing code has changed."
                 if stored == kept
-                else "The hash is that of what is reckoned, so the stored result was changed."
-                if digest(reckoned) == kept
+                else "The new result matches the hash, so the stored result was changed."
+                if digest(repriced) == kept
                 else ""
             )
             raise _broken(subject, difference, why, option_set=record.option_set)
-    results = [pricing_result.load(read_json(result)) for result in reckoned]
+    results = [pricing_result.load(read_json(result)) for result in repriced]
     seen = fingerprint_of(results)
     for name, found, expected in (("hashes.result", kept, stored), ("fingerprint", subject.version.fingerprint, seen)):
         if found != expected:
@@ -188,7 +188,7 @@ def _reckon(subject: _Subject, records: Sequence[_Record]) -> list[PricedQuote]:
 def _check_columns(
     subject: _Subject, lines: Sequence[QuoteLine], records: Sequence[_Record], results: Sequence[PricedQuote]
 ) -> None:
-    """The amounts that are shown and listed are kept beside the result, and must be the same."""
+    """The amounts in columns, which lists and views show, must equal those of the result."""
     selected = next(
         (
             result
@@ -198,9 +198,9 @@ def _check_columns(
         results[0],
     )
     for name in TOTALS:
-        stored, reckoned = getattr(subject.version, name), getattr(selected, name)
-        if stored != reckoned:
-            raise _broken(subject, Difference(None, name, from_micro(stored), from_micro(reckoned)))
+        stored, priced_again = getattr(subject.version, name), getattr(selected, name)
+        if stored != priced_again:
+            raise _broken(subject, Difference(None, name, from_micro(stored), from_micro(priced_again)))
     priced: dict[int, PricedLine] = {}
     for result in (selected, *results):
         for one in result.lines:
@@ -209,13 +209,13 @@ def _check_columns(
         raise _broken(subject, Difference(None, "lines", [line.number for line in lines], sorted(priced)))
     for line in lines:
         for name in (*WORDS, *AMOUNTS):
-            stored, reckoned = getattr(line, name), getattr(priced[line.number], name)
-            if stored != reckoned:
-                said = [
+            stored, priced_again = getattr(line, name), getattr(priced[line.number], name)
+            if stored != priced_again:
+                shown = [
                     from_micro(value) if name in AMOUNTS and value is not None else value
-                    for value in (stored, reckoned)
+                    for value in (stored, priced_again)
                 ]
-                raise _broken(subject, Difference(str(line.number), name, *said))
+                raise _broken(subject, Difference(str(line.number), name, *shown))
 
 
 def _broken(subject: _Subject, found: Difference, why: str = "", *, option_set: str = "") -> CpqError:
@@ -224,7 +224,7 @@ def _broken(subject: _Subject, found: Difference, why: str = "", *, option_set: 
     where += f", line {found.line}" if found.line is not None else ""
     return CpqError(
         Code.CONFLICT,
-        f"{where}: {found.field} is stored as {found.stored}, reckoned as {found.computed}.",
+        f"{where}: {found.field} is stored as {found.stored}, computed as {found.computed}.",
         hint=why or None,
         quote_id=subject.quote_id,
         version=subject.version.number,

@@ -1,4 +1,4 @@
-"""The rows of a quote: reads an aggregate in a fixed number of queries, and writes a version whole."""
+"""Repository of quotes: reads an aggregate in a fixed number of queries, and writes whole versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cpq.storage.statements import Statement
 
 
 def find(tx: Tx, quote_id: str) -> Quote | None:
-    """A quote to be changed, if there is one."""
+    """Lock a quote for a change; None if there is no such quote."""
     is_known = tx.connection.scalar(sa.select(tables.quote.c.id).where(*_root(tx, quote_id))) is not None
     return load(tx, quote_id, for_update=True) if is_known else None
 
@@ -70,7 +70,7 @@ def statuses(tx: Tx, quote_id: str) -> dict[int, VersionStatus]:
 
 
 def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
-    """The version that the customer has in hand, if any."""
+    """The version that was sent to the customer, if any."""
     table = tables.quote_version
     mine = tx.own(table) & (table.c.quote_id == quote_id)
     row = tx.connection.execute(sa.select(table).where(mine, table.c.status == VersionStatus.SENT)).one_or_none()
@@ -97,13 +97,13 @@ def pricings(tx: Tx, quote: Quote) -> list[Pricing]:
 
 
 def count_option_sets(tx: Tx, quote: Quote) -> int:
-    """How many alternatives a quote's version has; 1 for an ordinary quote."""
+    """The number of option sets of a quote's version; 1 for a quote without."""
     mine = _mine(tx, tables.quote_pricing, quote.id, quote.version.number)
     return tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote_pricing).where(*mine)) or 0
 
 
 def version_of(row: RowMapping) -> QuoteVersion:
-    """A version out of a row that has all columns of its table."""
+    """A version from a row with all columns of its table."""
     values = {name: row[name] for name in _VERSION_COLUMNS}
     return QuoteVersion(**values, number=row["version"], status=VersionStatus(row["status"]))
 
@@ -112,7 +112,7 @@ _VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name n
 
 
 def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
-    """A new quote with its first version."""
+    """Insert a new quote with its first version."""
     draft = composed.draft
     root = {
         "tenant_id": tx.tenant_id,
@@ -142,7 +142,7 @@ def add_version(
     priced_at: datetime | None,
     before: QuoteVersion | None,
 ) -> None:
-    """A new version, made after the one `before`: whoever had a hand in that one has a hand in this one."""
+    """Insert a version that follows `before`; the authors and editors of `before` count as editors of it."""
     edited_by = [] if before is None else sorted({*before.edited_by, before.created_by})
     mine = {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}
     row = {
@@ -160,7 +160,7 @@ def add_version(
 
 
 def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> None:
-    """Write a draft version anew; only drafts are, so what was submitted stays as it was. Who does it is noted."""
+    """Rewrite a draft version and note the editor. Only drafts are rewritten: submitted versions never change."""
     quote_id, version = quote.id, quote.version.number
     edited_by = sorted({*quote.version.edited_by, tx.caller})
     for table in (tables.quote_line, tables.quote_pricing):
@@ -171,7 +171,7 @@ def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: d
 
 
 def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:
-    """Change the root, and count the change: whoever read the quote before can see that it moved."""
+    """Change the root and count the edit, so that earlier readers can see the change."""
     changes = {"edit": quote.edit + 1, **changes}
     tx.connection.execute(sa.update(tables.quote).where(*_root(tx, quote.id)).values(**changes))
 
@@ -182,9 +182,9 @@ def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
 
 
 def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
-    """Select another option set of the version at hand: its totals, and what each line costs in it.
+    """Select another option set of the loaded version: store its totals and line prices.
 
-    A line that all sets share may cost something else in each.
+    A line that all sets share may have a different price in each.
     """
     priced, number = pricing.amounts, quote.version.number
     totals = {name: getattr(priced, name) for name in ("subtotal", "discount_total", "tax_total", "total")}

@@ -1,4 +1,4 @@
-"""A version as somebody looks at it who has to decide: in few queries, with the whole waterfall, and what changed."""
+"""A version of a quote for an approver, in few queries: the waterfall, the violations, and what changed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violatio
 from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups
 
 TAX_INCLUDED = "tax included"
-"""What taking the tax out of prices does to the regular price."""
+"""The step that takes included tax out of the regular price."""
 
 STAGES = (*takewhile(lambda stage: stage is not Stage.LINE_DISCOUNT, Stage), TAX_INCLUDED)
-"""What leads from the list price to the regular one, in the order of the waterfall."""
+"""The stages between the list price and the regular price, in the order of the waterfall."""
 
 LINE_CHANGES_MAX = 200
 
@@ -33,7 +33,7 @@ _LINE_FIELDS = ("product_name", "quantity", "unit_price", "discount_pct", "line_
 
 
 class WaterfallStage(TypedDict):
-    """What a stage did to the quote as a whole. A level is where the amount stands, a step by how much it changed."""
+    """The effect of a stage on the whole quote. A level is the amount itself, a step is its change."""
 
     stage: str
     is_level: bool
@@ -41,20 +41,20 @@ class WaterfallStage(TypedDict):
 
 
 class QuoteReview(QuoteDetail):
-    """What somebody who has to decide about a version wants to know of it."""
+    """Everything an approver needs to know about a version."""
 
     fingerprint: str
     latest_version: int
     requested_discount_pct: Amount
     discount_pct: Amount
-    """All discounts together, off the regular price."""
+    """All discounts together, in percent of the regular price."""
     margin_pct: Amount | None
-    """None when a cost is not known, and for callers who may not see margins."""
+    """None when a cost is unknown, and for callers who may not see margins."""
     waterfall: list[WaterfallStage]
     tax_groups: list[TaxGroupView]
     option_sets: list[str]
     other_totals: list[Amount]
-    """Of the alternatives that are not selected."""
+    """Totals of the option sets that are not selected."""
     policy_violations: list[PolicyViolation]
     policy_hash: str
     versions: dict[int, str]
@@ -67,7 +67,7 @@ class FieldChange(TypedDict):
 
 
 class LineChange(TypedDict):
-    """A line that came, went or changed; the fields are named where it changed."""
+    """A line that was added, removed or changed, with the changed fields."""
 
     number: int
     product_name: str
@@ -87,7 +87,7 @@ class VersionComparison(TypedDict):
 
 
 def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReview:
-    """Everything that bears on a decision, at the stored price. The policies are asked as they are now."""
+    """Everything an approver needs, at the stored price, under the current policies."""
     quote = repository.load(tx, quote_id, version=version)
     pricings = repository.pricings(tx, quote)
     sets = [pricing.result for pricing in pricings]
@@ -110,7 +110,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
 
 
 def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionComparison:
-    """What is different between two versions of a quote: terms, totals, and lines by their number."""
+    """The differences between two versions of a quote: terms, totals, and lines by their number."""
     earlier, later = (repository.load(tx, quote_id, version=version) for version in (before, after))
     old, new = (views.detail(tx, quote, include_pricing=True) for quote in (earlier, later))
     asked, asks = ({"quote_discount_pct": amount(quote.version.requested_discount)} for quote in (earlier, later))
@@ -128,7 +128,7 @@ def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionCompari
 
 
 def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
-    """From the list price of all lines down to the total; every step that changed nothing is left out."""
+    """From the list price of all lines down to the total, without the steps that changed nothing."""
     moved: Counter[str] = Counter()
     minor_unit = MinorUnit(priced.currency)
     for line in priced.lines:
@@ -138,7 +138,7 @@ def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     yield _level(Stage.LIST, moved[Stage.LIST])
     for stage in STAGES[1:]:
         yield from _step(stage, moved[stage])
-    # What rounding each line once came to.
+    # The sum of the roundings of all lines.
     yield from _step("rounding", priced.subtotal - sum(moved[stage] for stage in STAGES))
     yield _level("regular", priced.subtotal)
     quote_discount = moved[Stage.QUOTE_DISCOUNT]
@@ -150,7 +150,7 @@ def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
 
 
 def _moves(line: PricedLine) -> Iterator[tuple[str, int]]:
-    """By how much each stage moved the line. A step of the whole line after steps of its parts gathers the parts."""
+    """The change of the line by each stage. A step of the whole line after steps of its parts sums the parts."""
     standing: dict[str, int] = {}
     for step in line.steps:
         if step.part:
@@ -163,7 +163,7 @@ def _moves(line: PricedLine) -> Iterator[tuple[str, int]]:
 
 
 def _moves_of_tax(line: PricedLine, minor_unit: MinorUnit) -> Iterator[tuple[str, int]]:
-    """What taking the tax out of the price moved: the regular price by the tax in it, the quote discount likewise."""
+    """The change by taking the included tax out of the regular price and of the quote discount."""
 
     def before(*stages: Stage) -> int:
         return next(step.amount for step in reversed(line.steps) if step.stage not in stages)
@@ -206,8 +206,8 @@ def _line_changes(old: QuoteDetail, new: QuoteDetail) -> Iterator[LineChange]:
         number = int(id_.rpartition("-")[2])
         if id_ not in later or id_ not in earlier:
             line, kind = (earlier[id_], "removed") if id_ not in later else (later[id_], "added")
-            told: list[FieldChange] = [{"field": "line_total", "before": None, "after": line["line_total"]}]
-            yield {"number": number, "product_name": line["product_name"], "kind": kind, "changes": told}
+            totals: list[FieldChange] = [{"field": "line_total", "before": None, "after": line["line_total"]}]
+            yield {"number": number, "product_name": line["product_name"], "kind": kind, "changes": totals}
         elif changes := _changes(earlier[id_], later[id_], _LINE_FIELDS):
             name = later[id_]["product_name"]
             yield {"number": number, "product_name": name, "kind": "changed", "changes": changes}

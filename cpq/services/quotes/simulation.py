@@ -1,4 +1,4 @@
-"""Other policies on what is stored: every quote is decided anew, from its stored result, under two policy sets."""
+"""Simulation of a policy change: decides every stored quote, at its stored price, under two policy sets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PRODUCT_ID = pricing_result.PricedLine._fields.index("product_id")
 
 
 class Changed(NamedTuple):
-    """A stored quote whose current version would be decided otherwise."""
+    """A stored quote whose current version would be decided differently."""
 
     quote_id: str
     version: int
@@ -45,7 +45,7 @@ class Changed(NamedTuple):
 
 
 class Page(NamedTuple):
-    """So many quotes were looked at, of which these change; the next page comes after `last`, none after None."""
+    """A page of a simulation: how many quotes were decided, and those that change. `last` is None on the last page."""
 
     quotes: int
     changed: list[Changed]
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A quote with the terms of its current version, the buyer's facts, and how many lines are to come."""
+    """A quote with the terms of its current version, the buyer's facts, and its number of lines."""
 
     id: str
     version: int
@@ -80,8 +80,8 @@ def count_quotes(tx: Tx) -> int:
 class Simulation:
     """Decides stored quotes under two sets, a page at a time, in a fixed number of queries each.
 
-    Prices, terms and options are those stored with the version; account and products are as they are now, as whenever
-    policies are asked. Nothing is priced again, so rules that change prices change no decision here.
+    Prices, terms and options are those stored with the version; account and products are as they are now, as in every
+    evaluation of policies. Nothing is priced again, so rules that change prices change no decision here.
     """
 
     def __init__(self, before: PolicySet, after: PolicySet) -> None:
@@ -90,7 +90,7 @@ class Simulation:
         self._products: dict[str, ProductFacts] = {}
 
     def page(self, tx: Tx, last: str | None) -> Page:
-        """The quotes that come after `last` in the order of their ids; from the first when it is None."""
+        """Decide the quotes after `last` in the order of ids; None starts at the first."""
         read_unmapped(tx.connection)
         rows = _rows(tx, last)
         changed = [one for batch in _batches(rows) for one in self._changed(tx, batch)]
@@ -108,7 +108,7 @@ class Simulation:
                 yield Changed(row.id, row.version, status, row.account_id, row.currency, row.total, change)
 
     def _learn(self, tx: Tx, product_ids: Iterable[str]) -> None:
-        """Read products that were not met before."""
+        """Read the products that were not read before."""
         unknown = [id_ for id_ in product_ids if id_ not in self._products]
         if unknown:
             if len(self._products) > PRODUCTS_MAX:
@@ -196,7 +196,7 @@ def _batches(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
 
 
 def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]]]:
-    """What the pricer said of each quote's current version, one for each option set."""
+    """The pricer's results for each quote's current version, one for each option set."""
     columns = tables.quote_pricing.c
     query = sa.select(columns.quote_id, columns.result).where(tx.own_among(columns.quote_id, ids))
     results = defaultdict(list)
@@ -206,7 +206,7 @@ def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]
 
 
 def _attributes(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, Mapping[str, Any]]]:
-    """What was chosen on lines, where anything was: most lines say nothing of their own."""
+    """The choices on lines that have any; most lines have none."""
     columns = tables.quote_line.c
     query = sa.select(columns.quote_id, columns.number, columns.attributes).where(
         tx.own_among(columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"

@@ -1,4 +1,4 @@
-"""The one place that moves a quote: it writes the status of the quote and of its versions by the table of moves."""
+"""The only writer of statuses: changes the status of a quote and of its versions by the table of moves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cpq.services.quotes.composition import Composition
 
 
 def apply(tx: Tx, quote: Quote, *moves: Move, reason: str | None = None) -> Quote:
-    """Make moves in turn, as one edit, on the version at hand of a locked quote; the quote afterwards, without lines.
+    """Make moves in turn, as one edit, on the loaded version of a locked quote; returns the quote without lines.
 
-    CONFLICT when the table does not have a move. The customer's answer may be about an older version than the current.
+    CONFLICT when the table does not have a move. A customer may answer an older version than the current one.
     """
     status = quote.status if quote.is_current else QuoteStatus(quote.version.status)
     for move in moves:
@@ -31,21 +31,21 @@ def apply(tx: Tx, quote: Quote, *moves: Move, reason: str | None = None) -> Quot
 
 
 def require(quote: Quote, move: Move) -> None:
-    """CONFLICT with the way out when the move cannot be made now. A rejected version can be revised."""
+    """CONFLICT with the next call when the move is not allowed now. A rejected version can be revised."""
     if move is not Move.REVISE or not quote.is_rejected:
         after(quote.status, move, quote.id, quote.current_version)
 
 
 def rewrite_draft(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> Quote:
-    """Write the draft at hand anew, as one edit; the quote afterwards, without lines."""
+    """Rewrite the loaded draft, as one edit; returns the quote without lines."""
     repository.replace_version(tx, quote, composed, priced_at=priced_at)
     return _point_to(tx, quote, quote.version.number, composed)
 
 
 def open_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> Quote:
-    """Open the next version as a draft, as one edit; the quote afterwards, without lines.
+    """Open the next version as a draft, as one edit; returns the quote without lines.
 
-    Its number is one more than any there was: a revision that was cancelled keeps its number.
+    Its number is one above the highest ever used: a cancelled revision keeps its number.
     """
     number = max(repository.statuses(tx, quote.id)) + 1
     repository.add_version(tx, quote.id, number, composed, priced_at=priced_at, before=quote.version)
@@ -53,21 +53,21 @@ def open_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: date
 
 
 def count_edit(tx: Tx, quote: Quote) -> None:
-    """Count a change that leaves every status as it is, so that earlier readers can see that the quote moved."""
+    """Count an edit that changes no status, so that earlier readers can see the change."""
     repository.update_root(tx, quote)
 
 
 def expire(tx: Tx, quote: Quote) -> None:
-    """Write down that a quote has expired.
+    """Store that a quote has expired.
 
-    Only the root is changed: a version stays what it was when its time ended, because a revision that is cancelled
-    leads back to it. The edit is not counted: everybody who read the quote since its last day saw it expired.
+    Only the root changes: the version keeps its status, because cancelling a revision leads back to it. The edit is
+    not counted: everybody who read the quote after its last day saw it expired.
     """
     repository.update_root(tx, quote, edit=quote.edit, status=QuoteStatus.EXPIRED)
 
 
 def _supersede(tx: Tx, quote: Quote) -> None:
-    """The version that the customer has in hand gives way to the one that is sent now."""
+    """Mark the version that was sent before as superseded by the one that is sent now."""
     earlier = repository.sent_version(tx, quote.id)
     if earlier is not None:
         reason = f"version {quote.current_version} was sent"
@@ -80,7 +80,7 @@ def _move_version(tx: Tx, quote: Quote, status: VersionStatus, reason: str | Non
 
 
 def _root_after(tx: Tx, quote: Quote, move: Move, status: QuoteStatus) -> dict[str, object]:
-    """What a move changes in the root: an accepted version becomes the current one, and a cancelled revision leads
+    """The changes of the root by a move: an accepted version becomes the current one, and cancelling a revision leads
     back to the version that was sent."""
     if move is Move.ACCEPT:
         return {**_of_version(quote.version), "status": status}
@@ -101,7 +101,7 @@ def _of_version(version: QuoteVersion) -> dict[str, object]:
 
 
 def _point_to(tx: Tx, quote: Quote, number: int, composed: Composition) -> Quote:
-    """Bring the root in line with the draft that was just written, and read it again."""
+    """Update the root from the draft that was just written, and read the quote again."""
     repository.update_root(
         tx,
         quote,

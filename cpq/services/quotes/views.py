@@ -1,4 +1,4 @@
-"""How a quote looks from outside: the answers of its commands, one quote in full, and pages of quotes."""
+"""Views of quotes: the answers of commands, one quote in full, and pages of quotes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class RampSegment(TypedDict):
 
 
 class TotalsView(TypedDict):
-    """What every view of a price sums up to."""
+    """The totals that every view of a price has."""
 
     subtotal: Amount
     discount_total: Amount
@@ -175,7 +175,7 @@ class QuotePage(TypedDict):
 
 
 class QuoteMoved(TypedDict):
-    """What every other change of a quote answers."""
+    """The answer to every other change of a quote."""
 
     quote_id: str
     version: int
@@ -190,7 +190,7 @@ class QuoteMoved(TypedDict):
 
 
 class _Listed(NamedTuple):
-    """What a page of quotes reads of each."""
+    """The columns that a page of quotes reads."""
 
     id: str
     version: int
@@ -204,12 +204,12 @@ class _Listed(NamedTuple):
 
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
-    """One quote with its lines, the current version unless another is asked for. Three queries, however many lines."""
+    """One quote with its lines, by default its current version. Three queries, however many lines."""
     return detail(tx, repository.load(tx, quote_id, version=version), include_pricing=include_pricing)
 
 
 def detail(tx: Tx, quote: Quote, *, include_pricing: bool) -> QuoteDetail:
-    """A quote that was loaded already, in full."""
+    """The full view of a loaded quote."""
     version = quote.version
     view: QuoteDetail = {
         "quote": {
@@ -243,7 +243,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool) -> QuoteDetail:
 def list_quotes(
     tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int, query: str | None = None
 ) -> QuotePage:
-    """One page of quotes, newest first; `query` is the beginning of an id, a deal, or words of the account's name."""
+    """One page of quotes, newest first; `query` is the start of an id, a deal, or words of the account's name."""
     known = [word.value for word in QuoteStatus]
     if status is not None and status not in known:
         raise bad_field(
@@ -311,7 +311,7 @@ def priced(
 def evaluated(
     tx: Tx, quote: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], decision: PolicyDecision
 ) -> PricedQuoteView:
-    """The answer to a price that is not stored: the fingerprint is that of what stays stored."""
+    """The answer to a price that is not stored; the fingerprint is that of the stored price."""
     products = {row.product_id: row.product_name for row in quote.lines}
     sets = list(zip(names, priced_sets, strict=True))
     view = _priced(tx, quote, products, sets, decision, quote.version.priced_at)
@@ -389,7 +389,7 @@ def _has_status(tx: Tx, status: QuoteStatus) -> sa.ColumnElement[bool]:
 
 
 def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
-    """Whether the id begins so; by the order of the key on SQLite, which has no use of it for LIKE."""
+    """Whether the id starts with the text; by a range on SQLite, which does not use the index for LIKE."""
     if tx.connection.dialect.name == "sqlite":
         return (tables.quote.c.id >= query) & (tables.quote.c.id < f"{query}\uffff")
     return tables.quote.c.id.startswith(query, autoescape=True)

@@ -1,1 +1,1 @@
-"""Reports: how the business goes, in figures."""
+"""Reports: figures of the business."""

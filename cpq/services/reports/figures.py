@@ -1,4 +1,4 @@
-"""How the business goes: pipeline, turnaround of approvals, discounts against the caps, and what customers said."""
+"""Business figures: pipeline, turnaround of approvals, discounts against the caps, and the answers of customers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, from_micro, to_micro
+from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.policy.policy_set import Ladder
-from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
+from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, VersionStatus
 from cpq.storage.schema import quote, tables
 from cpq.storage.tenants import of_tenant
 
 PERIODS = (30, 90, 365)
 DECISIONS_MAX = 20_000
-"""So many of the newest decisions are looked at."""
+"""Only the newest decisions count."""
 
 _MICROS = 1_000_000
 
@@ -40,7 +41,7 @@ class TurnaroundFigure(TypedDict):
 
 
 class DiscountFigure(TypedDict):
-    """How many quotes have a discount above `above`, up to the next step; `role` is who has to approve there."""
+    """The number of quotes with a discount above `above`, up to the next step; `role` is the approver there."""
 
     above: Amount | None
     up_to: Amount | None
@@ -63,13 +64,13 @@ class Figures(TypedDict):
     """Currencies whose quotes are counted but have no value."""
     turnaround: list[TurnaroundFigure]
     slow_minutes: int | None
-    """Nine of ten of all decisions were made within this."""
+    """Nine of ten decisions were made within this time."""
     discounts: list[DiscountFigure]
     outcomes: list[OutcomeFigure]
 
 
 def figures(tx: Tx, *, days: int) -> Figures:
-    """What was made in so many days. Amounts are added exactly, then valued in the policies' currency."""
+    """The figures of the last `days` days. Amounts are added exactly, then converted to the policies' currency."""
     since = tx.now - timedelta(days=days)
     pipeline, without_rate = _pipeline(tx, since)
     minutes = _minutes(tx, since)
@@ -87,9 +88,9 @@ def figures(tx: Tx, *, days: int) -> Figures:
 
 
 def _status(tx: Tx) -> sa.ColumnElement[str]:
-    """As it is now: what is past its last day has expired, whatever was stored."""
+    """The current status: a quote past its last valid day has expired, whatever is stored."""
     is_over = quote.c.status.in_(EXPIRING) & (quote.c.expires_at <= tx.now)
-    return sa.case((is_over, "expired"), else_=quote.c.status)
+    return sa.case((is_over, QuoteStatus.EXPIRED), else_=quote.c.status)
 
 
 def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:
@@ -108,7 +109,7 @@ def _with_version() -> sa.Join:
 
 def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
     status = _status(tx).label("status")
-    # Whole units and the rest apart: the sum of millionths could be more than a database's integer holds.
+    # Units and millionths are added separately: one sum of millionths could overflow a database's integer.
     whole, rest = sa.func.sum(tables.quote.c.total // _MICROS), sa.func.sum(tables.quote.c.total % _MICROS)
     query = sa.select(status, tables.quote.c.currency, sa.func.count(), whole, rest).where(_made(tx, since))
     counts: dict[str, int] = defaultdict(int)
@@ -129,10 +130,10 @@ def _pipeline(tx: Tx, since: datetime) -> tuple[list[StatusFigure], list[str]]:
 
 
 def _minutes(tx: Tx, since: datetime) -> dict[str, list[int]]:
-    """How long each decision took, by role."""
+    """The minutes that each decision took, by role."""
     query = sa.select(tables.approval.c.role, tables.approval.c.requested_at, tables.approval.c.decided_at).where(
         tx.own(tables.approval),
-        tables.approval.c.status.in_(("approved", "rejected")),
+        tables.approval.c.status.in_((RequestStatus.APPROVED, RequestStatus.REJECTED)),
         tables.approval.c.decided_at >= since,
     )
     minutes: dict[str, list[int]] = defaultdict(list)
@@ -155,13 +156,13 @@ def _turnaround(tx: Tx, minutes: Mapping[str, Sequence[int]]) -> list[Turnaround
 
 
 def _at(values: Sequence[int], percent: int) -> int:
-    """The smallest of the values within which so many percent of them lie."""
+    """The percentile: the smallest value that at least `percent` of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
-    """Quotes by their discount on the whole, between the steps of every ladder over discounts."""
+    """Quotes by their total discount, between the steps of every ladder over discounts."""
     steps = {
         step.bound: step.outcome.role
         for ladder in tx.policies.ladders
@@ -194,9 +195,9 @@ def _is_of_discounts(ladder: Ladder) -> bool:
 
 
 def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
-    """What customers said of the quotes that were made in each part of the period.
+    """The customers' answers to the quotes that were created in each part of the period.
 
-    What expired without having been sent was no answer of a customer; its version still says what it was.
+    A quote that expired without having been sent is no answer; its version keeps its last status.
     """
     length = (tx.now - since) / parts
     starts = [since + length * place for place in range(parts)]
@@ -206,16 +207,17 @@ def _outcomes(tx: Tx, since: datetime, *, parts: int) -> list[OutcomeFigure]:
         else_=0,
     ).label("part")
     status = _status(tx).label("status")
-    wanted = status.in_(("accepted", "declined")) | ((status == "expired") & (tables.quote_version.c.status == "sent"))
+    was_sent = tables.quote_version.c.status == VersionStatus.SENT
+    wanted = status.in_((QuoteStatus.ACCEPTED, QuoteStatus.DECLINED)) | ((status == QuoteStatus.EXPIRED) & was_sent)
     query = sa.select(part, status, sa.func.count()).select_from(_with_version())
     query = query.where(_made(tx, since), wanted).group_by(part, status)
     counts = {(place, name): count for place, name, count in tx.connection.execute(query)}
     return [
         {
             "since": starts[place].date(),
-            "accepted": counts.get((place, "accepted"), 0),
-            "declined": counts.get((place, "declined"), 0),
-            "expired": counts.get((place, "expired"), 0),
+            "accepted": counts.get((place, QuoteStatus.ACCEPTED), 0),
+            "declined": counts.get((place, QuoteStatus.DECLINED), 0),
+            "expired": counts.get((place, QuoteStatus.EXPIRED), 0),
         }
         for place in range(parts)
     ]

@@ -121,7 +121,7 @@ def test_a_good_row_is_taken(model: type[Row], row: dict[str, Any]):
         (
             {**CONFIGURABLE, "options": {"a": {"type": "text", "active_when": {"a": "x"}}}},
             "options",
-            "active_when goes round in a circle: a, a",
+            "active_when is circular: a, a",
         ),
     ],
 )
@@ -396,9 +396,9 @@ def test_an_option_depends_on_options_that_exist():
         (
             {**PRICE, "account_id": "acme"},
             "",
-            "a price names either its price_book or, when contracted, its account_id",
+            "a price has either a price_book or, when contracted, an account_id",
         ),
-        ({**PRICE, "price_book": ""}, "", "a price names either its price_book or, when contracted, its account_id"),
+        ({**PRICE, "price_book": ""}, "", "a price has either a price_book or, when contracted, an account_id"),
         ({**PRICE, "valid_from": "2026-02-01", "valid_to": "2026-01-31"}, "", "valid_from is after valid_to"),
         ({**PRICE, "tier_mode": "package"}, "", "package_size goes with the tier mode package, and only with it"),
         ({**PRICE, "package_size": 12}, "", "package_size goes with the tier mode package, and only with it"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cpq.domain.policy.facts import FactsEnvironment, LineFacts, QuoteFacts
 from cpq.domain.policy.language.compiler import compiled
 from cpq.domain.policy.language.parser import read_condition
-from cpq.domain.policy.language.regions import BOXES_MAX, Range, Words, implies, is_never, key, region
+from cpq.domain.policy.language.regions import BOXES_MAX, Range, Region, Words, is_inside, is_never, key, region
 from tests.support.policies import AFTER
 
 numbers = st.integers(0, 4).map(Decimal)
@@ -84,6 +84,10 @@ facts = st.builds(
         max_size=3,
     ).map(tuple),
 )
+
+
+def implies(first: Region, second: Region) -> bool:
+    return all(any(is_inside(box, other) for other in second) for box in first)
 
 
 def holds(text: str, quote: QuoteFacts) -> bool:

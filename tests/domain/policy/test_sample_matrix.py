@@ -15,7 +15,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.rounding import Rounding
 from cpq.base.row_files import read_rows
 from cpq.domain.policy.evaluation import FactRead, LinesPast, Safe, Violation, evaluate
-from cpq.domain.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, combined_discount, share
+from cpq.domain.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, share
 from cpq.domain.policy.files.cases import run_cases
 from cpq.domain.policy.files.reference import json_schema
 from cpq.domain.policy.files.shapes import FILES, PartPeriods, Severity, TaxRounding
@@ -218,14 +218,6 @@ def test_the_shipped_files_fit_the_schema_their_first_line_names(path: Path):
     assert definition in schema["$defs"]
     validator = jsonschema.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]})
     assert list(validator.iter_errors(yaml.safe_load(text))) == []
-
-
-@pytest.mark.parametrize(
-    ("line", "quote", "together"),
-    [("0", "10", "10"), ("10", "0", "10"), ("10", "10", "19"), ("100", "50", "100"), ("2.5", "2.5", "4.9375")],
-)
-def test_line_and_quote_discount_add_up_to_one_share_of_the_regular_price(line: str, quote: str, together: str):
-    assert combined_discount(Decimal(line), Decimal(quote)) == Decimal(together)
 
 
 def test_a_share_of_nothing_is_nothing():

@@ -240,7 +240,7 @@ def test_a_reason_from_outside_is_kept_on_one_short_line(tools: Tools, receiver:
     receiver.plan = lambda _: "endless body"
     sent_quote(tools)
     (made,) = delivery.deliver_due(tools.app)
-    assert made.answer == ("500 " + "z" * 4000)[: http_post.SAID_MAX]
+    assert made.answer == ("500 " + "z" * 4000)[: http_post.TEXT_MAX]
 
 
 @pytest.mark.parametrize(("answer", "seconds"), [("503 and a time", 600), ("503 and nonsense", 5)])
@@ -342,7 +342,7 @@ def test_a_claim_is_nobody_elses_until_it_ends(tools: Tools, receiver: Receiver,
 
 def test_a_connection_that_came_too_late_sends_nothing(tools: Tools, receiver: Receiver):
     answer = http_post.post(receiver.url, {}, b"{}", may_send=lambda: False)
-    assert (answer.status, answer.said) == (None, "it took too long to connect")
+    assert (answer.status, answer.text) == (None, "it took too long to connect")
     assert receiver.received == []
 
 

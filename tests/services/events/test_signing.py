@@ -172,7 +172,7 @@ def test_two_secrets_are_two_keys_while_one_replaces_the_other():
 
 def test_a_host_that_cannot_be_looked_up_is_an_answer_like_any_other():
     answer = http_post.post("http://erp..example.com/in", {}, b"{}")
-    assert (answer.status, answer.said.partition(":")[0]) == (None, "UnicodeError")
+    assert (answer.status, answer.text.partition(":")[0]) == (None, "UnicodeError")
 
 
 def test_background_work_goes_on_whatever_happens(caplog: pytest.LogCaptureFixture):

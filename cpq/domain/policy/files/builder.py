@@ -1,4 +1,4 @@
-"""From the texts of the policy files to a policy set, or to every problem in them with file, line and column."""
+"""Builds a policy set from the texts of its files, or reports every problem with file, line and column."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
 
 @dataclass(frozen=True)
 class File:
-    """A policy file as far as it could be read; faulty items are left out, so the kept ones know their old place."""
+    """The readable part of a policy file; faulty items are left out, so the others keep their original place."""
 
     document: Document
     shape: Shape
@@ -82,9 +82,9 @@ class File:
 
 
 def build(texts: Mapping[str, str], deciders: Collection[str] | None = None) -> PolicySet:
-    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem there is.
+    """The policy set of the files' texts; CONFIGURATION_INVALID names every problem.
 
-    `deciders` are the roles by which somebody can decide, so that no approval is asked of a role nobody can hold.
+    `deciders` are the roles that can decide, so that no approval is required from a role that nobody can hold.
     """
     strange = sorted(texts.keys() - FILES.keys())
     problems = [Problem(file, 1, 1, f"{file} is not a policy file", tuple(nearest(file, FILES))) for file in strange]
@@ -103,7 +103,7 @@ def invalid(problems: Iterable[Problem]) -> CpqError:
         Code.CONFIGURATION_INVALID,
         f"{first.file}, line {first.line}, column {first.column}: {first.message}{more}",
         problems=[problem.details() for problem in ordered],
-        hint="`cpq policy check` lists every problem; `cpq doctor` says which folder it is.",
+        hint="`cpq policy check` lists every problem; `cpq doctor` shows the folder.",
     )
 
 
@@ -131,7 +131,7 @@ def read_shape(document: Document, shape: type[Shape], problems: list[Problem]) 
 
 
 def _one_per_choice(document: Document, errors: list[Any]) -> Iterable[Any]:
-    """Of a value that may be this or that, only why it is not this."""
+    """For a value of several possible types, only the problems of the first type."""
     seen: set[Path] = set()
     for error in errors:
         path = document.known_part(error["loc"])
@@ -171,7 +171,7 @@ def _shape_problem(document: Document, shape: type[Shape], error: Any) -> Proble
 
 
 def _field_names(shape: type[BaseModel]) -> set[str]:
-    """Every name that may stand anywhere in the file."""
+    """Every name that may be used anywhere in the file."""
     names: set[str] = set()
     for name, field in shape.model_fields.items():
         names.add(name)
@@ -182,7 +182,7 @@ def _field_names(shape: type[BaseModel]) -> set[str]:
 
 
 class _Assembly:
-    """One pass over all files. Whatever is wrong goes to `problems`, and the pass goes on without it."""
+    """One pass over all files. A faulty item goes to `problems`, and the pass continues without it."""
 
     def __init__(self, files: Mapping[str, File], problems: list[Problem]) -> None:
         self._files = files
@@ -290,7 +290,7 @@ class _Assembly:
         return found
 
     def _tax(self, file: File) -> dict[str, dict[str, Decimal]]:
-        """Every zone with every category: what a zone leaves out is a gap, found here and not on a customer's quote."""
+        """Every zone needs a rate for every category, so that a gap is found here and not on a customer's quote."""
         assert isinstance(file.shape, TaxShape)
         categories = file.shape.categories
         tax: dict[str, dict[str, Decimal]] = {}
@@ -360,7 +360,7 @@ def _expression(text: str, node: Node) -> Expression:
 
 
 def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
-    """The limit in a condition and the number held against it, where it is a single comparison."""
+    """The limit in a condition and the number compared with it, if the condition is a single comparison."""
     if isinstance(node, Fold) and node.function == "any":
         threshold, inner = _measure(node.body)
         if threshold is None or inner is None or not facts_in(inner):
@@ -378,7 +378,7 @@ def _measure(node: Node) -> tuple[Decimal | None, Node | None]:
 
 
 def _culprits(node: Node) -> Iterable[Column]:
-    """Conditions on single lines: those of every `any` that makes the whole condition true."""
+    """Conditions on single lines: the body of every `any` that can make the whole condition true."""
     if isinstance(node, Junction):
         for part in node.parts:
             yield from _culprits(part)
@@ -387,7 +387,7 @@ def _culprits(node: Node) -> Iterable[Column]:
 
 
 def _reads_line(node: Node) -> bool:
-    """Whether a fact of a line is read outside of any fold."""
+    """Whether the condition reads a fact of a line outside of a fold."""
     if isinstance(node, Fold):
         return False
     return (isinstance(node, Fact) and node.is_of_line) or any(map(_reads_line, children(node)))
@@ -425,7 +425,7 @@ def _terms(shape: TermsShape) -> Terms:
 
 
 def _content_hash(files: Mapping[str, File]) -> str:
-    """Of what the files say: layout, comments, the order of names and of rules do not count; defaults are filled in."""
+    """Hash of the content: layout, comments and the order of names and rules do not count; defaults are filled in."""
     return fingerprint({file: _canonical(found.shape.model_dump()) for file, found in files.items()})
 
 

@@ -1,4 +1,4 @@
-"""The cases beside the policies (`*_test.yaml`): facts on one side, what must follow on the other."""
+"""Test cases of the policies (`*_test.yaml`): given facts, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cpq.domain.policy.policy_set import PolicySet
 
 
 class ExpectedViolation(Shape):
-    """The id of the rule or step, and whatever else shall be compared."""
+    """The id of the rule or step, and the other values to compare."""
 
     id: Id
     severity: Severity | None = None
@@ -43,9 +43,9 @@ class DecisionCase(Shape):
     """A priced quote, and every violation it must give, in order."""
 
     name: Name
-    facts: dict[str, Any] = Field(default_factory=dict, description="what differs from a plain quote")
+    facts: dict[str, Any] = Field(default_factory=dict, description="the facts that differ from a plain quote")
     violations: tuple[Id | ExpectedViolation, ...]
-    roles: tuple[Id, ...] | None = Field(None, description="who has to approve, in order")
+    roles: tuple[Id, ...] | None = Field(None, description="the required approvers, in order")
     blocked: bool = False
 
 
@@ -59,7 +59,7 @@ class AdjustmentCase(Shape):
 
 
 class RateCase(Shape):
-    """A zone and a category with their rate; no rate means that there must be none."""
+    """A zone and a category with their rate; without a rate, the case expects that none exists."""
 
     zone: Zone
     category: Word
@@ -90,11 +90,11 @@ class CaseResult(NamedTuple):
 
 PLAIN_LINE: dict[str, Any] = {"line_id": "1", "margin": Decimal(40)}
 PLAIN_QUOTE: dict[str, Any] = {"margin": Decimal(40), "validity_days": Decimal(30)}
-"""What a case does not say: a good margin, one line, and the defaults of the facts."""
+"""The facts that a case leaves out: a good margin, one line, and the defaults of the facts."""
 
 
 def run_cases(policies: PolicySet, texts: Mapping[str, str]) -> list[CaseResult]:
-    """Every case of every file in order; CONFIGURATION_INVALID when a file is no list of cases."""
+    """Run every case of every file in order; CONFIGURATION_INVALID when a file is not a list of cases."""
     problems: list[Problem] = []
     files = [found for file, text in texts.items() if (found := _read(file, text, problems)) is not None]
     runs = [(file, part) for file in files for part in _prepared(file, policies, problems)]
@@ -156,7 +156,7 @@ def _quote(file: File, path: Path, given: Mapping[str, Any], problems: list[Prob
 
 
 def _parts(file: File, path: Path, line: Mapping[str, Any], problems: list[Problem]) -> tuple[Part, ...]:
-    """What is inside a bundle, each of a name of its own unless the case gives one."""
+    """The parts of a bundle, each with its own name unless the case gives one."""
     return tuple(
         Part(**{"product_id": str(number), **_checked(file, (*path, "parts", number - 1), part, Part, problems)})
         for number, part in enumerate(_mappings(file, path, line, "parts", problems, []), 1)
@@ -176,17 +176,17 @@ def _mappings(
 def _checked(
     file: File, path: Path, given: Mapping[str, Any], kind: type[Any], problems: list[Problem]
 ) -> dict[str, Any]:
-    """The given facts, each of a known name and of the type its default has; the others are problems."""
+    """The given facts that have a known name and the type of their default; the others become problems."""
     known = {part.name: part for part in fields(kind) if part.name not in ("lines", "parts")}
     checked = {}
     for name, value in given.items():
         if name == "parts" and issubclass(kind, LineFacts):
-            continue  # Read for themselves.
+            continue  # Read separately.
         if name not in known:
             message = f"{name} is not a fact that a case can give"
             problems.append(file.document.problem_at_name((*path, name), message, nearest(name, known)))
         elif not _fits(value, known[name].default):
-            problems.append(file.document.problem((*path, name), f"{name} is of another kind"))
+            problems.append(file.document.problem((*path, name), f"{name} has another type"))
         else:
             checked[name] = value
     return checked

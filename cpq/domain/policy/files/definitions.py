@@ -1,4 +1,4 @@
-"""Named conditions: each is read after those it refers to; a circle or a taken name is a problem."""
+"""Named conditions: each is read after those it refers to; a circle or a reserved name is a problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = {"line", "lines", "true", "false", "any", "all", "sum", "min", "max", "c
 def with_definitions(
     scope: Scope, files: Iterable[tuple[Document, Mapping[str, str]]], problems: list[Problem]
 ) -> Scope:
-    """The scope with the `define:` sections of the files in it."""
+    """The scope with the named conditions of the files' `define:` sections."""
     texts: dict[str, tuple[Document, str]] = {}
     for document, defined in files:
         for name, text in defined.items():
@@ -39,7 +39,7 @@ class _Definitions:
         self.broken: set[str] = set()
 
     def define(self, name: str, trail: tuple[str, ...]) -> None:
-        """Reads a condition and all it refers to; `trail` is how we came here."""
+        """Reads a condition and all it refers to; `trail` is the path of names to it."""
         if name in self.nodes or name in self.broken:
             return
         document, text = self._texts[name]

@@ -1,4 +1,4 @@
-"""What only shows when rules are seen together: gaps, overlaps, dead rules, contradictions, falling authority."""
+"""Checks across rules: gaps, overlaps, unreachable rules, contradictions, falling authority."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from cpq.domain.policy.policy_set import Ladder, Outcome, PricingRule, Roles, Ru
 Item = TypeVar("Item")
 
 WALL_CHECKS_MAX = 200_000
-"""Comparisons with what is blocked, a fraction of a second; beyond it nothing is called unreachable for that reason."""
+"""Limit of comparisons with blocked regions, a fraction of a second; beyond it, the check for blocked rules ends."""
 
 
 @dataclass(frozen=True)
 class Placed(Generic[Item]):
-    """A rule and where it is written."""
+    """A rule and its place in the file."""
 
     item: Item
     document: Document
@@ -56,7 +56,7 @@ def problems(
     pricing: Sequence[Placed[PricingRule]],
     roles: Roles,
 ) -> Iterator[Problem]:
-    """Everything that is wrong between the rules of a set."""
+    """Every problem between the rules of a set."""
     yield from _repeated_ids(rules, ladders, pricing)
     regions = [(placed, region(placed.item.when.node)) for placed in rules]
     yield from _dead_rules(rules, pricing)
@@ -69,14 +69,14 @@ def problems(
 
 
 def role_problems(document: Document, roles: Roles, deciders: Collection[str] | None) -> Iterator[Problem]:
-    """What approvals.yaml says of its roles names its own roles, and no decision goes to less authority.
+    """The settings of roles in approvals.yaml must name its own roles, and never give a decision to less authority.
 
-    Where it is known who may decide at all, a role that nobody can decide by is no role to ask.
+    If `deciders` are known, a role that cannot decide is refused.
     """
     for section in ("commercial", "orthogonal") if deciders is not None else ():
         for number, role in enumerate(getattr(roles, section)):
             if role not in (deciders or ()):
-                message = f"nobody can decide as {role}: it is no role that decides"
+                message = f"{role} is not a role that can decide"
                 yield document.problem(("roles", section, number), message, nearest(role, sorted(deciders or ())))
     named = [
         (section, role) for section in ("quorum", "backup", "escalate_to", "keep") for role in getattr(roles, section)
@@ -98,7 +98,7 @@ def role_problems(document: Document, roles: Roles, deciders: Collection[str] | 
 
 
 def ladder_problems(document: Document, path: Path, ladder: LadderShape) -> Iterator[Problem]:
-    """Steps share their bounds, so what can go wrong is their order, and bounds written twice and differently."""
+    """Steps share their bounds, so only their order can be wrong, and bounds that are written twice but differ."""
     steps = ladder.steps
     is_falling = steps[0].under is not None
     begins, ends = ("under", "down_to") if is_falling else ("above", "up_to")
@@ -113,12 +113,12 @@ def ladder_problems(document: Document, path: Path, ladder: LadderShape) -> Iter
         if sign * (begin - start) <= 0:
             yield document.problem(at, f"the steps overlap: {begins} {begin} comes after {begins} {start}")
         elif end is not None and sign * (begin - end) > 0:
-            yield document.problem(at, f"a gap: nothing speaks between {end} and {begin}")
+            yield document.problem(at, f"a gap: no step applies between {end} and {begin}")
         elif end is not None and sign * (begin - end) < 0:
             yield document.problem(at, f"the steps overlap between {begin} and {end}")
     last = getattr(steps[-1], ends)
     if last is not None:
-        message = f"a gap: nothing speaks {begins} {last}; the last step has no {ends}"
+        message = f"a gap: no step applies {begins} {last}; the last step has no {ends}"
         yield document.problem((*path, "steps", len(steps) - 1, ends), message)
 
 
@@ -148,7 +148,7 @@ def _dead_rules(rules: Sequence[Placed[Rule]], pricing: Sequence[Placed[PricingR
 
 
 class _Reach(NamedTuple):
-    """Where a rule, or a step of a ladder, speaks; and, of one that blocks, from where on nothing else matters."""
+    """The region where a rule or a step applies and, for one that blocks, the region that it makes unreachable."""
 
     id: str
     placed: Placed[Rule] | Placed[Ladder]
@@ -158,7 +158,7 @@ class _Reach(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Of the rule, or of the step."""
+        """The place of the rule or the step."""
         found = self.placed.problem("", *(self.inside if len(self.inside) > 1 else ()))
         return f"{found.file}, line {found.line}"
 
@@ -170,7 +170,7 @@ def _rule_reaches(regions: Sequence[tuple[Placed[Rule], Region]]) -> Iterator[_R
 
 
 def _ladder_reaches(placed: Placed[Ladder]) -> Iterator[_Reach]:
-    """A step speaks up to the next one; what one blocks the next ones block, too."""
+    """A step applies up to the next one; the steps after a block block too."""
     ladder, over = placed.item, placed.item.over.node
     where = ladder.where.node if ladder.where else None
     if ladder.is_of_lines:
@@ -189,7 +189,7 @@ def _ladder_reaches(placed: Placed[Ladder]) -> Iterator[_Reach]:
 
 
 def _behind_a_block(reaches: Sequence[_Reach]) -> Iterator[Problem]:
-    """What asks for approval only where something else blocks is never of use."""
+    """A rule that requires approval only where another rule blocks has no effect."""
     walls = _walls(reaches)
     checks = 0
     for reach in reaches:
@@ -199,15 +199,15 @@ def _behind_a_block(reaches: Sequence[_Reach]) -> Iterator[Problem]:
             checks += len(near)
             blockers.append(next((blocker for wall, blocker in near if is_inside(box, wall)), None))
         if checks > WALL_CHECKS_MAX:
-            return  # Thousands of blocks against thousands of rules: loading must not take minutes.
+            return  # Thousands of blocks times thousands of rules: loading must not take minutes.
         if blockers and blockers[0] is not None and None not in blockers:
             blocker = blockers[0]
-            message = f"unreachable: every quote it speaks of is blocked by {blocker.id} ({blocker.place})"
+            message = f"unreachable: every quote it matches is blocked by {blocker.id} ({blocker.place})"
             yield reach.placed.problem(message, *reach.inside)
 
 
 def _walls(reaches: Sequence[_Reach]) -> Mapping[Node | None, list[tuple[Box, _Reach]]]:
-    """Everything that is blocked, by one of the facts that it is about; what is always blocked is under None."""
+    """The blocked regions by one of the facts that they restrict; a region without facts is under None."""
     walls: dict[Node | None, list[tuple[Box, _Reach]]] = defaultdict(list)
     for reach in reaches:
         for box in reach.wall:
@@ -231,7 +231,7 @@ def _guard_contradictions(regions: Sequence[tuple[Placed[Rule], Region]], roles:
 
 
 def _contradicts(first: Outcome, second: Outcome, roles: Roles) -> bool:
-    """Two chains may be asked for the same reason; two roles of one chain, or two severities, may not."""
+    """Roles of two chains may be required for the same reason; two roles of one chain, or two severities, may not."""
     if first.severity is not second.severity:
         return True
     return _chain(first, roles) == _chain(second, roles)
@@ -252,24 +252,24 @@ def _pricing_contradictions(pricing: Sequence[Placed[PricingRule]]) -> Iterator[
 def _dead_steps(placed: Placed[Ladder]) -> Iterator[Problem]:
     ladder = placed.item
     if not facts_in(ladder.over.node):
-        yield placed.problem("a ladder stands on a fact", "over")
+        yield placed.problem("a ladder needs a fact", "over")
     if ladder.where is not None and is_never(ladder.where.node):
         yield placed.problem("unreachable: this condition can never be true", "where")
     for number, step in enumerate(ladder.steps):
         beyond = Range(high=step.bound) if ladder.is_falling else Range(low=step.bound)
         if beyond.meet(limits(ladder.over.node)).is_empty:
-            yield placed.problem(f"unreachable: {ladder.over.text} never gets there", "steps", number)
+            yield placed.problem(f"unreachable: {ladder.over.text} never has such a value", "steps", number)
 
 
 def _falling_authority(placed: Placed[Ladder], roles: Roles) -> Iterator[Problem]:
-    """Further up, never less: severity and authority rise, and nobody who was asked is left out."""
+    """Higher steps never demand less: severity and authority rise, and no role of a lower step is left out."""
     ranks = list(Severity)
     for number, (lower, higher) in enumerate(pairwise(step.outcome for step in placed.item.steps), 1):
         if ranks.index(higher.severity) < ranks.index(lower.severity):
             yield placed.problem(f"contradicts the step before it: {higher.severity} is milder", "steps", number)
         elif higher.severity is Severity.APPROVAL_REQUIRED is lower.severity:
             if _chain(lower, roles) != _chain(higher, roles):
-                message = f"contradicts the step before it: {lower.role} would not be asked any more"
+                message = f"contradicts the step before it: {lower.role} would no longer be asked"
                 yield placed.problem(f"{message}; use a second ladder", "steps", number)
             elif lower.role in roles.commercial and _rank(higher, roles) < _rank(lower, roles):
                 message = f"contradicts the step before it: {higher.role} has less authority than {lower.role}"

@@ -1,4 +1,4 @@
-"""The policy files described for people and editors: the table of facts and the JSON schema."""
+"""The JSON schema of the policy files, for editors."""
 
 from __future__ import annotations
 
@@ -19,24 +19,11 @@ _TYPES: dict[Kind, dict[str, Any]] = {
 }
 _BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
 _DERIVED = {"is_standard_terms", "has_term", "gross_value", "net_value", "total_value", "currency_rate", "line_count"}
-"""Facts that are worked out from others, so that a case does not give them."""
-
-
-def facts_table() -> list[list[str]]:
-    """Every fact as the rows of a table; the first row is the heading."""
-    rows = [["fact", "type", "unit", "pricing rules", "meaning"]]
-    for prefix, facts in (("", QUOTE_FACTS), ("line.", LINE_FACTS)):
-        for name, fact in facts.items():
-            early = "yes" if fact.is_before_pricing else ""
-            rows.append([f"`{prefix}{name}`", fact.kind, fact.unit, early, fact.meaning])
-    rows.append(
-        ["`line.attributes.…`", "as declared", "", "yes", "an attribute of the product, declared in terms.yaml"]
-    )
-    return rows
+"""Facts that are derived from others, so that a case does not give them."""
 
 
 def json_schema() -> dict[str, Any]:
-    """One schema for all policy files; `$defs` has one entry for each file, to which the file's first line points."""
+    """One schema for all policy files; the first line of each file points to its entry in `$defs`."""
     models: list[type[Shape]] = [*FILES.values(), CasesShape]
     _, schema = models_json_schema([(model, "validation") for model in models], title="Policy files")
     definitions = schema["$defs"]
@@ -55,7 +42,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _with_bounds(schema: Any) -> Any:
-    """pydantic leaves the bounds of exact numbers under its own names, which no editor knows."""
+    """Rename the bounds of exact numbers: pydantic uses its own names for them, which no editor knows."""
     if isinstance(schema, list):
         return [_with_bounds(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""What each policy file may say, field by field: the loader checks by it, the editors' schema comes from it."""
+"""The fields of each policy file: the loader checks by them, and the editors' schema is generated from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 
 class TaxRounding(StrEnum):
-    """Where tax is rounded: per category and rate, per line, or once for the document."""
+    """The level at which tax is rounded: per category and rate, per line, or once for the document."""
 
     GROUP = "group"
     LINE = "line"
@@ -42,7 +42,7 @@ class PartPeriods(StrEnum):
 
 
 def _formula(value: object) -> object:
-    """`when: true` and `over: 5` are read by YAML as values, and are expressions all the same."""
+    """YAML reads `when: true` and `over: 5` as values, but they are expressions."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:f}" if isinstance(value, Decimal) else value
@@ -61,7 +61,7 @@ def _finite(value: Decimal) -> Decimal:
 
 
 def _fine(value: Decimal) -> Decimal:
-    """As exact as the pricer is."""
+    """A number with the decimals of the pricer."""
     if int(value.as_tuple().exponent) < -6:
         raise ValueError("is a number with at most 6 decimals")
     return value
@@ -82,7 +82,7 @@ Formula = Annotated[str, BeforeValidator(_formula), Field(max_length=2000, examp
 Number = Annotated[Decimal, BeforeValidator(_number), AfterValidator(_finite)]
 Fine = Annotated[Number, AfterValidator(_fine)]
 Rate = Annotated[Fine, Field(ge=0, le=100)]
-Priority = Annotated[int, Field(ge=-1000, le=1000, description="larger numbers speak first")]
+Priority = Annotated[int, Field(ge=-1000, le=1000, description="larger numbers come first")]
 Currency = Annotated[str, AfterValidator(_currency)]
 
 
@@ -91,10 +91,10 @@ class Shape(BaseModel):
 
 
 class OutcomeShape(Shape):
-    """What follows when the condition holds, or cannot be known."""
+    """The outcome when the condition is true or unknown."""
 
     severity: Severity = Field(description="warning, approval_required (then a role), or block")
-    role: Id | None = Field(None, description="who has to approve; one of the roles of approvals.yaml")
+    role: Id | None = Field(None, description="the approver; one of the roles of approvals.yaml")
     message: Message | None = Field(None, description="may hold {actual} and {threshold}")
 
     @model_validator(mode="after")
@@ -112,7 +112,7 @@ class RuleShape(Shape):
 
     id: Id
     name: Name | None = Field(None, description="the id in words, when left out")
-    when: Formula = Field(description="fires when true, and when it cannot be known")
+    when: Formula = Field(description="the rule is violated when this is true or unknown")
     then: OutcomeShape
     priority: Priority = 0
     threshold: Number | None = Field(None, description="shown with the violation; read from the condition if left out")
@@ -140,11 +140,11 @@ class StepShape(Shape):
 
 
 class LadderShape(Shape):
-    """Steps over one number. The highest step that is reached speaks, and no other."""
+    """Steps over one number. Only the highest step reached applies."""
 
     id: Id
     over: Formula = Field(description="a number; over a fact of the lines the worst line counts")
-    where: Formula | None = Field(None, description="only quotes, or lines, of which this holds")
+    where: Formula | None = Field(None, description="limits the ladder to quotes or lines that match this")
     priority: Priority = 0
     steps: tuple[StepShape, ...] = Field(min_length=1, max_length=STEPS_MAX)
 
@@ -158,7 +158,7 @@ class GuardsShape(Shape):
 
 
 class EscalationShape(Shape):
-    """Who may decide as well when a request has waited for so long."""
+    """A role that may also decide after a request has waited for some hours."""
 
     to: Id
     after_hours: int = Field(ge=0, le=8760, description="counted from the request")
@@ -166,22 +166,23 @@ class EscalationShape(Shape):
 
 class RolesShape(Shape):
     commercial: tuple[Id, ...] = Field(min_length=1, max_length=20, description="lowest authority first")
-    orthogonal: tuple[Id, ...] = Field((), max_length=20, description="asked beside the commercial chain, in parallel")
+    orthogonal: tuple[Id, ...] = Field((), max_length=20, description="asked in parallel with the commercial chain")
     ask: Literal["highest", "each"] = Field(
-        "highest", description="of the commercial roles: the highest alone, or each in turn"
+        "highest", description="which commercial roles are asked: only the highest, or each in turn"
     )
     quorum: dict[Id, Literal["one", "all", "majority"] | Annotated[int, Field(ge=1, le=100)]] = Field(
-        default_factory=dict, description="how many of a role have to approve: one (default), all, majority, or so many"
+        default_factory=dict,
+        description="how many people of a role have to approve: one (default), all, majority, or a number",
     )
     backup: dict[Id, Id] = Field(
         default_factory=dict, description="who may decide for a role that nobody holds; never of less authority"
     )
     escalate_to: dict[Id, EscalationShape] = Field(
-        default_factory=dict, description="who may decide as well after a while; never of less authority"
+        default_factory=dict, description="who may also decide after a while; never of less authority"
     )
     keep: dict[Id, StrictBool] = Field(
         default_factory=dict,
-        description="false: asked again for every version, even when nothing it approved got worse",
+        description="false: asked again for every version, even if no fact that it approved got worse",
     )
 
     @model_validator(mode="after")
@@ -193,11 +194,11 @@ class RolesShape(Shape):
 
 
 class DiscountsShape(GuardsShape):
-    """discounts.yaml: how far a discount may go, and whose approval it needs."""
+    """discounts.yaml: the limits of discounts, and the approvals beyond them."""
 
 
 class ApprovalsShape(GuardsShape):
-    """approvals.yaml: the roles, and what else needs their approval."""
+    """approvals.yaml: the roles, and other reasons for approval."""
 
     roles: RolesShape
 
@@ -212,7 +213,8 @@ class AdjustmentShape(Shape):
         None, description="percent of `list` or `running` price (default); amount per `unit` (default) or `line`"
     )
     stacking: Literal["sequential", "best_of"] = Field(
-        "sequential", description="applied one after the other, or only the best of all marked so"
+        "sequential",
+        description="one after the other, or only the best of all `best_of` rules",
     )
 
     @model_validator(mode="after")
@@ -230,7 +232,7 @@ class PricingRuleShape(Shape):
 
     id: Id
     name: Name | None = Field(None, description="the id in words, when left out")
-    when: Formula = Field(description="applies when true; a price is never changed by a guess")
+    when: Formula = Field(description="applies only when true; an unknown condition never changes a price")
     then: AdjustmentShape
     priority: Priority = 0
 
@@ -246,7 +248,7 @@ class AttributeShape(Shape):
     """An attribute of products that conditions may read as line.attributes.…"""
 
     type: Literal["text", "number", "boolean"]
-    absent: StrictBool | Number | str | None = Field(None, description="its value where a product says nothing")
+    absent: StrictBool | Number | str | None = Field(None, description="its value if a product has none")
 
     @model_validator(mode="after")
     def _same_kind(self) -> Self:
@@ -257,7 +259,7 @@ class AttributeShape(Shape):
 
 
 class TermsShape(GuardsShape):
-    """terms.yaml: how long a quote holds, how it is rounded, what counts as standard, and what money is worth."""
+    """terms.yaml: validity, rounding, standard payment terms, and currency rates."""
 
     validity_days: int = Field(ge=1, le=3650)
     rounding: Rounding = Rounding.HALF_UP
@@ -265,9 +267,9 @@ class TermsShape(GuardsShape):
     part_periods: PartPeriods = PartPeriods.WHOLE_MONTHS
     standard_payment_terms: tuple[Word, ...] = Field(min_length=1, max_length=100)
     approval_expiry_hours: int = Field(ge=1, le=8760)
-    currency: Currency = Field(description="in which the …_value facts are expressed")
+    currency: Currency = Field(description="the currency of the …_value facts")
     rates: dict[Currency, Annotated[Number, Field(gt=0)]] = Field(
-        default_factory=dict, description="what one unit of a currency is worth in the policy's currency"
+        default_factory=dict, description="the value of one unit of a currency in the policy's currency"
     )
     attributes: dict[Id, AttributeShape] = Field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Reads a policy file's YAML without trusting it, and remembers where in the text every value stands."""
+"""Reads the untrusted YAML of a policy file, and remembers the place of every value in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Path = Sequence[str | int]
 
 
 class Problem(NamedTuple):
-    """What is wrong with a policy file, and where; lines and columns count from 1."""
+    """A problem of a policy file with its place; lines and columns count from 1."""
 
     file: str
     line: int
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """The text is not YAML, or not such YAML as a policy needs."""
+    """The text is not YAML, or uses YAML that policies do not allow."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -49,7 +49,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A value and its place. A mapping also knows where its names stand."""
+    """A value and its place. A mapping also has the places of its names."""
 
     value: Decimal | str | bool | list[Marked] | dict[str, Marked] | None
     mark: Place
@@ -71,7 +71,7 @@ class Document:
     root: Marked
 
     def problem(self, path: Path, message: str, near: Sequence[str] = (), offset: int | None = None) -> Problem:
-        """A problem at the value under `path`, `offset` characters into it; or at the name, where there is no value."""
+        """A problem at the value under `path`, `offset` characters into it; at the name if there is no value."""
         node, mark = self._at(path)
         if offset is not None and node is not None and isinstance(node.value, str):
             line, column = self._place_in(node, offset)
@@ -86,7 +86,7 @@ class Document:
         return Problem(self.file, mark.line, mark.column, message, tuple(near))
 
     def known_part(self, path: Path) -> Path:
-        """As much of the path as leads to a value."""
+        """The longest part of the path that leads to a value."""
         return next(path[:length] for length in range(len(path), -1, -1) if self._at(path[:length])[0] is not None)
 
     def _at(self, path: Path) -> tuple[Marked | None, Place]:
@@ -103,7 +103,7 @@ class Document:
         return node, node.mark
 
     def _place_in(self, node: Marked, offset: int) -> tuple[int, int]:
-        """YAML folds blanks and escapes quotes; everything else stands in the text in the same order."""
+        """YAML folds blanks and escapes quotes; everything else is in the text in the same order."""
         value = str(node.value)
         position, end = node.mark.at, node.end
         if self.text[position : position + 1] in ("|", ">"):
@@ -116,7 +116,7 @@ class Document:
             if not character.isspace():
                 here = self.text.find(character, position, end)
                 if here < 0:
-                    break  # Written as an escape; this is near enough.
+                    break  # Written as an escape; this place is close enough.
                 found, position = here, here + 1
         beyond = 1 if offset >= len(value.rstrip()) else 0
         before = self.text[: found + beyond]
@@ -128,7 +128,7 @@ def too_large() -> str:
 
 
 def read_document(file: str, text: str) -> Document:
-    """The whole file as one mapping; UnreadableError says why it is none."""
+    """The whole file as one mapping; UnreadableError with the reason when it cannot be read."""
     if len(text) > BYTES_MAX:
         raise UnreadableError(Problem(file, 1, 1, too_large()))
     try:
@@ -142,8 +142,8 @@ def read_document(file: str, text: str) -> Document:
         raise UnreadableError(Problem(file, line, 1, f"not YAML: {error.reason}")) from None
 
 
-NOTHING = "the file says nothing; write `{}` where nothing is meant"
-"""Whoever saves a file empties it first: the caps must not be gone for that moment, nor when the disk is full."""
+NOTHING = "the file is empty; write `{}` if it has no content"
+"""A program that saves a file empties it first: the caps must not vanish at that moment, or when the disk is full."""
 
 
 class _Builder:
@@ -172,7 +172,7 @@ class _Builder:
         if depth > DEPTH_MAX:
             raise self._refusal(_start(event), f"nested more than {DEPTH_MAX} levels deep")
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            # A few of them make a small file a huge one.
+            # A few of them can expand a small file to a huge one.
             raise self._refusal(_start(event), "anchors and aliases are not allowed")
         if event.tag is not None:
             raise self._refusal(_start(event), f"the tag {event.tag} is not allowed")
@@ -199,7 +199,7 @@ class _Builder:
         return Marked(values, mark, _end(event), names)
 
     def _scalar(self, event: Any) -> Decimal | str | bool | None:
-        """Only what is unmistakable: no `yes`, no `017`, no `12:30`, no float. The rest is text."""
+        """Only unambiguous values: no `yes`, no `017`, no `12:30`, no float. The rest is text."""
         text = self._clean(event)
         if not event.implicit[0]:
             return text

@@ -1,4 +1,4 @@
-"""Turns a condition's tree into closures. None is unknown: what depends on it is unknown too."""
+"""Compiles a condition's tree into closures. None is unknown, and so is everything that depends on it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from cpq.domain.policy.language.nodes import (
 )
 
 Run = Callable[[FactsEnvironment, LineInputs | None], Any]
-"""A compiled part: a value of its kind, or None. ArithmeticError where it cannot be worked out."""
+"""A compiled part: a value of its kind, or None. ArithmeticError where it cannot be evaluated."""
 
 Column = Callable[[FactsEnvironment], Sequence[Any]]
-"""The same for every line, and all that is inside it, at once; several times as fast."""
+"""The same for every line and its parts at once; several times as fast."""
 
 COLUMNS_MAX = 10_000
 KEPT_LINES_MAX = 1_000
-"""Of larger quotes a column is worked out again rather than kept: thousands of rules would fill the memory."""
+"""For larger quotes a column is computed again, not cached: thousands of rules would fill the memory."""
 
 
 def compiled(node: Node) -> Run:
@@ -44,9 +44,9 @@ def compiled(node: Node) -> Run:
 
 @lru_cache(maxsize=COLUMNS_MAX)
 def column(node: Node) -> Column:
-    """The part's values of all pieces, in their order. Who asks for the same part of a quote again gets the same list.
+    """The part's values for all pieces, in their order. A second call for the same part and quote gets the same list.
 
-    Equal parts of different rules are one function, and a rule that speaks asks once more which lines it blames.
+    Equal parts of different rules are one function, and a violated rule needs its lines once more.
     """
     work = _column(node)
 
@@ -56,7 +56,7 @@ def column(node: Node) -> Column:
             found = work(environment)
             if len(environment.pieces) <= KEPT_LINES_MAX:
                 environment[kept] = found
-        return found  # type: ignore[no-any-return] # A column is kept under its own function.
+        return found  # type: ignore[no-any-return] # A column is cached under its own function.
 
     return kept
 
@@ -65,7 +65,7 @@ def _column(node: Node) -> Column:
     if not any(isinstance(part, Fact) and part.is_of_line for part in walk(node)):
         same = compiled(node)
         return lambda environment: [same(environment, None)] * len(environment.pieces)
-    # A division is left to each line, because `and` may keep a line from it.
+    # A division is evaluated line by line, because `and` may exclude a line from it.
     if not any(isinstance(part, Arithmetic) for part in walk(node)):
         if isinstance(node, Fact) and not node.is_attribute:
             key = ("column", node.name)
@@ -121,7 +121,7 @@ def _comparison(node: Comparison) -> Run:
 
 
 def _comparison_with(compare: Callable[[Any, Any], bool], node: Node, bound: Value) -> Run:
-    """The common case, a fact against a written value, without a call for either side."""
+    """The common case, a fact compared with a literal, without a call for either side."""
     if isinstance(node, Fact) and not node.is_of_line:
         name = node.name
 
@@ -261,11 +261,11 @@ def _fold(node: Fold) -> Run:
     body = compiled(node.body)
     where = compiled(node.where) if node.where else None
     finish = _FINISHERS[node.function]
-    # What is inside a bundle is looked at, but neither counted nor paid for a second time.
+    # The parts of a bundle are checked, but neither counted nor summed again.
     lines_of = operator.attrgetter("pieces" if node.function in ("min", "max") else "lines")
 
     def run(environment: FactsEnvironment, _line: LineInputs | None) -> Decimal | None:
-        # Every line is looked at, even when one is unknown: a fault must not depend on the order of the lines.
+        # Every line is evaluated, even if one is unknown: a fault must not depend on the order of the lines.
         values = []
         for line in lines_of(environment):
             chosen = True if where is None else where(environment, line)
@@ -286,7 +286,7 @@ def _quantifier(node: Fold) -> Run:
     values_of = column(whole)
 
     def run(environment: FactsEnvironment, _line: LineInputs | None) -> bool | None:
-        # Every line is looked at although one decides: a fault must not depend on the order of the lines.
+        # Every line is evaluated, even if one decides: a fault must not depend on the order of the lines.
         values = values_of(environment)
         return is_any if is_any in values else None if None in values else not is_any
 
@@ -294,7 +294,7 @@ def _quantifier(node: Fold) -> Run:
 
 
 def _range_quantifier(node: Fold) -> Run | None:
-    """any(line.discount > 20 for line in lines) asks only for the largest discount, worked out once a quote."""
+    """any(line.discount > 20 for line in lines) needs only the largest discount, computed once per quote."""
     body = node.body
     if node.where is not None or not isinstance(body, Comparison) or body.operator in ("==", "!="):
         return None

@@ -1,4 +1,4 @@
-"""What a condition consists of once it is read: a small tree of values, each knowing its kind."""
+"""The nodes of a parsed condition: a small tree of values, each with its kind."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Kind(StrEnum):
 
 
 class Declared(NamedTuple):
-    """A name a condition may use. `absent` is an attribute's value where the product does not say."""
+    """A name that a condition may use. `absent` is the value of an attribute that the product does not have."""
 
     kind: Kind
     absent: Value | None = None
     words: frozenset[str] = frozenset()
-    """All that a text can be; empty when it can be anything."""
+    """All possible texts; empty when it can be any text."""
 
 
 @dataclass(frozen=True, slots=True)

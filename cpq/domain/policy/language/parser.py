@@ -39,14 +39,14 @@ DIGITS_MAX = 30
 WORDS_TOLD_MAX = 10
 SIZE_MAX = 2000
 NAMED_DEPTH_MAX = 100
-"""Parts and depth of a condition once the named conditions it refers to are put in."""
+"""Parts and depth of a condition with its named conditions inserted."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The words a condition may use. Before pricing there is one `line`; afterwards there are `lines` to fold.
+    """The words that a condition may use. Before pricing there is one `line`; afterwards there are `lines` to fold.
 
-    `broken` are named conditions whose own problem has been told, so that nobody is blamed for using them.
+    `broken` are named conditions whose problem was already reported, so that their use is not reported as well.
     """
 
     facts: Mapping[str, Declared]
@@ -59,7 +59,7 @@ class Scope:
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, how many characters into it, and the known words that look alike."""
+    """A problem of an expression, its offset in characters, and similar known words."""
 
     def __init__(self, message: str, offset: int = 0, near: list[str] | None = None) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class ExpressionError(Exception):
 
 
 def read(text: str, scope: Scope) -> Node:
-    """The expression as a typed tree; ExpressionError says where and why it is not one."""
+    """The expression as a typed tree; ExpressionError with the place and the reason of a fault."""
     tokenize(text)
     return _Reader(scope, text).read(_parse(text))
 
@@ -83,14 +83,14 @@ def read_number(text: str, scope: Scope) -> Node:
 
 
 def names_in(text: str) -> list[tuple[str, int]]:
-    """Every bare word of the expression with its place; how named conditions refer to each other."""
+    """Every bare word of the expression with its place; named conditions refer to each other by these."""
     tokens = tokenize(text)
     after_dot = {tokens[index + 1].offset for index in range(len(tokens) - 1) if tokens[index].text == "."}
     return [(token.text, token.offset) for token in tokens if token.kind == "word" and token.offset not in after_dot]
 
 
 def canonical(text: str) -> str:
-    """The expression in one layout, whatever the author's: what is shown and hashed."""
+    """The expression in a standard layout, which is shown and hashed."""
     words = [token.text.replace("_", "") if token.kind == "number" else token.text for token in tokenize(text)]
     return words[0] + "".join(word if _is_glued(last, word) else f" {word}" for last, word in pairwise(words))
 
@@ -106,7 +106,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Refuses everything the language has no use for before Python's own parser sees the text."""
+    """Refuses everything that is not part of the language before Python's own parser sees the text."""
     if len(text) > LENGTH_MAX:
         raise ExpressionError(f"an expression has at most {LENGTH_MAX} characters", LENGTH_MAX)
     tokens: list[Token] = []
@@ -148,13 +148,13 @@ def _unreadable(text: str, position: int) -> str:
     character = text[position]
     if character in "'\"":
         return "a text is not closed, or holds a backslash or a line end"
-    hints = {"#": "; comments belong into YAML", "=": "; equality is written ==", "&": "; write and", "|": "; write or"}
+    hints = {"#": "; write comments in YAML", "=": "; equality is written ==", "&": "; write and", "|": "; write or"}
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     return f"{shown} has no meaning here{hints.get(character, '')}"
 
 
 def _parse(text: str) -> ast.expr:
-    # Line ends are blanks here, so that an expression may be folded as its author likes.
+    # Line ends count as blanks, so that an author may break an expression anywhere.
     flat = "".join(" " if character in "\r\n\t" else character for character in text)
     start = len(flat) - len(flat.lstrip())
     try:
@@ -167,7 +167,7 @@ def _parse(text: str) -> ast.expr:
 
 
 class _Reader:
-    """Turns Python's tree into ours, refusing every form that is not named here."""
+    """Converts Python's tree into nodes, and refuses every form that is not listed here."""
 
     def __init__(self, scope: Scope, text: str) -> None:
         self._scope = scope
@@ -201,7 +201,7 @@ class _Reader:
         if isinstance(tree.value, str):
             return Literal(tree.value, Kind.TEXT)
         if isinstance(tree.value, int | float):
-            # From the source text: Python has already made a binary float of 0.1.
+            # From the source text, because Python has already read 0.1 as a binary float.
             written = self._source[tree.col_offset : tree.end_col_offset].decode()
             if _TOKEN.fullmatch(written):
                 return Literal(Decimal(written), Kind.NUMBER)
@@ -283,7 +283,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else Junction("and", tuple(parts))
 
     def _require_words(self, fact: Node, tree: ast.expr) -> None:
-        """A text that the fact can never be is a spelling mistake: such a condition would never fire, silently."""
+        """A text that the fact can never have is a spelling mistake: the condition would silently never be true."""
         if not isinstance(fact, Fact):
             return
         known = self._scope.line_facts if fact.is_of_line else self._scope.facts
@@ -292,8 +292,8 @@ class _Reader:
             word = part.value if isinstance(part, ast.Constant) else None
             if declared and declared.words and isinstance(word, str) and word not in declared.words:
                 few = sorted(declared.words) if len(declared.words) <= WORDS_TOLD_MAX else []
-                told = f"one of {', '.join(few)}" if few else "a code in capital letters"
-                raise self._fault(part, f"{fact.name} is never {word}: it is {told}", _near(word, declared.words))
+                allowed = f"one of {', '.join(few)}" if few else "a code in capital letters"
+                raise self._fault(part, f"{fact.name} is never {word}: it is {allowed}", _near(word, declared.words))
 
     def _comparison(self, operator: ast.cmpop, tree: ast.expr, left: Node, right: Node) -> Node:
         if isinstance(operator, ast.In | ast.NotIn):
@@ -313,7 +313,7 @@ class _Reader:
     def _membership(self, tree: ast.expr, item: Node, members: Node) -> Node:
         wanted = {Kind.TEXTS: Kind.TEXT, Kind.NUMBERS: Kind.NUMBER}.get(members.kind)
         if wanted is None:
-            raise self._fault(tree, f'in looks into a set such as {{"EUR", "GBP"}}, and this is a {members.kind}')
+            raise self._fault(tree, f'in needs a set such as {{"EUR", "GBP"}}, and this is a {members.kind}')
         if item.kind is not wanted:
             raise self._fault(tree, f"a {item.kind} cannot be in a {members.kind}")
         return Membership(item, members)
@@ -330,7 +330,7 @@ class _Reader:
         test = self._typed(tree.test, Kind.BOOLEAN, "if")
         then, otherwise = self._node(tree.body), self._node(tree.orelse)
         if then.kind is not otherwise.kind:
-            raise self._fault(tree.orelse, f"one way gives a {then.kind}, the other a {otherwise.kind}")
+            raise self._fault(tree.orelse, f"one branch is a {then.kind}, the other a {otherwise.kind}")
         return Choice(test, then, otherwise, then.kind)
 
     def _call(self, tree: ast.Call) -> Node:

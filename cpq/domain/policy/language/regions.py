@@ -1,4 +1,4 @@
-"""What a condition demands of each fact, as ranges and sets: enough to see that it never holds or is implied."""
+"""Conditions as ranges and sets of each fact, to find conditions that are never true or lie inside another."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BOXES_MAX = 64
 
 
 class Range(NamedTuple):
-    """Numbers between two ends; None is open for ever."""
+    """Numbers between two ends; None means no end."""
 
     low: Decimal | None = None
     is_low_in: bool = False
@@ -85,7 +85,7 @@ Region = tuple[Box, ...]
 
 
 def region(node: Node, *, negated: bool = False) -> Region:
-    """Where the condition holds (or, negated, does not). What cannot be taken apart counts as one unknown word."""
+    """Where the condition is true (negated: false). A part that cannot be analysed counts as one unknown word."""
     match node:
         case Literal():
             return ({},) if node.value is not negated else ()
@@ -109,29 +109,24 @@ def is_never(node: Node) -> bool:
     return not region(node)
 
 
-def implies(first: Region, second: Region) -> bool:
-    """Whether everything in `first` is surely in `second`."""
-    return all(any(is_inside(box, other) for other in second) for box in first)
-
-
 def both(first: Region, second: Region) -> Region:
-    """Where the one and the other hold; the first alone where that would be too many ways."""
+    """Where both are true; only the first if the result would have too many boxes."""
     met = _all_of([first, second])
     return first if met is None else met
 
 
 def is_inside(box: Box, other: Box) -> bool:
-    """Whether all that is in `box` is surely in `other`."""
+    """Whether `box` is certainly inside `other`."""
     return all(node in box and box[node].is_within(domain) for node, domain in other.items())  # type: ignore[arg-type] # A fact has one kind of domain.
 
 
 def key(found: Region) -> frozenset[frozenset[tuple[Node, Range | Words]]]:
-    """Equal for conditions that demand the same."""
+    """A key that is equal for equivalent conditions."""
     return frozenset(frozenset(box.items()) for box in found)
 
 
 def limits(node: Node) -> Range:
-    """The bounds a number never leaves, as its declaration says."""
+    """The declared bounds of a number."""
     if isinstance(node, Fold):
         return _fold_limits(node)
     if isinstance(node, Choice):
@@ -146,10 +141,10 @@ def limits(node: Node) -> Range:
 
 
 def worst(over: Node, where: Node | None, *, is_falling: bool) -> Node:
-    """The number that `any(over > x for line in lines if where)` is about: the largest, or the smallest, of the lines.
+    """The number in `any(over > x for line in lines if where)`: the largest, or the smallest, of the lines.
 
-    Without a filter it is what `max` gives, since a quote has a line. With one there may be none, which `max` does not
-    know and `any` denies: then it goes by a name of its own, that no condition can write.
+    Without a filter it equals `max`, since a quote has a line. With a filter there may be no line, where `max` is
+    unknown and `any` is false: then it gets its own name, which no condition can write.
     """
     if where is None:
         return Fold("min" if is_falling else "max", over, None, Kind.NUMBER)
@@ -161,14 +156,14 @@ def _whole(fold: Fold) -> Node:
 
 
 def _fold(node: Fold, negated: bool) -> Region:
-    """`all(x)` is `not any(not x)`, and `any(x > 5)` a demand on the largest x: one form for what says the same."""
+    """`all(x)` is `not any(not x)`, and `any(x > 5)` limits the largest x: one form for equivalent conditions."""
     body = node.body
     if node.function == "all":
         body, negated = _opposite(body), not negated
     if not negated and not region(_whole(Fold("any", body, node.where, Kind.BOOLEAN))):
         return ()
     if negated and node.where is None and not region(body, negated=True):
-        return ()  # Of the one line that there is at least it would have to be false.
+        return ()  # It would have to be false for the one line that every quote has.
     compared = _against_number(body)
     if compared is not None and compared[1] not in ("==", "!="):
         over, operator, bound = compared
@@ -186,12 +181,12 @@ def _opposite(node: Node) -> Node:
 
 
 def _against_number(node: Node) -> tuple[Node, Order, Decimal] | None:
-    """A comparison as one number, whatever is added to it or taken times, against a written one."""
+    """A comparison of one number, after sums and factors are moved over, with a literal."""
     if not isinstance(node, Comparison) or node.left.kind is not Kind.NUMBER:
         return None
     if isinstance(node.right, Literal) and not isinstance(node.left, Arithmetic | Literal):
         assert isinstance(node.right.value, Decimal)
-        return node.left, node.operator, node.right.value  # As nearly all are written.
+        return node.left, node.operator, node.right.value  # The form of nearly all conditions.
     left, right = _linear(node.left), _linear(node.right)
     if left is None or right is None or None not in (left.base, right.base):
         return None
@@ -209,7 +204,7 @@ def _against_number(node: Node) -> tuple[Node, Order, Decimal] | None:
 
 
 class _Linear(NamedTuple):
-    """A number as factor times base, and a rest; without a base it is the rest."""
+    """A number as factor times base plus rest; without a base it is the rest."""
 
     base: Node | None
     factor: Fraction
@@ -217,7 +212,7 @@ class _Linear(NamedTuple):
 
 
 def _linear(node: Node) -> _Linear | None:
-    """None where there are two bases, or where it cannot be taken apart."""
+    """None where there are two bases, or where it is not linear."""
     if isinstance(node, Literal):
         return _Linear(None, Fraction(0), Fraction(node.value)) if isinstance(node.value, Decimal) else None
     if not isinstance(node, Arithmetic):
@@ -244,7 +239,7 @@ def _added(left: _Linear, right: _Linear, sign: int) -> _Linear | None:
 
 
 def _as_decimal(number: Fraction) -> Decimal | None:
-    """None when it has no end in decimals."""
+    """None when the result is not a finite decimal."""
     try:
         return plain(_EXACT.divide(Decimal(number.numerator), Decimal(number.denominator)))
     except ArithmeticError:
@@ -276,7 +271,7 @@ def _number_comparison(node: Comparison, negated: bool) -> Region:
     left, right = _linear(node.left), _linear(node.right)
     both = _added(left, right, -1) if left is not None and right is not None else None
     if both is not None and not both.factor:
-        # Nothing that could vary is left: 5 > 6, net < net, discount == discount + 1.
+        # No variable is left: 5 > 6, net < net, discount == discount + 1.
         return ({},) if _HOLDS[operator](both.rest, 0) else ()
     if both is not None and both.base is not None:
         single = _as_decimal(-both.rest / both.factor)
@@ -307,10 +302,10 @@ def _ranges(operator: Order, bound: Decimal) -> list[Range]:
 
 
 def within(node: Node, ranges: list[Range]) -> Region:
-    """Where the number lies in one of the ranges."""
+    """Where the number is in one of the ranges."""
     known = limits(node)
     found = [met for part in ranges if not (met := part.meet(known)).is_empty]
-    # What a number never leaves is no demand.
+    # A range that covers the declared bounds is no restriction.
     return ({},) if known in found else tuple({node: met} for met in found)
 
 
@@ -326,7 +321,7 @@ def _fold_limits(node: Fold) -> Range:
 
 
 def _hull(one: Range, other: Range) -> Range:
-    """Everything between the ends of both."""
+    """The range that covers both."""
     low = min((one.low, not one.is_low_in), (other.low, not other.is_low_in), key=_low_key)
     high = max((one.high, one.is_high_in), (other.high, other.is_high_in), key=_high_key)
     return Range(low[0], not low[1] if low[0] is not None else False, high[0], high[1])

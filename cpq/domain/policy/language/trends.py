@@ -1,4 +1,4 @@
-"""Which way each fact moves a condition: what a re-approval needs to know of a fact that changed."""
+"""The trend of a condition with each fact, which decides whether a changed fact needs a new approval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cpq.domain.policy.language.nodes import (
 
 
 class Trend(StrEnum):
-    """How a value follows a fact: a condition that RISES with it is left alone by a smaller fact."""
+    """How a value follows a fact: a smaller fact never makes a condition true that RISES with it."""
 
     RISES = "rises"
     FALLS = "falls"
@@ -29,7 +29,7 @@ class Trend(StrEnum):
 
 
 def trends(node: Node) -> dict[str, Trend]:
-    """Every fact the node reads, and how the node follows it (false counts below true)."""
+    """Every fact that the node reads, and how the node follows it (false counts below true)."""
     match node:
         case Fact():
             return {node.name: Trend.RISES}
