@@ -21,14 +21,15 @@ PACKAGES = ("cpq", "mcp_facade")
 
 _ROLES = """commands repository views events expiry importer exporter file_rows replay
 catalog quotes quote approvals documents audit health search web docs context equipment past_quotes console deals
-insight queue policy policies figures accounts retrieval"""
+insight queue policy policies figures accounts account demo retrieval"""
 ROLES = frozenset(_ROLES.split())
 """Module names that repeat on purpose: a role that is the same in every service, or a subject seen by another layer."""
 
 _STATUSES = """draft pending_approval approved sent accepted declined expired cancelled rejected superseded
 pending kept withdrawn"""
 STATUSES = frozenset(_STATUSES.split())
-STATUS_OWNERS = ("domain/quotes/lifecycle.py", "domain/approvals/rounds.py", "storage/schema/")
+STATUS_OWNERS = ("domain/quotes/lifecycle.py", "domain/approvals/approval_request.py", "storage/schema/")
+TENANT_FILTER = r"\.tenant_id == (?:tx\.|self\.)?tenant_id\b"
 
 
 def files(root: Path = ROOT) -> list[Path]:
@@ -203,7 +204,7 @@ def main(root: Path) -> None:
         ("module names with several meanings", len(shared_names(root)), "0"),
         ("statuses as text outside their owners", len(status_literals(root)), "< 30"),
         ("AnyRow", len(occurrences(r"\bAnyRow\b", root)), "< 25"),
-        ("tenant filters by hand", len(occurrences(r"tenant_id == ", root)), "1"),
+        ("tenant filters by hand", len(occurrences(TENANT_FILTER, root)), "1"),
         ("lines of logic in package files", sum(package_logic(root).values()), "0"),
         ("package cycles", len(cycles(root)), "0"),
         ("top-level names that nothing uses", len(unused(root)), "0"),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import measure
+
 ROOT = Path(__file__).parent.parent
 FILES = sorted(path for package in ("cpq", "mcp_facade") for path in (ROOT / package).rglob("*.py"))
 NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in FILES}
@@ -217,6 +219,42 @@ def test_a_test_opens_the_engine_by_the_clock_of_the_tests_unless_it_asks_for_an
                 assert "open_app" not in [alias.name for alias in node.names], f"{path.name}, line {node.lineno}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "App":
                 assert len(node.args) == 2, f"{path.name}, line {node.lineno}: without a clock"
+
+
+PROCESSES = {"embedding", "rendering", "rounding", "signing", "spelling"}
+"""Modules that are named by a process that everybody knows by that name."""
+
+
+def test_a_module_is_a_noun_or_a_role():
+    assert {Path(path).stem for path in measure.gerunds()} <= PROCESSES
+
+
+def test_a_module_name_means_one_thing():
+    assert measure.shared_names() == {}
+
+
+def test_packages_do_not_import_each_other_in_a_circle():
+    assert measure.cycles() == []
+
+
+def test_statuses_are_members_of_their_enum():
+    found = measure.status_literals()
+    assert len(found) < 30, "\n".join(found)
+
+
+def test_rows_without_a_type_stay_rare():
+    assert len(measure.occurrences(r"\bAnyRow\b")) < 25
+
+
+def test_one_helper_filters_by_tenant():
+    assert {place.partition(":")[0] for place in measure.occurrences(measure.TENANT_FILTER)} <= {
+        "cpq/storage/tenants.py",
+        "cpq/app/audit.py",  # Compares entries in memory.
+    }
+
+
+def test_nothing_is_there_for_tests_alone():
+    assert measure.unused() == []
 
 
 def test_the_top_level_is_what_was_agreed():

@@ -46,7 +46,7 @@ def overview(policies: PolicySet) -> Table:
     tables: list[tuple[Order, Table]] = [(rule.order, [_rule_row(rule)]) for rule in policies.rules]
     tables += [(ladder.order, list(_ladder_rows(ladder))) for ladder in policies.ladders]
     ordered = sorted(tables, key=lambda table: table[0])
-    return [["policy", "speaks when", "severity", "role"], *(row for _, rows in ordered for row in rows)]
+    return [["policy", "applies when", "severity", "role"], *(row for _, rows in ordered for row in rows)]
 
 
 def _rule_row(rule: Rule) -> list[str]:

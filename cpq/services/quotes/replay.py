@@ -232,5 +232,5 @@ def _broken(subject: _Subject, found: Difference, why: str = "", *, option_set: 
         line=found.line,
         differing=found.field,
         stored=found.stored,
-        reckoned=found.computed,
+        computed=found.computed,
     )
