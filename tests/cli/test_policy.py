@@ -128,7 +128,7 @@ def test_a_set_is_shown_in_tables(folder: Path, run: Run):
     told = json.loads(run("policy", "show", folder, "--json").out)
     assert told["policies"][0] == {
         "policy": "discount_cap_sales_manager",
-        "speaks when": "line.discount above 5 up to 20",
+        "applies when": "line.discount above 5 up to 20",
         "severity": "approval_required",
         "role": "sales_manager",
     }

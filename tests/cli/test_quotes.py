@@ -331,7 +331,7 @@ def test_policies_that_moved_on_are_no_fault(
 TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a line of the result": (
         "UPDATE quote_pricing SET result = replace(result, ',1350000000,10000000,', ',1349000000,10000000,')",
-        {"line": "1", "differing": "net", "stored": 1349, "reckoned": 1350},
+        {"line": "1", "differing": "net", "stored": 1349, "computed": 1350},
         "The new result matches the hash, so the stored result was changed.",
     ),
     "the request": (
@@ -347,18 +347,18 @@ TAMPERINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "the fingerprint": ("UPDATE quote_version SET fingerprint = 'f'", {"differing": "fingerprint", "stored": "f"}, ""),
     "the total": (
         "UPDATE quote_version SET total = total - 1000000, subtotal = subtotal - 1000000",
-        {"differing": "subtotal", "stored": 1499, "reckoned": 1500},
+        {"differing": "subtotal", "stored": 1499, "computed": 1500},
         "",
     ),
     "a line": (
         "UPDATE quote_line SET net = net - 10000",
-        {"line": "1", "differing": "net", "stored": 1349.99, "reckoned": 1350},
+        {"line": "1", "differing": "net", "stored": 1349.99, "computed": 1350},
         "",
     ),
-    "the lines": ("DELETE FROM quote_line", {"differing": "lines", "stored": [], "reckoned": [1]}, ""),
+    "the lines": ("DELETE FROM quote_line", {"differing": "lines", "stored": [], "computed": [1]}, ""),
     "the record of the price": (
         "DELETE FROM quote_pricing",
-        {"differing": "option sets", "stored": [], "reckoned": [""]},
+        {"differing": "option sets", "stored": [], "computed": [""]},
         "",
     ),
 }

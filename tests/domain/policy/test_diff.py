@@ -26,7 +26,7 @@ def changed(file: str, old: str, new: str) -> dict[str, str]:
 
 def test_the_overview_is_the_matrix():
     assert overview(POLICIES) == [
-        ["policy", "speaks when", "severity", "role"],
+        ["policy", "applies when", "severity", "role"],
         ["discount_cap_sales_manager", "line.discount above 5 up to 20", "approval_required", "sales_manager"],
         ["discount_cap_vp_sales", "line.discount above 20", "approval_required", "vp_sales"],
         ["discount_review_finance", "line.discount above 30", "approval_required", "finance"],
