@@ -31,7 +31,7 @@ def find(tx: Tx, quote_id: str) -> Quote | None:
 def load(
     tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False, with_lines: bool = True
 ) -> Quote:
-    """A quote with its current version, or another one; NOT_FOUND when there is none."""
+    """A quote with its current version, or another one; NOT_FOUND when it does not exist."""
     quote, account = tables.quote, tables.account
     buyer = (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
     query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(account, buyer)
