@@ -121,7 +121,7 @@ def queue_stamp(tx: Tx) -> str:
     """A stamp that changes when a request is added, ends or gets a vote, when a delegation begins or ends, and every
     minute; cheap enough for a check every few seconds."""
     approval, delegation = tables.approval.c, tables.delegation.c
-    begun = tx.own(tables.approval) & (delegation.starts_at <= tx.now)
+    begun = tx.own(tables.delegation) & (delegation.starts_at <= tx.now)
     seen: list[sa.Select[*tuple[Any, ...]]] = [
         sa.select(sa.func.count(), sa.func.max(approval.requested_at)).where(repository.is_pending(tx)),
         sa.select(sa.func.count(), sa.func.max(delegation.starts_at)).where(begun, delegation.ends_at > tx.now),
