@@ -235,7 +235,7 @@ def test_an_export_goes_to_stdout_and_keeps_it_clean(home: Path, run: Run):
 
 def test_an_ending_that_is_no_form_of_a_catalogue_is_refused_and_writes_nothing(home: Path, run: Run):
     ran = run("export", "catalog", "--output", "all.xlsx")
-    assert (ran.code, "none of .json, .csv, .yaml, .yml: rename it, or give --format." in ran.err) == (2, True)
+    assert (ran.code, "not one of .json, .csv, .yaml, .yml: rename it, or give --format." in ran.err) == (2, True)
     assert not Path("all.xlsx").exists()
 
 

@@ -196,7 +196,7 @@ def test_with_tab_alone_and_no_script(live_console: Console, browser: Browser):
     sign_in(console, page)
     page.get_by_role("link", name="Acme Corp").click()
     page.get_by_role("button", name="Reject").click()
-    expect(page.get_by_role("alert")).to_contain_text("Say why")
+    expect(page.get_by_role("alert")).to_contain_text("Give a reason")
     page.get_by_label("Comment").fill("Half of it.")
     page.get_by_label("Comment").press("Tab")
     page.get_by_role("button", name="Approve").press("Tab")
@@ -307,7 +307,7 @@ def open_the_loan(page: Page) -> None:
 
 def reject_without_a_word(page: Page) -> None:
     page.get_by_role("button", name="Reject").click()
-    expect(page.get_by_role("alert")).to_contain_text("Say why")
+    expect(page.get_by_role("alert")).to_contain_text("Give a reason")
     expect(page.get_by_label("Comment")).to_be_focused()
 
 
