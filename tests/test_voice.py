@@ -32,7 +32,7 @@ WORDS = {
 
 AVOIDED = re.compile(r"\b(reckon\w*|" + "|".join(word for word in WORDS if word != "reckon") + r")\b", re.IGNORECASE)
 
-ALLOWED = ("is None", "is none", "raw.tell()", "tell me")
+ALLOWED = ("is None", " is none %}", "raw.tell()", "tell me")
 """Python and Jinja, and what a caller may ask."""
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md")

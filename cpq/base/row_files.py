@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
 from cpq.base.errors import CpqError, bad_field
+from cpq.base.row_problems import SourceRow
 
 WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
 """JSON and YAML files are read whole; larger data must be CSV or JSON Lines, which are streamed."""
@@ -30,14 +31,6 @@ STRUCTURED |= {"line_items", "ramp"}
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the total."""
-
-
-class SourceRow(NamedTuple):
-    """One row of a file: its section, its line and its values."""
-
-    section: str
-    line: int
-    values: dict[str, Any]
 
 
 def read_rows(path: Path, section: str, progress: Progress = lambda _done, _total: None) -> Iterator[SourceRow]:

@@ -1,4 +1,4 @@
-"""Problems in the rows of an imported file: each with its line, its field and a suggestion."""
+"""Rows of an imported file, and what is wrong with them: every problem with its line, its field and a suggestion."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from cpq.base.errors import Code, CpqError, nearest
+
+
+class SourceRow(NamedTuple):
+    """One row of a file: its section, its line and its values."""
+
+    section: str
+    line: int
+    values: dict[str, Any]
 
 
 class Problem(NamedTuple):

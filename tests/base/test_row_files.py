@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cpq.base import row_files
 from cpq.base.errors import Code, CpqError
-from cpq.base.row_files import DEPTH_MAX, SourceRow, read_rows
+from cpq.base.row_files import DEPTH_MAX, read_rows
+from cpq.base.row_problems import SourceRow
 
 SAME = {
     "rows.csv": 'id,unit_price,tiers,name\np1,1.10,"[{""up_to"": 5}]","Two\nlines"\np2,20,,Plain\n',

@@ -15,7 +15,7 @@ import pysqlite3
 
 from cpq.app import open_app
 from cpq.app.access import ENGINE
-from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import SourceRow
 from cpq.base.settings import read_settings
 from cpq.retrieval import past_quotes
 from cpq.retrieval.search import table_source

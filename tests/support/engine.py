@@ -18,7 +18,7 @@ from cpq.app import App, Command
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
-from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import SourceRow
 from cpq.base.settings import Settings, read_settings
 from cpq.retrieval import past_quotes
 from cpq.services import catalog

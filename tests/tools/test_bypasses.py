@@ -1,5 +1,6 @@
 """Ways around an approval, each of them tried: none leads to a quote that is sent without the approvals it needs."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -592,11 +593,14 @@ def test_a_refused_decision_is_on_record(app: App, tools: Tools, clock: StillEff
 
 
 def test_only_approvals_set_a_quote_to_approved():
-    """Wherever the word is written into a row, it is written in cpq/approvals."""
-    writes = [
-        path.name
-        for path in (ROOT / "cpq").rglob("*.py")
-        if "approvals" not in path.parts and 'status="approved"' in path.read_text(encoding="utf-8")
-    ]
-    assert writes == []
+    """The moves that approve or reject are named where approvals decide, and where moves are defined."""
+    owners = {"cpq/services/approvals/requests.py", "cpq/services/approvals/decisions.py"}
+    owners |= {"cpq/services/quotes/transitions.py", "cpq/domain/quotes/lifecycle.py"}
+    used = {
+        str(path.relative_to(ROOT))
+        for package in ("cpq", "mcp_facade")
+        for path in (ROOT / package).rglob("*.py")
+        if re.search(r"\bMove\.(APPROVE|REJECT)\b", path.read_text(encoding="utf-8"))
+    }
+    assert used == owners
     assert {state for (state, _), target in TRANSITIONS.items() if target == "approved"} == {"pending_approval"}

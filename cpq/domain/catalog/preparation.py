@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import TypeAdapter, ValidationError
 
 from cpq.base.errors import CpqError, nearest
-from cpq.base.row_files import SourceRow
-from cpq.base.row_problems import Problem, faults
+from cpq.base.row_problems import Problem, SourceRow, faults
 from cpq.base.text import canonical_json, read_json
 from cpq.domain.catalog.accounts import AccountRow
 from cpq.domain.catalog.prices import PriceBookRow, PriceRow

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from cpq.base.money import to_micro
-from cpq.base.row_files import SourceRow
-from cpq.base.row_problems import Problem, faults
+from cpq.base.row_problems import Problem, SourceRow, faults
 from cpq.base.text import clean, clean_identifier
 from cpq.domain.field_types import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
 from cpq.domain.pricing.request import Segment

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import nearest
-from cpq.base.row_files import SourceRow
-from cpq.base.row_problems import Problem, require_none
+from cpq.base.row_problems import Problem, SourceRow, require_none
 from cpq.base.text import fingerprint
 from cpq.domain.quotes.file_rows import quotes_of, validate_as
 from cpq.retrieval.past_quotes.history_file import KNOWN, OF_QUOTE, PastQuoteRow

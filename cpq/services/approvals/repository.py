@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus, Vote
@@ -19,9 +20,6 @@ from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.storage.schema import tables
 from cpq.storage.statements import among, listed
-
-PERSON = "human:"
-"""Prefix of callers that are people; delegations store the bare name."""
 
 REQUEST_COLUMNS = tuple(tables.approval.c[field.name] for field in fields(ApprovalRequest))
 
@@ -209,15 +207,16 @@ def is_awaited(quote: Quote, request: ApprovalRequest) -> bool:
 
 
 def is_person(caller: str) -> bool:
-    return caller.startswith(PERSON)
+    return Caller.parse(caller).is_person
 
 
 def name_of(caller: str) -> str:
-    return caller.removeprefix(PERSON)
+    parsed = Caller.parse(caller)
+    return parsed.name if parsed.is_person else caller
 
 
 def caller_of(name: str) -> str:
-    return f"{PERSON}{name}"
+    return str(Caller.person(name))
 
 
 VOTES_OF_REQUESTS = tables.approval_vote.join(

@@ -19,8 +19,7 @@ import sqlalchemy as sa
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import nearest
-from cpq.base.row_files import SourceRow
-from cpq.base.row_problems import Problem, require_none
+from cpq.base.row_problems import Problem, SourceRow, require_none
 from cpq.domain import configuration
 from cpq.domain.catalog.preparation import (
     PAYLOADS,

@@ -222,7 +222,7 @@ def _too_late(quote: Quote, move: Move) -> CpqError:
     sent, current = quote.version, quote.current_version
     return CpqError(
         Code.CONFLICT,
-        f"Version {sent.number} was valid until {sent.valid_until}; version {current} is open as a draft.",
+        f"Version {sent.number} was valid until {sent.valid_until}; version {current} is its open revision.",
         field="/expected_version",
         status=VersionStatus.EXPIRED,
         version=current,

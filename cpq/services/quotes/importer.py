@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest
-from cpq.base.row_files import SourceRow
-from cpq.base.row_problems import Problem, require_none
+from cpq.base.row_problems import Problem, SourceRow, require_none
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, validate
 from cpq.domain.quotes.lifecycle import VersionStatus

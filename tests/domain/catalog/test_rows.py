@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import SourceRow
 from cpq.domain.catalog.accounts import AccountRow
 from cpq.domain.catalog.preparation import Declared, prepare_products
 from cpq.domain.catalog.prices import PriceBookRow, PriceRow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import SourceRow
 from cpq.domain.quotes.file_rows import LINES_MAX, QUOTE_NOTES, quotes_of, validate
 
 words = st.text("abcXYZ_.:-0189", min_size=1, max_size=8).filter(lambda text: text[0].isalnum())

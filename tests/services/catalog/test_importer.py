@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from cpq.app import App
 from cpq.base.errors import CpqError
-from cpq.base.row_files import SourceRow
+from cpq.base.row_problems import SourceRow
 from cpq.domain.catalog.preparation import PRODUCT_COLUMNS
 from cpq.services.catalog.importer import BATCH
 from cpq.storage.schema import catalog_revision, product
