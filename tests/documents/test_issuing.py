@@ -266,7 +266,7 @@ def test_a_call_that_is_given_up_stops_the_work_and_leaves_nothing(desk: Tools, 
 
 
 def limited(desk: Tools, **limits: Any) -> Iterator[Tools]:
-    app = open_app(desk.app.settings.model_copy(update=limits), desk.app.effects)
+    app = open_app(desk.app.settings.model_copy(update=limits))
     yield Tools(app)
     app.close()
 
