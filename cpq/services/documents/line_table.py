@@ -1,0 +1,237 @@
+"""The lines of a document: named, described and priced, grouped by category, with columns wide enough for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cpq.services.documents.locale import Tongue
+from cpq.services.documents.printed_quote import Content, PrintedQuote
+
+NOTE_LENGTH_MAX = 400
+"""Length up to which a note is printed with its line; a longer one follows below all lines."""
+
+PADDING_MM = 2.5
+OTHER_MM = 1.15
+WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
+"""Maximum printed width of a character of a figure."""
+
+TOTAL_SCALE = 1.6
+"""Extra width of the total, which is larger and has its currency."""
+
+
+@dataclass(frozen=True)
+class Characteristic:
+    name: str
+    label: str
+    value: str
+
+
+@dataclass(frozen=True)
+class LineView:
+    """A line as it is printed. Texts are complete, but not escaped yet."""
+
+    number: str
+    name: str
+    sku: str
+    description: str
+    details: tuple[str, ...]
+    """Options, components, billing, steps of a ramp, a short note."""
+    quantity: str
+    unit_price: str
+    discount: str
+    """In percent and as an amount; empty without a discount."""
+    amount: str
+    net: Decimal
+    category: str
+    category_name: str
+    model: str
+    net_each: str
+    characteristics: Mapping[str, Characteristic]
+
+    def pairs(self, names: Sequence[str]) -> list[tuple[Characteristic, ...]]:
+        """The characteristics that the product has, in this order, two per row."""
+        known = [self.characteristics[name] for name in names if name in self.characteristics]
+        return [tuple(known[start : start + 2]) for start in range(0, len(known), 2)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The lines of one category and their subtotal."""
+
+    name: str
+    lines: tuple[LineView, ...]
+    subtotal: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A total that is paid once, or that recurs."""
+
+    name: str
+    groups: tuple[Group, ...]
+    total: str
+    count: str
+
+
+@dataclass(frozen=True)
+class Note:
+    title: str
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Column widths in millimetres, each wide enough for its longest figure: figures are never broken or cut."""
+
+    number: int
+    quantity: int
+    unit_price: int
+    discount: int
+    amount: int
+    total: int
+
+
+class LineTable:
+    """The lines of the selected option set as they are printed."""
+
+    def __init__(self, printed: PrintedQuote) -> None:
+        self._printed = printed
+        self._chosen = printed.selected["lines"]
+        self.lines = {line["number"]: self._line(line) for line in self._chosen}
+
+    @property
+    def has_discount(self) -> bool:
+        return any(line["discount_amount"] for line in self._chosen)
+
+    def sections(self) -> Iterable[Section]:
+        t = self._printed.tongue
+        for name, is_recurring in (("one_time", False), ("recurring", True)):
+            inside = [
+                self.lines[line["number"]]
+                for line in self._chosen
+                if (line["billing_period"] != "one_time") == is_recurring
+            ]
+            if inside:
+                yield Section(t.label(name), self._groups(inside), self._sum(inside), t.number(len(inside)))
+
+    def notes(self) -> Iterable[Note]:
+        t = self._printed.tongue
+        for line in self._chosen:
+            asked = self._printed.asked[line["number"]]
+            note = asked["notes"] or ""
+            if len(note) > NOTE_LENGTH_MAX or note.count("\n") >= 5:
+                title = t.label("line_note", number=t.number(line["number"]), name=t.text(asked["product_name"]))
+                yield Note(title, self._printed.paragraphs(note))
+
+    def _groups(self, lines: Sequence[LineView]) -> tuple[Group, ...]:
+        by_category: dict[str, list[LineView]] = {}
+        for line in lines:
+            by_category.setdefault(line.category_name, []).append(line)
+        return tuple(Group(name, tuple(inside), self._sum(inside)) for name, inside in by_category.items())
+
+    def _sum(self, lines: Iterable[LineView]) -> str:
+        return self._printed.tongue.amount(sum((line.net for line in lines), Decimal(0)), self._printed.currency)
+
+    def _line(self, priced: Content) -> LineView:
+        t, asked = self._printed.tongue, self._printed.asked[priced["number"]]
+        product = self._printed.product(asked["product_id"])
+        characteristics = {one.name: one for one in self._characteristics(product)}
+        model = characteristics["model"].value if "model" in characteristics else t.text(asked["product_name"])
+        pct, off = priced["discount_pct"], priced["discount_amount"]
+        # The quantity of a ramp differs by step, so it is printed as one unit at the full price; the steps follow.
+        is_ramp = "ramp" in asked
+        each = priced["line_total" if is_ramp else "net_unit_price"]
+        return LineView(
+            number=t.number(priced["number"]),
+            name=t.text(asked["product_name"]),
+            sku=t.text(product["sku"]),
+            description=t.text(product["description"]),
+            details=tuple(self._details(priced, asked, product)),
+            quantity=t.number(1 if is_ramp else priced["quantity"]),
+            unit_price=t.unit_price(priced["subtotal" if is_ramp else "unit_price"], self._printed.currency),
+            discount=t.figure(f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self._printed.currency)}")
+            if off
+            else "",
+            amount=t.amount(priced["line_total"], self._printed.currency),
+            net=Decimal(priced["line_total"]),
+            category=product["category"],
+            category_name=t.text(product["category_name"]),
+            model=t.label("as_described", model=model),
+            net_each=t.label("net_each", price=t.unit_price(each, self._printed.currency)),
+            characteristics=characteristics,
+        )
+
+    def _details(self, priced: Content, asked: Content, product: Content) -> Iterable[str]:
+        t = self._printed.tongue
+        chosen = {**asked["attributes"], **priced["configuration"]}
+        if chosen:
+            yield " · ".join(self._choice(product, name, value) for name, value in chosen.items())
+        if product["components"]:
+            yield t.label("includes")
+            yield from map(self._component, product["components"])
+        if priced["billing_period"] != "one_time":
+            yield t.label(priced["billing_period"])
+        if "ramp" in asked:
+            yield " · ".join(self._ramp(asked["ramp"]))
+        if note := asked["notes"]:
+            is_short = len(note) <= NOTE_LENGTH_MAX and note.count("\n") < 5
+            yield (
+                t.label("note", text=t.text(note))
+                if is_short
+                else t.label("see_note", number=t.number(priced["number"]))
+            )
+
+    def _choice(self, product: Content, name: str, value: object) -> str:
+        t = self._printed.tongue
+        label = t.text(product["option_labels"].get(name) or t.word("specs", name))
+        return t.isolated(f"{label}{t.label('colon')} {self._printed.value(value)}")
+
+    def _component(self, part: Content) -> str:
+        name = self._printed.product(part["product_id"])["name"]
+        return "– " + self._printed.tongue.text(f"{part['quantity']} × {name}")
+
+    def _ramp(self, steps: Sequence[Content]) -> Iterable[str]:
+        t, first = self._printed.tongue, 1
+        for step in steps:
+            last = first + step["months"] - 1
+            uplift = f" (+{t.percent(step['uplift_pct'])})" if step["uplift_pct"] else ""
+            quantity = t.number(step["quantity"])
+            yield t.label("ramp_step", first=t.number(first), last=t.number(last), quantity=quantity) + uplift
+            first = last + 1
+
+    def _characteristics(self, product: Content) -> Iterable[Characteristic]:
+        t = self._printed.tongue
+        for name, value in product["attributes"].items():
+            yield Characteristic(name, t.word("specs", name), self._printed.value(value))
+        for name, spec in product["specs"].items():
+            unit = t.word("units", spec["unit"]) if spec["unit"] else ""
+            yield Characteristic(
+                name, t.word("specs", name), t.isolated(f"{self._printed.plain(spec['value'])} {unit}".strip())
+            )
+
+
+def widths_of(lines: Collection[LineView], tongue: Tongue, total: str) -> Widths:
+    def fit(figures: Iterable[str], heading: str, least: int) -> int:
+        widest = max(map(millimetres, figures), default=0)
+        return max(least, math.ceil(max(widest, len(tongue.label(heading)) * 1.3) + PADDING_MM))
+
+    return Widths(
+        fit((line.number for line in lines), "position", 9),
+        fit((line.quantity for line in lines), "quantity", 13),
+        fit((line.unit_price for line in lines), "unit_price", 21),
+        fit((line.discount for line in lines), "discount", 21),
+        fit((line.amount for line in lines), "amount", 23),
+        math.ceil(millimetres(total) * TOTAL_SCALE + PADDING_MM),
+    )
+
+
+def millimetres(figure: str) -> float:
+    return sum([WIDTHS_MM.get(character, OTHER_MM) for character in figure])
+
+
+def _rounded(percent: Decimal | int) -> Decimal:
+    """Two decimals are enough, because the exact amount is printed beside it."""
+    return Decimal(percent).quantize(Decimal("0.01")).normalize()
