@@ -60,14 +60,9 @@ class Job:
     record: Record
     writes: list[Outcome] = field(default_factory=list)
 
-    @property
-    def command(self) -> Command:
-        return self.record.command
-
     def note(self, outcome: Outcome) -> Answer:
-        """Use the outcome of a write as the answer of this call; the audit entry is that of the write."""
+        """Use the outcome of a write as the answer of this call."""
         self.writes.append(outcome)
-        self.record.is_written = True
         return outcome.answer
 
     def progress(self, done: int, total: int, message: str, *, is_phase: bool = False) -> None:

@@ -57,8 +57,7 @@ class App:
 
     def read(self, call: Call, command: Command, work: Callable[[Tx], T]) -> T:
         """Answer from a consistent snapshot. Nothing can be written; the audit entry follows within a moment."""
-        with self.audited(call, command):
-            self.allow(call, command)
+        with self.admitted(call, command):
             return self.read_unaudited(call, work)
 
     def write(self, call: Call, command: Command, work: Callable[[Tx], Answer]) -> Outcome:
@@ -67,9 +66,15 @@ class App:
         The key is claimed first, so a rival with the same key waits and then gets the same answer. A call without a key
         gets a generated one, so that a lost acknowledgement of the commit can be retried without doing the work twice.
         """
+        with self.admitted(call, command) as record:
+            return self.write_within(call, record, work)
+
+    @contextmanager
+    def admitted(self, call: Call, command: Command) -> Iterator[Record]:
+        """`audited`, for a caller who may run the command; for a call of several reads and writes."""
         with self.audited(call, command) as record:
             self.allow(call, command)
-            return self.write_within(call, record, work)
+            yield record
 
     @contextmanager
     def audited(self, call: Call, command: Command) -> Iterator[Record]:

@@ -119,12 +119,11 @@ _ALSO = {".yml": "yaml", ".xml": "ubl", ".htm": "html"}
 
 
 def _pdf(app: App, request: documents.DocumentRequest) -> bytes:
-    with Meter(f"Making the PDF of {request.quote_id}", app.effects) as meter:
-        command = Command(
-            "export_quote", Permission.READ, {**request._asdict(), "format": "pdf"}, subject=request.quote_id
-        )
-        call = app.new_call(OPERATOR)
-        made = documents.issue(app, call, command, request, lambda done, total, _: meter(done, total))
+    asked = {**request._asdict(), "format": "pdf"}
+    command = Command("export_quote", Permission.READ, asked, subject=request.quote_id)
+    call = app.new_call(OPERATOR)
+    with Meter(f"Making the PDF of {request.quote_id}", app.effects) as meter, app.admitted(call, command) as record:
+        made = documents.issue(app, call, record, request, lambda done, total, _: meter(done, total))
     answer = made.answer if isinstance(made, Outcome) else made
     return documents.read_document(app.settings, answer["checksum"])
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from cpq.app import Answer, App
-from cpq.app.access import OPERATOR
+from cpq.app import Answer, App, Command
+from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
 from cpq.base.settings import TOOLSETS
 from cpq.cli import local_app
@@ -48,7 +48,8 @@ def index(options: Options) -> None:
     Example:
       cpq search index
     """
-    with local_app.opened(options) as app:
+    command = Command("search_index", Permission.ADMINISTER)
+    with local_app.opened(options) as app, app.admitted(app.new_call(OPERATOR), command):
         rows = [_index(app, source) for source in sources_of(TOOLSETS)]
         if app.settings.chunks_dir is not None and app.settings.chunks_dir.is_dir():
             with Meter("Reading context", app.effects) as meter:

@@ -55,18 +55,17 @@ def ingest(options: Options, urls: tuple[str, ...], depth: int, pages_max: int) 
       cpq web ingest https://vendor.example/products --depth 2 --pages 200
     """
     addresses = [read_address(url, "URL") for url in urls]
+    asked = {"urls": list(urls), "depth": depth, "pages": pages_max}
     with local_app.opened(options) as app:
         call = app.new_call(OPERATOR)
-        command = Command("web_ingest", Permission.ADMINISTER, {"urls": list(urls), "depth": depth, "pages": pages_max})
-        app.allow(call, command)
-        results = []
-        with Meter("Reading pages", app.effects) as meter:
-            for got in crawler.crawl(app, call, addresses, depth=depth, pages_max=pages_max):
-                results.append(got)
-                meter(len(results))
-        with Meter("Reading for meaning", app.effects) as meter:
-            crawler.embed(app, call, progress=meter)
-        app.note(call, command, "OK")
+        with app.admitted(call, Command("web_ingest", Permission.ADMINISTER, asked)):
+            results = []
+            with Meter("Reading pages", app.effects) as meter:
+                for got in crawler.crawl(app, call, addresses, depth=depth, pages_max=pages_max):
+                    results.append(got)
+                    meter(len(results))
+            with Meter("Reading for meaning", app.effects) as meter:
+                crawler.embed(app, call, progress=meter)
     report = views.ingest_view(results)
     if options.as_json:
         show_json(to_wire(report))

@@ -270,7 +270,7 @@ def quote_pdf(
     the same document as an MCP resource. Next: quote_send, once it has gone out.
     """
     request = DocumentRequest(quote_id, template, locale, version)
-    made = documents.issue(job.app, job.call, job.command, request, job.progress)
+    made = documents.issue(job.app, job.call, job.record, request, job.progress)
     answer: QuotePdf = job.note(made) if isinstance(made, Outcome) else made  # type: ignore[assignment] # Of that shape.
     return answer
 

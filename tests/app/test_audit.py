@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from cpq.app import App, Command, audit
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission
 from cpq.base.errors import Code, CpqError
+from cpq.services.documents import DocumentRequest, read_pdf
 from cpq.storage.schema import audit_entry, audit_head
 from tests.support.engine import Tools
 from tests.support.quotes import new_quote
@@ -51,6 +52,27 @@ def test_q12_allowed_denied_and_failed_calls_leave_one_record_each(app: App):
     assert {record.caller for record in records} == {"agent:mcp"}
     assert len({record.trace_id for record in records}) == 5
     assert sorted(record.subject or "" for record in records) == ["", "", "", "nothing", "prod_pro_v2"]
+
+
+def test_q12_a_document_leaves_one_record_whether_it_is_made_known_or_fails(app: App, monkeypatch: pytest.MonkeyPatch):
+    tools = Tools(app)
+    quote_id = new_quote(tools)
+    start = len(trail(app))
+    tools("quote_pdf", quote_id=quote_id)
+    tools("quote_pdf", quote_id=quote_id)
+    read_pdf(app, app.new_call(), DocumentRequest(quote_id))
+    tools("quote_pdf", quote_id=quote_id, idempotency_key="once")
+    tools("quote_pdf", quote_id=quote_id, idempotency_key="once")
+
+    def fails(*_: object, **_named: object) -> None:
+        raise CpqError(Code.UNAVAILABLE, "The write fails.")
+
+    monkeypatch.setattr("cpq.services.documents.repository.record", fails)
+    tools.error("quote_pdf", quote_id=quote_id, locale="de")
+    records = trail(app)[start:]
+    outcomes = ["OK", "OK", "OK", "OK", "OK", "UNAVAILABLE"]
+    assert [(record.operation, record.outcome) for record in records] == [("quote_pdf", one) for one in outcomes]
+    assert {record.subject for record in records} == {quote_id}
 
 
 def test_q12_a_crash_is_on_record_and_its_trace_id_is_in_the_answer(app: App, monkeypatch: pytest.MonkeyPatch, caplog):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, query
 
 FILE = """id,account_id,currency,term_months,product_id,quantity,discount_pct,notes
 D-2041,acct_acme_001,USD,12,prod_pro_v2,150,10,=1+1
@@ -38,6 +38,14 @@ def test_a_quote_is_exported_as_pdf_and_verified(quote: str, run: Run, tmp_path:
     ran = run("quote", "verify", tmp_path / "offer.pdf")
     assert ran.code == 1
     assert "do not trust it" in ran.out
+
+
+def test_q12_each_export_leaves_one_record_also_of_a_known_document(quote: str, home: Path, run: Run, tmp_path: Path):
+    for _ in range(2):
+        assert run("export", "quote", quote, "--output", tmp_path / "offer.pdf").code == 0
+    assert run("export", "quote", "Q-none", "--output", tmp_path / "offer.pdf").code == 1
+    recorded = "SELECT subject, outcome FROM audit_entry WHERE operation = 'export_quote' ORDER BY seq"
+    assert query(home, recorded) == [("D-2041", "OK"), ("D-2041", "OK"), ("Q-none", "NOT_FOUND")]
 
 
 def test_a_quote_is_exported_as_data(quote: str, run: Run, tmp_path: Path):

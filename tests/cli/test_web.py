@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from cpq.base.errors import Code, CpqError
+from tests.cli.conftest import Run, query
 from tests.support.website import MODELS, Website, page, vendor
 
 
@@ -41,6 +42,20 @@ def test_a_whole_site_is_read_once_and_later_only_what_changed(
     sent = [path for path in site.asked if not path.endswith(" 304")]
     assert sorted(sent) == ["/gone", "/login", "/models/7.html", "/robots.txt"]
     assert f"Documents indexed: {pages - 1}" in run("web", "status").out
+
+
+def test_q12_reading_pages_leaves_one_record_also_when_it_fails(
+    site: Website, home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    assert run("web", "ingest", site.url("/warranty.html")).code == 0
+
+    def fails(*_: object, **_named: object) -> None:
+        raise CpqError(Code.UNAVAILABLE, "The pages cannot be read for meaning.")
+
+    monkeypatch.setattr("cpq.retrieval.web.crawler.embed", fails)
+    assert run("web", "ingest", site.url("/warranty.html")).code == 1
+    recorded = "SELECT outcome FROM audit_entry WHERE operation = 'web_ingest' ORDER BY seq"
+    assert query(home, recorded) == [("OK",), ("UNAVAILABLE",)]
 
 
 def test_a_page_is_shown_and_taken_away(site: Website, run: Run):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cpq.app import Answer, App, Call, Command, Outcome
+from cpq.app import Answer, App, Call, Command, Outcome, Record
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
@@ -29,21 +29,21 @@ def design_of(settings: Settings) -> Design:
     return load_design((settings.templates_dir or shipped("pdf_templates")).absolute())
 
 
-def issue(app: App, call: Call, command: Command, request: DocumentRequest, progress: Progress) -> Outcome | Answer:
-    """The requested document. Returns a plain answer when it existed and nothing had to be written.
+def issue(app: App, call: Call, record: Record, request: DocumentRequest, progress: Progress) -> Outcome | Answer:
+    """The requested document, within a call that is admitted. A plain answer when it existed and nothing was written.
 
     Rendering happens outside of any transaction; file and record are stored together, or neither.
     """
     store, design = Store(app.settings.home), design_of(app.settings)
-    earlier = app.recall(call, command)
+    earlier = app.recall(call, record.command)
     if earlier is not None:
         _restore(app, call, str(earlier["document_id"]), store, design, progress)
-        return app.write(call, command, lambda _tx: earlier)
+        return app.write_within(call, record, lambda _tx: earlier)
     asked = app.read_unaudited(call, lambda tx: document_request.resolve(tx, request, design))
     known = asked.known
     if known is not None and store.read(known.checksum) is not None:
         found: Answer = dict(views.answer(known, str(store.path(known.checksum)), "no_change"))
-        return found if command.idempotency_key is None else app.write(call, command, lambda _tx: found)
+        return app.write_within(call, record, lambda _tx: found) if record.command.idempotency_key else found
     content = asked.content or app.read_unaudited(
         call, lambda tx: repository.find_content(tx, known.id if known else "")
     )
@@ -65,14 +65,15 @@ def issue(app: App, call: Call, command: Command, request: DocumentRequest, prog
         return dict(views.answer(document, str(store.path(checksum)), "created"))
 
     with store.incoming(made.pdf):
-        return app.write(call, command, keep)
+        return app.write_within(call, record, keep)
 
 
 def read_pdf(app: App, call: Call, request: DocumentRequest) -> bytes:
     """The bytes of the requested document, for an edge that shows it at once."""
     asked = {"quote_id": request.quote_id, "template": request.template, "version": request.version}
     command = Command("quote_pdf", Permission.READ, asked, subject=request.quote_id)
-    made = issue(app, call, command, request, lambda _done, _total, _what: None)
+    with app.admitted(call, command) as record:
+        made = issue(app, call, record, request, lambda _done, _total, _what: None)
     answer = made.answer if isinstance(made, Outcome) else made
     return read_document(app.settings, answer["checksum"])
 
