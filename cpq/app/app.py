@@ -21,7 +21,6 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.metrics import RETRIES
 from cpq.base.settings import Settings, shipped
 from cpq.base.text import to_wire
-from cpq.domain.policy.policy_set import PolicySet
 from cpq.storage.database_errors import is_missing_table, is_storage_full, is_taken, is_too_slow, is_transient
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
 from cpq.storage.schema import SCHEMA_VERSION, tables
@@ -214,17 +213,17 @@ class App:
         raise AssertionError("the loop returns or raises")
 
     def _read_once(self, call: Call, work: Callable[[Tx], T]) -> T:
-        policies = self.policies.current()
+        self.policies.current()
         with self.database.reading() as connection:
-            answer = work(self._tx(call, connection, policies))
+            answer = work(self._tx(call, connection))
         call.check()  # The audit records a cancelled call as cancelled, not as answered.
         return answer
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
-        policies = self.policies.current()  # Loads a changed file before the transaction, not inside it.
+        self.policies.current()  # Loads a changed file before the turn of this write, not while others wait for it.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
-            tx = self._tx(call, connection, policies)
+            tx = self._tx(call, connection)
             # A generated key only protects this call's own retries, and expires the next day.
             days = self.settings.key_retention_days if command.idempotency_key else 1
             claim = Claim(tx, command, key, call.trace_id, days)
@@ -240,11 +239,13 @@ class App:
         return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
-        policies = self.policies.current()
+        self.policies.current()
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            return work(self._tx(call, connection, policies))
+            return work(self._tx(call, connection))
 
-    def _tx(self, call: Call, connection: Connection, policies: PolicySet) -> Tx:
+    def _tx(self, call: Call, connection: Connection) -> Tx:
+        """The transaction that has just begun, at its moment and under the policies in force then."""
+        policies = self.policies.current()  # A write may have waited for its turn long after it was called.
         return Tx(connection, call.principal, self.effects.now(), self.effects, self.settings, policies, self.kept)
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:

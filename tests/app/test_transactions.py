@@ -1,7 +1,11 @@
 """One transaction per command, keys against doing it twice, and what happens when something fails: Q-11."""
 
+import shutil
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +18,9 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings, read_settings
 from cpq.storage.schema import idempotency, price_book
 from tests.support import engine as support_engine
-from tests.support.engine import open_app
+from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.policies import SHIPPED
+from tests.support.quotes import new_quote
 
 
 def book(tx: Tx, name: str = "made") -> dict:
@@ -50,6 +56,30 @@ def test_q11_the_same_key_with_another_request_is_refused_and_names_the_differen
     assert refused.value.code is Code.CONFLICT
     assert refused.value.details["differing"] == ["/name"]
     assert books(app) == before
+
+
+def test_a_write_that_waited_for_its_turn_is_judged_by_the_policies_of_its_transaction(
+    store: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: StillEffects
+):
+    """The policies become stricter between the call and its turn, and the quote needs an approval."""
+    shutil.copytree(SHIPPED, tmp_path / "policies")
+    app = open_app(store.model_copy(update={"policies_dir": tmp_path / "policies"}), clock)
+    tools, take_turn, discounts = Tools(app), app.database.writing, tmp_path / "policies" / "discounts.yaml"
+    quote_id = new_quote(tools)
+
+    @contextmanager
+    def waiting(deadline: float) -> Iterator[sa.Connection]:
+        discounts.write_text(discounts.read_text().replace("above: 5", "above: 1"))
+        clock.advance(seconds=10)
+        with take_turn(deadline) as connection:
+            yield connection
+
+    assert tools("quote_price", quote_id=quote_id, requested_discount_pct=3)["policy_violations"] == []
+    with monkeypatch.context() as patched:
+        patched.setattr(app.database, "writing", waiting)
+        priced = tools("quote_price", quote_id=quote_id, requested_discount_pct=3)
+    assert [found["policy_id"] for found in priced["policy_violations"]] == ["discount_cap_sales_manager"]
+    app.close()
 
 
 def test_q11_the_scope_of_a_key_is_caller_and_operation(app: App):

@@ -1,5 +1,6 @@
 """Fixtures for the console: a server with sample data, over plain HTTP and in a real browser."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,10 @@ def live_console(sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
 def browser() -> Iterator[Browser]:
     """The system's Chromium. It goes with its module: while it runs, Playwright holds the event loop of the thread."""
     with sync_playwright() as playwright:
-        flags = list(chromium.FLAGS)
-        started = playwright.chromium.launch(executable_path=chromium.find(), args=flags, timeout=1_000 * WAIT_SECONDS)
+        # A library that moves the clock of the tests makes Chromium spin; ages of cookies are relative.
+        environment: dict[str, str | float | bool] = {**os.environ, "LD_PRELOAD": ""}
+        started = playwright.chromium.launch(
+            executable_path=chromium.find(), args=chromium.FLAGS, env=environment, timeout=1_000 * WAIT_SECONDS
+        )
         yield started
         started.close()
