@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
 import anyio
 import uvicorn
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = read_settings(**options)
         logs.configure(settings.log_level, settings.log_format)
-        for warning in strange_variables():
+        for warning in strange_variables(env_file=options["env_file"]):
             log.warning(warning)
         serve(settings, as_name)
     except CpqError as error:
@@ -61,7 +62,7 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
         if settings.transport != "stdio":
             http.require_safe_bind(app)
             http.require_free_port(settings)
-        log.info("server started", extra=_described(settings))
+        log.info("server started", extra=_described(app))
         if settings.transport == "stdio":
             _start(loops)
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
@@ -114,8 +115,16 @@ def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:
     return documents.read_pdf(app, call, DocumentRequest(quote_id, "standard", None, version))
 
 
-def _described(settings: Settings) -> dict[str, object]:
-    described: dict[str, object] = {"transport": settings.transport, "toolsets": ",".join(settings.enabled_toolsets)}
+def _described(app: App) -> dict[str, object]:
+    """What is served and from where: a server started in the wrong folder shows itself at once."""
+    settings = app.settings
+    described: dict[str, object] = {
+        "transport": settings.transport,
+        "toolsets": ",".join(settings.enabled_toolsets),
+        "home": str(settings.home.absolute()),
+        "database": settings.database_name,
+        "policies": str(app.policies.directory.absolute()),
+    }
     return described if settings.transport == "stdio" else {**described, "host": settings.host, "port": settings.port}
 
 
@@ -141,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", help="HTTP bind address")
     parser.add_argument("--port", type=int, help="HTTP port")
     parser.add_argument("--toolsets", help="comma list of toolsets, or `all`")
+    parser.add_argument("--env-file", type=Path, metavar="FILE", help="file of settings; default: .env in CPQ_HOME")
     parser.add_argument("--as", dest="as_name", metavar="NAME", help="act as this principal (stdio)")
     return parser
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from cpq.base.env_file import HOME_DEFAULT, read_variables
 from cpq.base.errors import Code, CpqError, nearest
 
 TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
@@ -130,7 +131,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: Path = Field(Path(".cpq"), title="CPQ_HOME", description="folder for the embedded database, PDFs and indexes")
+    home: Path = Field(HOME_DEFAULT, title="CPQ_HOME", description="folder for the embedded database, PDFs and indexes")
     database_url: str = Field(
         "", title="CPQ_DATABASE_URL", description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise"
     )
@@ -300,12 +301,18 @@ class Settings(BaseModel):
         return re.sub(r"(?i)(password=)[^&]*", r"\1***", without_password)
 
 
-def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env"), **flags: Any) -> Settings:
-    """The settings of this process. A flag of None and an empty variable count as not given."""
-    variables = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
+def read_settings(
+    environ: Mapping[str, str] | None = None, *, env_file: Path | None = None, home: Path | None = None, **flags: Any
+) -> Settings:
+    """The settings of this process: flags override the environment, which overrides the operator's file.
+
+    A flag of None and an empty variable count as not given.
+    """
+    variables = read_variables(os.environ if environ is None else environ, env_file, home)
+    flags["home"] = home
     by_title = {str(field.title): name for name, field in Settings.model_fields.items()}
     given: dict[str, Any] = {name: variables[title] for title, name in by_title.items() if variables.get(title)}
-    if "chunks_dir" not in given and (cortex := _cortex_chunks(variables, env_file.parent)):
+    if "chunks_dir" not in given and (cortex := _cortex_chunks(variables, Path())):
         given["chunks_dir"] = cortex
     given |= {name: value for name, value in flags.items() if value is not None}
     try:
@@ -329,10 +336,10 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path = Pat
     return settings
 
 
-def strange_variables(environ: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
+def strange_variables(*, env_file: Path | None = None, home: Path | None = None) -> list[str]:
     """A warning for each unknown `CPQ_*` variable, with the closest known name."""
     known = {str(field.title) for field in Settings.model_fields.values()}
-    given = {**_read_env_file(env_file), **(os.environ if environ is None else environ)}
+    given = read_variables(os.environ, env_file, home)
     strange = sorted(name for name in given if name.startswith("CPQ_") and name not in known)
     near = {name: nearest(name, known) for name in strange}
     return [
@@ -370,16 +377,3 @@ def _explain(error: ValidationError) -> CpqError:
     variable = str(field.title) if field else name
     hint = nearest(name, Settings.model_fields) if field is None else None
     return CpqError(Code.VALIDATION_ERROR, f"{variable}: {first['msg']}", field=variable, nearest=hint)
-
-
-def _read_env_file(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    pairs = (
-        line.split("=", 1) for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if "=" in line
-    )
-    return {
-        name.strip().removeprefix("export ").strip(): value.strip().strip("'\"")
-        for name, value in pairs
-        if not name.lstrip().startswith("#")
-    }

@@ -70,16 +70,22 @@ def main(arguments: list[str] | None = None, effects: Effects | None = None) -> 
     "--home", type=click.Path(file_okay=False, path_type=Path), help="Folder of the data; instead of CPQ_HOME."
 )
 @click.option("--database-url", metavar="URL", help="Database to use; instead of CPQ_DATABASE_URL.")
+@click.option(
+    "--env-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File of settings to read; instead of .env in the folder of the data.",
+)
 @click.option("--debug", is_flag=True, help="Log everything to stderr, with tracebacks.")
 @pass_options
-def root(options: Options, home: Path | None, database_url: str | None, debug: bool) -> None:
+def root(options: Options, home: Path | None, database_url: str | None, env_file: Path | None, debug: bool) -> None:
     """Quotewright: configure, price and quote, for AI agents and the people who approve their quotes.
 
     \b
     Example:
       cpq --home /srv/quotes doctor
     """
-    options.home, options.database_url, options.debug = home, database_url, debug
+    options.home = home.expanduser() if home else None
+    options.database_url, options.env_file, options.debug = database_url, env_file, debug
 
 
 def _show_failure(error: CpqError, *, as_json: bool) -> None:

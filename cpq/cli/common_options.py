@@ -20,6 +20,7 @@ class Options:
 
     home: Path | None = None
     database_url: str | None = None
+    env_file: Path | None = None
     debug: bool = False
     as_json: bool = False
     effects: Effects = field(default_factory=Effects)

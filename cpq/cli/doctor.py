@@ -67,7 +67,12 @@ def doctor(options: Options) -> int:
     settings = local_app.settings_of(options)
     policies = _check_policies(settings)
     can_count = policies.state is not State.PROBLEM
-    findings = [*_check_programs(), *_check_variables(), *_check_database(settings, can_count=can_count), policies]
+    findings = [
+        *_check_programs(),
+        *_check_variables(options),
+        *_check_database(settings, can_count=can_count),
+        policies,
+    ]
     findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings.home.absolute())]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
@@ -91,8 +96,8 @@ def _check_programs() -> Iterator[Finding]:
         )
 
 
-def _check_variables() -> Iterator[Finding]:
-    for warning in strange_variables():
+def _check_variables(options: Options) -> Iterator[Finding]:
+    for warning in strange_variables(env_file=options.env_file, home=options.home):
         yield Finding("settings", State.WARNING, warning, "correct its name, or unset it")
 
 

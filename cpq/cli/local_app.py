@@ -26,13 +26,12 @@ T = TypeVar("T")
 
 def settings_of(options: Options) -> Settings:
     """The settings with the command line options applied; also configures logging."""
-    home = options.home.expanduser() if options.home else None
-    settings = read_settings(home=home, database_url=options.database_url)
+    settings = read_settings(env_file=options.env_file, home=options.home, database_url=options.database_url)
     options.debug = options.debug or settings.log_level == "DEBUG"
     # A command prints its answer; the informational logs of a server would only clutter it.
     level = "ERROR" if settings.log_level == "ERROR" else "WARNING"
     logs.configure("DEBUG" if options.debug else level, settings.log_format)
-    for warning in strange_variables():
+    for warning in strange_variables(env_file=options.env_file, home=options.home):
         log.warning(warning)
     return settings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from cpq.base.env_file import read_variables
 from cpq.cli.common_options import Options
 
 
@@ -18,9 +19,10 @@ def become(options: Options, module: str, *arguments: str) -> None:
 
 def _environment(options: Options) -> dict[str, str]:
     """The environment with the options of this command line, for a process that reads its settings from there."""
+    variables = read_variables(os.environ, options.env_file, options.home)
     given = {
-        "CPQ_HOME": str(options.home.expanduser()) if options.home else None,
+        "CPQ_HOME": str(options.home) if options.home else None,
         "CPQ_DATABASE_URL": options.database_url,
         "MCP_LOG_LEVEL": "DEBUG" if options.debug else None,
     }
-    return {**os.environ, **{name: value for name, value in given.items() if value}}
+    return {**variables, **{name: value for name, value in given.items() if value}}

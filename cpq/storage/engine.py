@@ -109,7 +109,9 @@ def migration_engine(settings: Settings) -> Engine:
     """The engine for Alembic. Foreign keys are off before BEGIN, or a batch migration on SQLite deletes child rows."""
     if settings.is_sqlite:
         path = settings.sqlite_path.absolute()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # Customers, prices and costs are for the operator alone; SQLite gives its other files the rights of this one.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
         return _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False, foreign_keys=False)
     return _postgres_engine(settings)
 

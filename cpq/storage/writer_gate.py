@@ -61,7 +61,7 @@ class WriterGate:
         """The lock files, opened once for each process: a child must not hold the locks of its parent."""
         process = os.getpid()
         if self._open is None or self._open[0] != process:
-            coming, writer = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for path in self._paths)
+            coming, writer = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) for path in self._paths)
             self._open = process, (coming, writer)
         return self._open[1]
 

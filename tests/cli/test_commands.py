@@ -39,6 +39,12 @@ def test_the_sample_does_not_overwrite_what_is_there(home: Path, run: Run):
     assert query(home, "SELECT name FROM product WHERE id = 'prod_pro_v2'") == [("Our own plan",)]
 
 
+def test_what_init_makes_is_for_its_user_alone(empty_home: Path, run: Run):
+    assert run("init").code == 0
+    made = {path.name: path.stat().st_mode & 0o777 for path in (empty_home, *empty_home.iterdir())}
+    assert {name: oct(mode) for name, mode in made.items() if mode & 0o077} == {}
+
+
 def test_init_without_the_sample_leaves_an_empty_catalogue(empty_home: Path, run: Run):
     assert run("init").code == 0
     assert query(empty_home, "SELECT count(*) FROM product") == [(0,)]
@@ -231,7 +237,7 @@ def test_a_variable_that_is_no_setting_is_told_with_the_one_that_was_meant(
 ):
     assert run("quote", "list").err == ""
     monkeypatch.setenv("CPQ_TOOLSET", "all")
-    Path(".env").write_text("CPQ_XYZZY=1\nOTHER=2\n")
+    (home / ".env").write_text("CPQ_XYZZY=1\nOTHER=2\n")
     meant = "CPQ_TOOLSET is not a setting and has no effect; did you mean CPQ_TOOLSETS?"
     ran = run("quote", "list")
     assert ran.code == 0

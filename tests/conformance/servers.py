@@ -28,7 +28,7 @@ STOP_SECONDS_MAX = 30
 
 def prepare(home: Path) -> None:
     """Create the database with the sample catalogue."""
-    settings = read_settings({}, home / ".env", home=home)
+    settings = read_settings({}, home=home)
     migrations.upgrade(settings)
     app = open_app(settings)
 

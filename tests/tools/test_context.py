@@ -506,17 +506,17 @@ def test_e3_22_a_search_that_fails_is_an_internal_error_without_its_cause(tools:
     assert "NoneType" not in str(error)
 
 
-def test_e3_23_the_folder_is_found_as_cortex_finds_it(tmp_path: Path):
-    env_file = tmp_path / ".env"
-    assert read_settings({}, env_file).chunks_dir is None
+def test_e3_23_the_folder_is_found_as_cortex_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert read_settings({}).chunks_dir is None
     (tmp_path / ".cortex").mkdir()
     (tmp_path / ".cortex" / "config.yml").write_text("server:\n  chunks_dir: made/chunks\n")
-    assert read_settings({}, env_file).chunks_dir == tmp_path / "made/chunks"
-    assert read_settings({"CORTEX_CHUNKS_DIR": "/cortex"}, env_file).chunks_dir == Path("/cortex")
+    assert read_settings({}).chunks_dir == Path("made/chunks")
+    assert read_settings({"CORTEX_CHUNKS_DIR": "/cortex"}).chunks_dir == Path("/cortex")
     both = {"CORTEX_CHUNKS_DIR": "/cortex", "CPQ_CHUNKS_DIR": "/ours"}
-    assert read_settings(both, env_file).chunks_dir == Path("/ours")
+    assert read_settings(both).chunks_dir == Path("/ours")
     (tmp_path / ".cortex" / "config.yml").write_text("server: [")
-    assert read_settings({}, env_file).chunks_dir is None
+    assert read_settings({}).chunks_dir is None
 
 
 @pytest.mark.anyio
