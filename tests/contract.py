@@ -35,6 +35,7 @@ BEHAVIOURS = {
     "Q-26": "quote_price: the worked example",
     "Q-27": "quote_price: deterministic",
     "Q-27a": "quote_price: stored only in draft",
+    "Q-27b": "quote_price: tax groups, and what a period of a recurring line costs",
     "Q-28": "quote_price: approval_required and severities",
     "Q-29": "quote_list: filters, order, unknown status",
     "Q-30": "approval_request: justification and expiry",

@@ -17,14 +17,15 @@ from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.cli.quote_explain import diff, explain, show_trace
 from cpq.cli.quote_replay import replay
 from cpq.cli.quote_verify import verify
+from cpq.domain.pricing.period_prices import in_words
 from cpq.domain.quotes.file_rows import Percent
 from cpq.services import catalog, quotes
-from cpq.services.quotes.record import PricedSet, QuoteRecord
-from cpq.services.quotes.views import PricedQuoteView
+from cpq.services.quotes.record import PricedSet, QuoteRecord, TracedLine
+from cpq.services.quotes.views import PricedQuoteView, QuoteHeader
 
 LIMIT_MAX = 1_000
-LINE_COLUMNS = ("line", "product", "id", "quantity", "billing", "unit price", "subtotal", "discount", "%", "total")
-LINE_NUMBERS = ("line", "quantity", "unit price", "subtotal", "discount", "%", "total")
+LINE_COLUMNS = ("line", "product", "id", "quantity", "price of one", "subtotal", "discount", "%", "total")
+LINE_NUMBERS = ("line", "quantity", "price of one", "subtotal", "discount", "%", "total")
 
 
 @click.group()
@@ -112,7 +113,7 @@ def show(options: Options, quote_id: str, version: int | None, trace: bool) -> N
         return
     _show_header(found)
     for one in found["option_sets"]:
-        _show_set(one, found["quote"]["currency"], trace=trace, is_alone=len(found["option_sets"]) == 1)
+        _show_set(one, found["quote"], trace=trace, is_alone=len(found["option_sets"]) == 1)
     click.echo()
     show_pairs([(f"{name} hash", value) for name, value in sorted(found["hashes"].items())])
 
@@ -232,7 +233,8 @@ def _show_header(found: QuoteRecord) -> None:
     show_pairs(pairs)
 
 
-def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> None:
+def _show_set(one: PricedSet, header: QuoteHeader, *, trace: bool, is_alone: bool) -> None:
+    currency, has_term = header["currency"], bool(header["term_months"] or header["end_date"])
     click.echo()
     if not is_alone or one["option_set"]:
         click.echo(f"Option set {one['option_set']}{', selected' if one['is_selected'] else ''}:")
@@ -242,8 +244,7 @@ def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> 
             line["product_name"],
             line["product_id"],
             line["quantity"],
-            line["billing_period"],
-            readable(line["unit_price"], currency),
+            _price_of_one(line, currency, has_term=has_term),
             readable(line["subtotal"], currency),
             readable(line["discount_amount"], currency),
             line["discount_pct"],
@@ -257,6 +258,14 @@ def _show_set(one: PricedSet, currency: str, *, trace: bool, is_alone: bool) -> 
     if trace:
         click.echo()
         show_trace(one, currency)
+
+
+def _price_of_one(line: TracedLine, currency: str, *, has_term: bool) -> str:
+    """The price of a unit, for a recurring line the one for a period: never a term's price beside a period's name."""
+    price, periods = line["unit_price_per_period"], line["periods"]
+    if price is None or periods is None:
+        return readable(line["unit_price"], currency)
+    return in_words(readable(price, currency), line["billing_period"], periods, has_term=has_term)
 
 
 def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:

@@ -122,8 +122,10 @@ def quote_create(
 
     Product ids come from catalog_search. For a `configurable` product, `attributes` sets its options (catalog_get with
     include_relationships lists them); omitted options take their defaults. `unit_price` and `subtotal` in the answer
-    are before discounts. If there is a problem, nothing is stored and `details.problems` lists all of them. `warnings`
-    name what the products still require of each other. Next: quote_price.
+    are before discounts and for the whole term. A recurring line also has `unit_price_per_period`, the price for one
+    `billing_period`, and `periods`, the number charged: a text such as `12 16/31` where no decimal is exact. If there
+    is a problem, nothing is stored and `details.problems` lists all of them. `warnings` name what the products still
+    require of each other. Next: quote_price.
     """
     draft = quotes.Draft(
         account_id=account_id,
@@ -150,8 +152,9 @@ def quote_get(
 ) -> QuoteDetail:
     """Read a quote: its current terms, dates, status, lines and totals.
 
-    `priced_at` is null until quote_price has priced the current version. `valid_until` includes the whole of that day
-    in the account's time zone. Tools that change a quote take `version` and `edit` back as `expected_version` and
+    A line's `unit_price` is for the whole term, `unit_price_per_period` for one `billing_period`; `periods` says how
+    many. `priced_at` is null until quote_price has priced the current version. `valid_until` includes the whole of that
+    day in the account's time zone. Tools that change a quote take `version` and `edit` back as `expected_version` and
     `expected_edit`.
     """
     return quotes.get(tx, quote_id, include_pricing=include_pricing, version=version)
@@ -171,7 +174,7 @@ def quote_price(
     A draft stores the result (`stored` is true). A quote in any other status is only evaluated and stays unchanged: use
     quote_revise to change it. Pricing a rejected draft opens a new version with this price. A policy violation is not
     an error: `policy_violations` lists it with the role that must approve; then call approval_request. Pricing twice
-    changes nothing.
+    changes nothing. `unit_price` is for the whole term after discounts, `unit_price_per_period` for one billing period.
     """
     return quotes.price(tx, quote_id, requested_discount=requested_discount_pct)
 

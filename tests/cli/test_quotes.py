@@ -66,7 +66,8 @@ def test_a_quote_is_shown_with_lines_totals_dates_and_hashes(home: Path, tools: 
     assert "1 of 1, edit 2" in ran.out
     assert "Call first." in ran.out
     assert cells(ran.out, "deal") == ["deal", "D-7"]
-    assert cells(ran.out, "1")[3:] == ["prod_pro_v2", "150", "yearly", "10.00", "1,500.00", "150.00", "10", "1,350.00"]
+    assert cells(ran.out, "1")[3:5] == ["prod_pro_v2", "150"]
+    assert " ".join(cells(ran.out, "1")[5:]) == "10.00 a year × 1 year 1,500.00 150.00 10 1,350.00"
     hashes = json.loads(query(home, "SELECT hashes FROM quote_version")[0][0])
     assert all(f"{name} hash" in ran.out and value in ran.out for name, value in hashes.items())
 
@@ -387,3 +388,18 @@ def test_a_replay_is_of_one_quote_or_of_all(home: Path, run: Run, arguments: lis
     ran = run("quote", "replay", *arguments)
     assert ran.code == 2
     assert "Give the id of a quote, or --all." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [({"term_months": 12}, "4,900.00 a month × 12 months"), ({}, "4,900.00 a month, for one month")],
+)
+def test_a_rental_is_shown_by_the_month_and_never_58800_monthly(
+    home: Path, tools: Tools, run: Run, terms: dict[str, Any], words: str
+):
+    rent = {"product_id": "prod_rent_rs100", "quantity": 2}
+    quote_id = tools("quote_create", account_id="acct_acme_001", line_items=[rent], **terms)["quote_id"]
+    out = run("quote", "show", quote_id).out
+    assert words in out
+    assert "58,800" not in out
+    assert "monthly" not in out

@@ -58,6 +58,9 @@ def test_q21_the_worked_example(tools: Tools):
                 "product_name": "Pro Plan",
                 "quantity": 150,
                 "unit_price": 10,
+                "unit_price_per_period": 10,
+                "billing_period": "yearly",
+                "periods": 1,
                 "discount_pct": 0,
                 "subtotal": 1500,
             }
@@ -505,7 +508,8 @@ def test_q12_a_call_leaves_one_record_that_names_the_quote(app: App, tools: Tool
 
 @pytest.mark.parametrize("pair", [(1, 60), (30, 500)])
 def test_a_quote_takes_as_many_statements_however_many_lines_it_has(tools: Tools, pair: tuple[int, int]):
-    products = ["prod_fc150", "prod_tk240v", "prod_qmb30", "prod_pro_v2", "prod_oil_screw"]
+    # A recurring one first, because the first one is a whole quote: its prices per period take one statement more.
+    products = ["prod_pro_v2", "prod_fc150", "prod_tk240v", "prod_qmb30", "prod_oil_screw"]
     counts = []
     new_quote(tools, *({"product_id": product, "quantity": 1} for product in products))
     for size in pair:

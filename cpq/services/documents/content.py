@@ -13,14 +13,15 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field
 from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
-from cpq.domain.pricing.request import mean_quantity
+from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
+from cpq.domain.pricing.request import PERIOD_MONTHS, mean_quantity
 from cpq.domain.pricing.result import PricedLine
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
 from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import Design
 from cpq.services.quotes import repository
-from cpq.services.quotes.views import tax_groups
+from cpq.services.quotes.views import period_view, tax_groups
 from cpq.storage.schema import account
 
 FORMAT = "quotewright-quote/1"
@@ -156,7 +157,10 @@ def _line(quote_id: str, row: QuoteLine, shown: Collection[str]) -> Content:
 
 
 def _priced_set(pricing: Pricing, selected: str | None) -> Content:
-    priced = pricing.amounts
+    # The steps, the largest part of a result, are needed only where a price recurs.
+    is_recurring = any(line.billing_period in PERIOD_MONTHS for line in pricing.amounts.lines)
+    priced = pricing.result if is_recurring else pricing.amounts
+    prices = period_prices(pricing.request, priced.lines) if is_recurring else {}
     choices = {line["id"]: line.get("choices", {}) for line in pricing.request_values["lines"]}
     return {
         "name": pricing.option_set or None,
@@ -167,18 +171,19 @@ def _priced_set(pricing: Pricing, selected: str | None) -> Content:
         "tax_total": amount(priced.tax_total),
         "total": amount(priced.total),
         "tax_groups": tax_groups(priced),
-        "lines": [_priced_line(line, choices[line.id]) for line in priced.lines],
+        "lines": [_priced_line(line, choices[line.id], prices.get(line.id)) for line in priced.lines],
     }
 
 
-def _priced_line(line: PricedLine, choices: Mapping[str, str]) -> Content:
+def _priced_line(line: PricedLine, choices: Mapping[str, str], price: PeriodPrice | None) -> Content:
     return {
         "number": int(line.id),
         "quantity": line.quantity,
-        "billing_period": line.billing_period,
         "tax_category": line.tax_category,
         "unit_price": amount(line.base_unit_price),
         "net_unit_price": amount(line.unit_price),
+        **period_view(line.billing_period, price),
+        "net_unit_price_per_period": None if price is None else amount(price.net_unit_price),
         "subtotal": amount(line.regular),
         "discount_pct": amount(line.discount),
         "discount_amount": amount(line.discount_amount),

@@ -22,8 +22,9 @@ from cpq.services.quotes import repository
 FORMATS = ("pdf", "json", "ubl", "csv", "html")
 
 COLUMNS = (
-    "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period", "quantity", "currency",
-    "unit_price", "subtotal", "discount_pct", "discount_amount", "line_total", "tax_category", "notes", "stamp",
+    "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period",
+    "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
+    "discount_amount", "line_total", "tax_category", "notes", "stamp",
 )  # fmt: skip
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet would run a cell that starts with one of these; it is prefixed with an apostrophe."""

@@ -162,7 +162,7 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
     priced = [pricing.price(one.request._replace(requested_discount=requested_discount)) for one in stored]
     draft = quote.as_draft(requested_discount=requested_discount)
     decision = judge_at(tx, draft, priced)
-    return views.evaluated(tx, quote, [one.option_set for one in stored], priced, decision)
+    return views.evaluated(tx, quote, stored, priced, decision)
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:

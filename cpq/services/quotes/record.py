@@ -6,11 +6,12 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
+from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.request import Line
 from cpq.domain.pricing.result import PricedLine, Stage, Step
 from cpq.domain.quotes.quote import Pricing, Quote
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups, totals_view
+from cpq.services.quotes.views import PeriodView, QuoteDetail, TaxGroupView, period_view, tax_groups, totals_view
 
 
 class WaterfallStep(TypedDict):
@@ -24,12 +25,11 @@ class WaterfallStep(TypedDict):
     amount: Amount
 
 
-class TracedLine(TypedDict):
+class TracedLine(PeriodView):
     number: int
     product_id: str
     product_name: str
     quantity: int
-    billing_period: str
     unit_price: Amount
     subtotal: Amount
     discount_pct: Amount
@@ -67,7 +67,8 @@ def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReco
     """A version as it is stored, by default the current one. Nothing is priced again."""
     quote = repository.load(tx, quote_id, version=version)
     stored = quote.version
-    detail = views.detail(tx, quote, include_pricing=True)
+    pricings = repository.pricings(tx, quote)
+    detail = views.detail(tx, quote, include_pricing=True, pricings=pricings)
     return {
         **detail,
         "latest_version": quote.current_version,
@@ -76,30 +77,31 @@ def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReco
         "requested_discount_pct": amount(stored.requested_discount),
         "fingerprint": stored.fingerprint,
         "hashes": dict(stored.hashes),
-        "option_sets": [_priced_set(quote, pricing) for pricing in repository.pricings(tx, quote)],
+        "option_sets": [_priced_set(quote, pricing) for pricing in pricings],
     }
 
 
 def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
     names = {line.number: line.product_name for line in quote.lines}
     priced, asked = pricing.result, {line.id: line for line in pricing.request.lines}
+    prices = period_prices(pricing.request, priced.lines)
     return {
         "option_set": pricing.option_set or None,
         "is_selected": pricing.option_set == (quote.version.option_set or ""),
         **totals_view(priced),
         "tax_groups": tax_groups(priced),
-        "lines": [_traced(line, names[int(line.id)], asked[line.id]) for line in priced.lines],
+        "lines": [_traced(line, names[int(line.id)], asked[line.id], prices.get(line.id)) for line in priced.lines],
     }
 
 
-def _traced(line: PricedLine, name: str, asked: Line) -> TracedLine:
+def _traced(line: PricedLine, name: str, asked: Line, price: PeriodPrice | None) -> TracedLine:
     return {
         "number": int(line.id),
         "product_id": line.product_id,
         "product_name": name,
         "quantity": line.quantity,
-        "billing_period": line.billing_period,
         "unit_price": amount(line.base_unit_price),
+        **period_view(line.billing_period, price),
         "subtotal": amount(line.regular),
         "discount_pct": amount(line.discount),
         "discount_amount": amount(line.discount_amount),

@@ -93,7 +93,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
     sets = [pricing.result for pricing in pricings]
     selected = sets[0]
     return {
-        **views.detail(tx, quote, include_pricing=True),
+        **views.detail(tx, quote, include_pricing=True, pricings=pricings),
         "fingerprint": quote.version.fingerprint,
         "latest_version": quote.current_version,
         "requested_discount_pct": amount(quote.version.requested_discount),

@@ -13,9 +13,11 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
 from cpq.base.money import Amount, amount
 from cpq.domain.policy.evaluation import PolicyDecision
+from cpq.domain.pricing.period_prices import PeriodPrice, period_prices, written
+from cpq.domain.pricing.request import PERIOD_MONTHS, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
-from cpq.domain.quotes.quote import Quote, QuoteVersion, line_id
+from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.catalog.accounts import account_has
 from cpq.services.pagination import Pagination, pagination
@@ -25,7 +27,17 @@ from cpq.services.quotes.policy_check import PolicyViolation, violations_view
 from cpq.storage.schema import tables
 
 
-class CreatedLine(TypedDict):
+class PeriodView(TypedDict):
+    """How a recurring price is made up; null where a line has no price for one billing period."""
+
+    unit_price_per_period: Amount | None
+    """`unit_price`, which is for the whole term, for one billing period."""
+    billing_period: str
+    periods: Amount | str | None
+    """Exact: a number of up to 6 decimals, else a text such as `12 16/31`."""
+
+
+class CreatedLine(PeriodView):
     line_id: str
     product_id: str
     product_name: str
@@ -76,7 +88,6 @@ class QuoteHeader(TypedDict):
 class QuoteLine(CreatedLine):
     discount_amount: Amount
     line_total: Amount
-    billing_period: str
     attributes: dict[str, Any]
     notes: str | None
     option_set: str | None
@@ -119,13 +130,14 @@ class QuoteDetail(TypedDict):
     pricing: NotRequired[Totals]
 
 
-class LinePrice(TypedDict):
+class LinePrice(PeriodView):
     line_id: str
     product_id: str
     product_name: str
     quantity: int
     base_unit_price: Amount
     unit_price: Amount
+    base_unit_price_per_period: Amount | None
     subtotal_before_discount: Amount
     discount_pct: Amount
     discount_amount: Amount
@@ -204,13 +216,14 @@ class _Listed(NamedTuple):
 
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
-    """One quote with its lines, by default its current version. Three queries, however many lines."""
+    """One quote with its lines, by default its current version. Three queries, or four if a line recurs."""
     return detail(tx, repository.load(tx, quote_id, version=version), include_pricing=include_pricing)
 
 
-def detail(tx: Tx, quote: Quote, *, include_pricing: bool) -> QuoteDetail:
-    """The full view of a loaded quote."""
+def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pricing] | None = None) -> QuoteDetail:
+    """The full view of a loaded quote; `pricings` are its prices, if the caller has them already."""
     version = quote.version
+    prices = _stored_period_prices(tx, quote, pricings)
     view: QuoteDetail = {
         "quote": {
             "id": quote.id,
@@ -233,7 +246,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool) -> QuoteDetail:
             "created_at": quote.created_at,
             "created_by": quote.created_by,
         },
-        "line_items": [_line(quote.id, line) for line in quote.lines],
+        "line_items": [_line(quote.id, line, prices.get(str(line.number))) for line in quote.lines],
     }
     if include_pricing:
         view["pricing"] = {**totals_view(version), "priced_at": version.priced_at}
@@ -271,6 +284,7 @@ def list_quotes(
 
 def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
     by_number = composed.priced_lines
+    prices = period_prices(composed.sets[0].request, by_number.values())
     return {
         "quote_id": quote_id,
         "version": 1,
@@ -286,6 +300,7 @@ def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str |
                 "product_name": composed.products[line.product_id].name,
                 "quantity": line.quantity,
                 "unit_price": amount(by_number[line.number].base_unit_price),
+                **period_view(by_number[line.number].billing_period, prices.get(str(line.number))),
                 "discount_pct": amount(line.discount_pct),
                 "subtotal": amount(by_number[line.number].regular),
             }
@@ -303,17 +318,17 @@ def priced(
 ) -> PricedQuoteView:
     """The answer to a price that is stored."""
     names = {id_: product.name for id_, product in composed.products.items()}
-    sets = [(one.name, one.priced) for one in composed.sets]
+    sets = [(one.name, one.request, one.priced) for one in composed.sets]
     view = _priced(tx, quote, names, sets, decision, priced_at)
     return {**view, "stored": True, "outcome": outcome, "fingerprint": composed.fingerprint}
 
 
 def evaluated(
-    tx: Tx, quote: Quote, names: Sequence[str], priced_sets: Sequence[PricedQuote], decision: PolicyDecision
+    tx: Tx, quote: Quote, stored: Sequence[Pricing], priced_sets: Sequence[PricedQuote], decision: PolicyDecision
 ) -> PricedQuoteView:
     """The answer to a price that is not stored; the fingerprint is that of the stored price."""
     products = {row.product_id: row.product_name for row in quote.lines}
-    sets = list(zip(names, priced_sets, strict=True))
+    sets = [(one.option_set, one.request, priced) for one, priced in zip(stored, priced_sets, strict=True)]
     view = _priced(tx, quote, products, sets, decision, quote.version.priced_at)
     return {**view, "stored": False, "outcome": "no_change", "fingerprint": quote.version.fingerprint}
 
@@ -344,6 +359,14 @@ def totals_view(price: PricedQuote | QuoteVersion) -> TotalsView:
     }
 
 
+def period_view(billing_period: str, price: PeriodPrice | None) -> PeriodView:
+    return {
+        "unit_price_per_period": None if price is None else amount(price.unit_price),
+        "billing_period": billing_period,
+        "periods": None if price is None else written(price.periods),
+    }
+
+
 def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
     return [
         {
@@ -356,18 +379,33 @@ def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
     ]
 
 
-def _line(quote_id: str, line: StoredLine) -> QuoteLine:
+def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | None) -> dict[str, PeriodPrice]:
+    """By line number as text. The stored prices are read only where a line recurs."""
+    if all(line.billing_period not in PERIOD_MONTHS for line in quote.lines):
+        return {}
+    pricings = pricings or repository.pricings(tx, quote)
+    lines: dict[str, PricedLine] = {}
+    for pricing in pricings:  # The selected option set first.
+        for line in pricing.result.lines:
+            lines.setdefault(line.id, line)
+    return period_prices(pricings[0].request, lines.values())
+
+
+def _line(quote_id: str, line: StoredLine, price: PeriodPrice | None) -> QuoteLine:
+    recurring = period_view(line.billing_period, price)
     view: QuoteLine = {
         "line_id": line_id(quote_id, line.number),
         "product_id": line.product_id,
         "product_name": line.product_name,
         "quantity": line.quantity,
         "unit_price": amount(line.unit_price),
+        "unit_price_per_period": recurring["unit_price_per_period"],
+        "billing_period": line.billing_period,
+        "periods": recurring["periods"],
         "discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
         "subtotal": amount(line.regular),
         "line_total": amount(line.net),
-        "billing_period": line.billing_period,
         "attributes": dict(line.attributes),
         "notes": line.notes,
         "option_set": line.option_set,
@@ -419,18 +457,18 @@ def _priced(
     tx: Tx,
     quote: Quote,
     names: Mapping[str, str],
-    sets: Sequence[tuple[str, PricedQuote]],
+    sets: Sequence[tuple[str, Request, PricedQuote]],
     decision: PolicyDecision,
     priced_at: datetime | None,
 ) -> PricedQuoteView:
-    selected = sets[0][1]
+    _, asked, selected = sets[0]
     view: PricedQuoteView = {
         "quote_id": quote.id,
         "version": quote.current_version,
         "edit": quote.edit,
         "status": quote.status,
         "pricing": {**totals_view(selected), "priced_at": priced_at},
-        "line_pricing": [_line_price(quote.id, line, names) for line in selected.lines],
+        "line_pricing": _line_prices(quote.id, asked, selected, names),
         "approval_required": decision.approval_required,
         "policy_violations": violations_view(tx, decision),
         "stored": False,
@@ -443,14 +481,19 @@ def _priced(
                 "option_set": name,
                 "is_selected": position == 0,
                 **totals_view(one),
-                "line_pricing": [_line_price(quote.id, line, names) for line in one.lines],
+                "line_pricing": _line_prices(quote.id, request, one, names),
             }
-            for position, (name, one) in enumerate(sets)
+            for position, (name, request, one) in enumerate(sets)
         ]
     return view
 
 
-def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str]) -> LinePrice:
+def _line_prices(quote_id: str, request: Request, priced: PricedQuote, names: Mapping[str, str]) -> list[LinePrice]:
+    prices = period_prices(request, priced.lines)
+    return [_line_price(quote_id, line, names, prices.get(line.id)) for line in priced.lines]
+
+
+def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str], price: PeriodPrice | None) -> LinePrice:
     return {
         "line_id": line_id(quote_id, int(line.id)),
         "product_id": line.product_id,
@@ -458,6 +501,8 @@ def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str]) -> Li
         "quantity": line.quantity,
         "base_unit_price": amount(line.base_unit_price),
         "unit_price": amount(line.unit_price),
+        "base_unit_price_per_period": None if price is None else amount(price.unit_price),
+        **period_view(line.billing_period, price and price._replace(unit_price=price.net_unit_price)),
         "subtotal_before_discount": amount(line.regular),
         "discount_pct": amount(line.discount),
         "discount_amount": amount(line.discount_amount),

@@ -1,0 +1,89 @@
+"""PURE. The price of a recurring line for one billing period, its number of periods, and both in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+from cpq.base.money import Amount, amount
+from cpq.base.rounding import MinorUnit
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
+from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
+from cpq.domain.pricing.terms import Terms
+
+NOUNS = {"monthly": "month", "quarterly": "quarter", "yearly": "year"}
+
+_AFTER_REGULAR = (Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.COST_AND_MARGIN)
+
+
+class PeriodPrice(NamedTuple):
+    """A unit's price for one billing period, before and after discounts, in millionths; with a ramp, the mean.
+
+    Rounded to the minor unit, `unit_price` times quantity times `periods` is the line's subtotal, and with
+    `net_unit_price` its total, as long as quantity times periods is below a minor unit in millionths (10,000 for
+    dollars); beyond that, where the price of a unit for a period has no more than six decimals.
+    """
+
+    billing_period: str
+    unit_price: int
+    net_unit_price: int
+    periods: Fraction
+
+
+def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, PeriodPrice]:
+    """By line id, for lines with one recurring price; a bundle of several billing periods has none."""
+    terms, minor_unit = Terms(request), MinorUnit(request.currency, request.rounding)
+    found = {}
+    for line in lines:
+        if line.billing_period in PERIOD_MONTHS:
+            term = terms.of(line.billing_period)
+            found[line.id] = _period_price(line, Fraction(term.periods, term.of), minor_unit)
+    return found
+
+
+def written(periods: Fraction) -> Amount | str:
+    """A number of periods, exactly: a number of up to six decimals, else a text such as `12 16/31`."""
+    micro = periods * 1_000_000
+    if micro.denominator == 1:
+        return amount(micro.numerator)
+    whole, rest = divmod(periods.numerator, periods.denominator)
+    # Always with its whole number, because a spreadsheet takes a lone `1/3` for a day.
+    return f"{whole} {rest}/{periods.denominator}"
+
+
+def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term: bool) -> str:
+    """`4,900.00 a month × 12 months`; without a term `4,900.00 a month, for one month`. `price` is for one period."""
+    noun = NOUNS[billing_period]
+    if not has_term:
+        return f"{price} a {noun}, for one {noun}"
+    return f"{price} a {noun} × {periods} {noun if periods == 1 else noun + 's'}"
+
+
+def _period_price(line: PricedLine, periods: Fraction, minor_unit: MinorUnit) -> PeriodPrice:
+    units = Fraction(*(line.mean_quantity or (line.quantity, 1)))
+    exact = _regular_price(line.steps, units, periods)
+    if line.steps[-1].stage == Stage.TAX:
+        exact *= Fraction(ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + (line.steps[-1].value or 0))
+    kept = exact * Fraction(ONE_HUNDRED_PERCENT - line.discount, ONE_HUNDRED_PERCENT)
+    times = units * periods
+
+    def shown(price: Fraction, charged: int) -> int:
+        """The price where it re-adds to the charged amount, else the amount divided by units and periods."""
+        micro = unit_price(price.numerator, price.denominator)
+        if minor_unit.round(micro * times) == charged:
+            return micro
+        return unit_price(charged, times.numerator, times.denominator)
+
+    return PeriodPrice(line.billing_period, shown(exact, line.regular), shown(kept, line.net), periods)
+
+
+def _regular_price(steps: Iterable[Step], units: Fraction, periods: Fraction) -> Fraction:
+    """The regular price of a unit for a period before rounding, with tax where it is included.
+
+    Steps have six decimals, so the step before the term is more exact than the one after it.
+    """
+    regular = [step for step in steps if step.stage not in _AFTER_REGULAR]
+    if len(regular) > 1 and regular[-1].stage == Stage.TERM and not regular[-2].part:
+        return regular[-2].amount / units
+    return regular[-1].amount / (units * periods)
