@@ -27,20 +27,24 @@ OVER_ALL_TENANTS = {
 """The only functions that read over all tenants: whose token or work it is must be found before the tenant is known.
 `index` deletes by row numbers, which it has read by tenant, and counts them over all."""
 
-TABLES = {*metadata.tables, "search_key"}
+TABLES = {*metadata.tables, "search_key", "catalog_index"}
 
 _NAMED = r'"?(\w+)"?(?:\s+AS\s+"?(\w+)"?)?'
 _REFERENCES = re.compile(rf"\b(FROM|JOIN|UPDATE|INTO)\s+({_NAMED}(?:,\s*{_NAMED})*)")
 _NAME = re.compile(_NAMED)
-_EQUALS = re.compile(r"(?:(\w+)\.)?\btenant_id\s*=\s*(?:(\w+)\.tenant_id\b|(\?|%\(|:))")
+_EQUALS = re.compile(r"(?:(\w+)\.)?\btenant_id\s*=\s*(?:(\w+)\.tenant_id\b|(\?|%\(\w+\)s|:\w+))")
+_MATCH = re.compile(r"\bcatalog_index MATCH\b")
+_TERM = re.compile(r'"([^"]*)"')
+_SCOPED = re.compile(r"[a-z2-7]{8}[sntx]")
+"""SQLite's word index has no tenant; each of its terms begins with the scope of one, then the kind of word."""
 
 _harmless: set[str] = set()
 found: list[str] = []
 """What was sent without its tenant since the last look."""
 
 
-def is_of_one_tenant(statement: str) -> bool:
-    """Whether each reference to a table is bound to a tenant, and one of them to a tenant that is given."""
+def is_of_one_tenant(statement: str, values: Any = None) -> bool:
+    """Whether each reference to a table is bound to the tenant that is given, directly or through a join."""
     references: Counter[str] = Counter()
     for keyword, names, *_ in _REFERENCES.findall(statement):
         for name, alias in _NAME.findall(names):
@@ -50,17 +54,43 @@ def is_of_one_tenant(statement: str) -> bool:
                     return False
             elif name in TABLES:
                 references[alias or name] += 1
+    if _MATCH.search(statement):
+        del references["catalog_index"]
+        if values is not None and not _is_of_one_scope(values):
+            return False
     bound: Counter[str] = Counter()
-    is_given = False
+    groups = {name: {name} for name in references}
+    given_to: set[str] = set()
     for left, right, given in _EQUALS.findall(statement):
-        bound.update({left, right} - {""} if left else references)  # A bare column is of the only table there is.
-        is_given = is_given or bool(given)
-    return not references or (is_given and all(bound[name] >= count for name, count in references.items()))
+        sides = {left, right} - {""} if left else set(references)  # A bare column is of the only table that has one.
+        bound.update(sides)
+        together = set().union(*(groups.get(name, {name}) for name in sides))
+        groups |= dict.fromkeys(together, together)
+        if given:
+            given_to |= sides
+    return all(bound[name] >= count and groups[name] & given_to for name, count in references.items())
+
+
+def is_given_once(statement: str, values: Any) -> bool:
+    """Whether the tenants that a statement gives for its tables are the same one."""
+    tenants = set()
+    for equals in _EQUALS.finditer(statement):
+        place = equals[3]
+        if place == "?" and isinstance(values, tuple):
+            tenants.add(values[statement[: equals.start(3)].count("?")])
+        elif place and place.startswith("%(") and isinstance(values, dict):
+            tenants.add(values[place[2:-2]])
+    return len(tenants) <= 1
+
+
+def _is_of_one_scope(values: Any) -> bool:
+    terms = [term for value in values if isinstance(value, str) for term in _TERM.findall(value)]
+    return bool(terms) and all(map(_SCOPED.match, terms)) and len({term[:8] for term in terms}) == 1
 
 
 def watch() -> None:
     """From now on note each statement that is sent, by SQLAlchemy's cursors and by our own."""
-    event.listen(sa.Engine, "before_cursor_execute", lambda _connection, _cursor, text, *_: _look(text))
+    event.listen(sa.Engine, "before_cursor_execute", lambda _connection, _cursor, text, values, *_: _look(text, values))
     enter = driver_cursor.__enter__
 
     def watched(self: Any) -> Any:
@@ -70,12 +100,18 @@ def watch() -> None:
     driver_cursor.__enter__ = watched  # type: ignore[method-assign] # It sends what SQLAlchemy's events do not show.
 
 
-def _look(statement: str) -> None:
-    if statement in _harmless:
-        return
-    if is_of_one_tenant(statement):
-        _harmless.add(statement)
-    elif sender := _sender():
+def _look(statement: str, values: Any = None) -> None:
+    if statement not in _harmless:
+        if not is_of_one_tenant(statement, values):
+            _note(statement)
+        elif not _MATCH.search(statement):
+            _harmless.add(statement)
+    if statement.count("tenant_id") > 1 and not is_given_once(statement, values):
+        _note(statement)
+
+
+def _note(statement: str) -> None:
+    if sender := _sender():
         found.append(f"{sender}: {statement}")
 
 
