@@ -260,6 +260,27 @@ def test_nothing_is_there_for_tests_alone():
     assert measure.unused() == []
 
 
+def test_what_nothing_uses_is_noticed(tmp_path: Path):
+    (tmp_path / "cpq").mkdir()
+    lines = [
+        "import click",
+        "USED, IDLE_NUMBER = 1, 2",
+        "IDLE = 3",
+        "def idle(): ...",
+        "def main(): return Kept().used",
+    ]
+    lines += [
+        "class Kept:",
+        " @property",
+        " def used(self): return [USED, main, Command]",
+        " def idle_method(self): ...",
+    ]
+    lines += ["class Command(click.Group):", " def get_command(self): 'click calls it, idle too'"]
+    (tmp_path / "cpq" / "made.py").write_text("\n".join(lines))
+    names = [place.partition(" ")[2] for place in measure.unused(tmp_path)]
+    assert sorted(names) == ["IDLE", "IDLE_NUMBER", "idle", "idle_method"]
+
+
 def test_the_top_level_is_what_was_agreed():
     agreed = {"cpq", "mcp_facade", "policies", "pdf_templates", "migrations", "tests", "pyproject.toml", "README.md"}
     agreed |= {"Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "requirements.lock"}

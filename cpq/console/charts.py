@@ -13,7 +13,6 @@ from typing import NamedTuple
 from cpq.services.quotes.review import WaterfallStage
 from cpq.services.reports.figures import OutcomeFigure
 
-THICKNESS = 18
 COLUMN = 150
 """Height of the highest column."""
 
@@ -33,6 +32,8 @@ class Frame(NamedTuple):
     axis: int
     label: int
     """`axis` and `label`: room for the numbers of an axis, and for the label of a column."""
+    thickness: int = 18
+    """Height of a bar."""
 
 
 BROAD = Frame("broad", 640, left=148, right=132, row=32, words=20, bar=7, is_above=False, axis=30, label=56)

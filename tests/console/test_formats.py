@@ -77,7 +77,7 @@ def test_every_bar_of_a_waterfall_stands_inside_its_picture(changes: list[int], 
         assert mark.x >= frame.left
         assert mark.width >= 2
         assert mark.x + mark.width <= frame.width - frame.right + 2
-        assert mark.y + charts.THICKNESS <= drawn.height
+        assert mark.y + frame.thickness <= drawn.height
     assert drawn.marks[-1].joins == drawn.marks[-2].joins
 
 

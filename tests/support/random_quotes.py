@@ -6,9 +6,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from cpq.domain.policy.files.shapes import PartPeriods, TaxRounding
 from cpq.domain.pricing.request import (
-    PART_PERIODS,
-    TAX_ROUNDINGS,
     Adjustment,
     Component,
     Line,
@@ -25,6 +24,8 @@ MILLION = 10**6
 BOOKS = ("account", "region", "default")
 RATES = {"standard": 19 * MILLION, "reduced": 7 * MILLION, "zero": 0, "odd": 8_875_000}
 OPTIONS = {"color": ("red", "blue"), "size": ("1", "2")}
+PART_PERIODS = tuple(mode.value for mode in PartPeriods)
+TAX_ROUNDINGS = tuple(level.value for level in TaxRounding)
 CURRENCIES = ("USD", "JPY", "KWD", "CLF")
 SMALL_PRICES = (10 * MILLION, MILLION, 0, 1, 333_333, 1_005_000, 99_990_000, 12_345_678, 5_000)
 DISCOUNTS = (0, 0, 10 * MILLION, 33_333_333, 2_500_000, 1, 99_999_999, 100 * MILLION, 5 * MILLION)

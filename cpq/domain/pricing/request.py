@@ -17,8 +17,6 @@ WRITTEN_MAX = 10_000
 """Number of products whose JSON values are cached."""
 
 PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
-PART_PERIODS = ("whole_months", "actual_days", "thirty_360", "months_and_days", "whole_months_up")
-TAX_ROUNDINGS = ("group", "line", "document")
 
 
 class Tier(NamedTuple):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing import price
 from cpq.domain.pricing.period_prices import in_words, period_prices, written
-from cpq.domain.pricing.request import PART_PERIODS, PERIOD_MONTHS, Line, PriceRow, Product, Request
-from tests.support.random_quotes import requests
+from cpq.domain.pricing.request import PERIOD_MONTHS, Line, PriceRow, Product, Request
+from tests.support.random_quotes import PART_PERIODS, requests
 
 law = settings(max_examples=max(2000, settings().max_examples))
 SHOWN_EXACTLY = 10**15

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from cpq.base.errors import Code, CpqError
 from cpq.domain.pricing import price
-from cpq.domain.pricing.request import PART_PERIODS, Line, PriceRow, Product, Request, Segment
+from cpq.domain.pricing.request import Line, PriceRow, Product, Request, Segment
 from cpq.domain.pricing.terms import add_months, factor, last_day, part, periods, whole_months
+from tests.support.random_quotes import PART_PERIODS
 
 days = st.dates(date(2019, 1, 1), date(2033, 12, 31))
 lengths = st.sampled_from([1, 3, 12])

@@ -13,9 +13,10 @@ import pytest
 from cpq.base.money import from_micro, to_micro
 from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing import PricedQuote, price, terms
-from cpq.domain.pricing.request import PART_PERIODS, Adjustment, Line, PriceRow, Product, Request, Tier
+from cpq.domain.pricing.request import Adjustment, Line, PriceRow, Product, Request, Tier
 from cpq.domain.pricing.result import Stage
 from cpq.domain.pricing.tax import TaxTable
+from tests.support.random_quotes import PART_PERIODS
 
 CASES = json.loads((Path(__file__).parent / "pricing_cases.json").read_text(encoding="utf-8"))
 
