@@ -9,7 +9,7 @@ from cpq.app import App, Command, audit
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission
 from cpq.base.errors import Code, CpqError
 from cpq.services.documents import DocumentRequest, read_pdf
-from cpq.storage.schema import audit_entry, audit_head
+from cpq.storage.schema.tables import audit_entry, audit_head
 from tests.support.engine import Tools
 from tests.support.quotes import new_quote
 

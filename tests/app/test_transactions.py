@@ -16,7 +16,7 @@ from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings, read_settings
-from cpq.storage.schema import idempotency, price_book
+from cpq.storage.schema.tables import idempotency, price_book
 from tests.support import engine as support_engine
 from tests.support.engine import StillEffects, Tools, open_app
 from tests.support.policies import SHIPPED

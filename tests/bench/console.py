@@ -17,7 +17,7 @@ from cpq.base.memory import spare_the_collector
 from cpq.base.settings import Settings
 from cpq.console import routes
 from cpq.services import approvals
-from cpq.storage.schema import approval, delegation, quote, quote_line, quote_pricing, quote_version
+from cpq.storage.schema.tables import approval, delegation, quote, quote_line, quote_pricing, quote_version
 from tests.bench import quotes
 from tests.support import engine
 

@@ -13,7 +13,7 @@ from cpq.base.errors import Code
 from cpq.base.memory import spare_the_collector
 from cpq.base.money import from_micro
 from cpq.base.settings import Settings
-from cpq.storage.schema import quote, quote_line, quote_version
+from cpq.storage.schema.tables import quote, quote_line, quote_version
 from tests.bench.quotes import Floor, creator, plain_products, stores
 from tests.support import engine
 

@@ -16,7 +16,7 @@ from cpq.base.background import Loop
 from cpq.base.settings import Settings, read_settings, shipped
 from cpq.services import quotes
 from cpq.services.reports.figures import figures
-from cpq.storage.schema import audit_entry, quote
+from cpq.storage.schema.tables import audit_entry, quote
 from tests.support import engine
 from tests.support.approvals import ask, decide, person, priced_quote
 from tests.support.console import Console, form_token, serving

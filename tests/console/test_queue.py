@@ -13,7 +13,7 @@ from cpq.app import App
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings
 from cpq.services import approvals
-from cpq.storage.schema import account
+from cpq.storage.schema.tables import account
 from tests.support import engine
 from tests.support.approvals import ask, decide, person, priced_quote, with_roles
 from tests.support.console import Console

@@ -14,7 +14,8 @@ from cpq.base.settings import Settings
 from cpq.console.cookies import Cookies
 from cpq.console.security_headers import HEADERS
 from cpq.console.sign_in import TRIES_PER_MINUTE, own_path
-from cpq.storage.schema import audit_entry, console_session, metadata, sign_in_link
+from cpq.storage.schema import metadata
+from cpq.storage.schema.tables import audit_entry, console_session, sign_in_link
 from tests.support import engine
 from tests.support.approvals import ask, priced_quote, revoke_all
 from tests.support.console import Console, form_token, serving

@@ -14,7 +14,7 @@ from cpq.app.access import OPERATOR
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
 from cpq.storage.engine import SQLITE_SAFE_VERSION, sqlite_version
-from cpq.storage.schema import price_book
+from cpq.storage.schema.tables import price_book
 from tests.app.test_transactions import book, command
 from tests.support import engine as support_engine
 from tests.support.engine import open_app

@@ -23,7 +23,8 @@ from cpq.base.settings import Settings, read_settings
 from cpq.retrieval import past_quotes
 from cpq.services import catalog
 from cpq.storage import migrations
-from cpq.storage.schema import idempotency, metadata
+from cpq.storage.schema import metadata
+from cpq.storage.schema.tables import idempotency
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Registry, Tool
 from mcp_facade.toolsets import ALL_TOOLS

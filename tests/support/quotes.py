@@ -15,7 +15,7 @@ from cpq.domain import pricing
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
 from cpq.storage import statements
-from cpq.storage.schema import (
+from cpq.storage.schema.tables import (
     approval,
     approval_vote,
     delegation,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpq.app import App
-from cpq.storage.schema import product, product_spec
+from cpq.storage.schema.tables import product, product_spec
 from tests.support import engine
 from tests.support.engine import Tools
 

@@ -15,7 +15,7 @@ from cpq.retrieval.past_quotes import LINES, repository, variants
 from cpq.retrieval.past_quotes.customer_names import HIDDEN, NOBODY_ELSE, Names
 from cpq.retrieval.search import table_source
 from cpq.services.catalog import read_rows
-from cpq.storage.schema import past_line, past_quote
+from cpq.storage.schema.tables import past_line, past_quote
 from tests.support import engine
 from tests.support.engine import Tools, open_app
 from tests.support.quotes import new_quote, sent_quote

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from cpq.base.settings import read_settings
-from cpq.storage.schema import quote_version
+from cpq.storage.schema.tables import quote_version
 from tests.support import engine
 from tests.support.engine import Tools, open_app
 from tests.support.quotes import assert_sound, new_quote, put_into

@@ -11,7 +11,7 @@ from cpq.app import App
 from cpq.app.access import Principal, Role
 from cpq.base.settings import Settings, read_settings
 from cpq.domain.quotes.draft_changes import STRETCHES_MAX
-from cpq.storage.schema import audit_entry, quote
+from cpq.storage.schema.tables import audit_entry, quote
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS
 from tests.support import engine

@@ -11,7 +11,7 @@ from mcp import Client
 from cpq.app import App
 from cpq.base.errors import Code
 from cpq.retrieval.web import answers, crawler, fetcher, repository
-from cpq.storage.schema import web_page
+from cpq.storage.schema.tables import web_page
 from mcp_facade.server import RUNNING_MAX, Facade
 from mcp_facade.toolsets import ALL_TOOLS
 from tests.support.console import WAIT_SECONDS

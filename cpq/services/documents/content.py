@@ -22,7 +22,7 @@ from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import Design
 from cpq.services.quotes import repository
 from cpq.services.quotes.views import period_view, tax_groups
-from cpq.storage.schema import account
+from cpq.storage.schema import tables
 
 FORMAT = "quotewright-quote/1"
 """The format of the content, which customers' programs read."""
@@ -120,8 +120,8 @@ def _header(found: Quote) -> Content:
 
 def _buyer(tx: Tx, found: Quote) -> Content:
     names = ("id", "name", "contact", "address", "country", "tax_status")
-    mine = tx.own(account) & (account.c.id == found.account_id)
-    row = tx.connection.execute(sa.select(*(account.c[name] for name in names)).where(mine)).one()
+    mine = tx.own(tables.account) & (tables.account.c.id == found.account_id)
+    row = tx.connection.execute(sa.select(*(tables.account.c[name] for name in names)).where(mine)).one()
     return dict(zip(names, row, strict=True))
 
 

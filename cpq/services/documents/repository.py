@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
-from cpq.storage.schema import document
+from cpq.storage.schema import tables
 from cpq.storage.upsert import insert_if_absent
 
 Content = dict[str, Any]
@@ -47,7 +47,7 @@ class IssuedDocument:
     created_at: datetime
 
 
-_COLUMNS = [document.c[field.name] for field in fields(IssuedDocument)]
+_COLUMNS = [tables.document.c[field.name] for field in fields(IssuedDocument)]
 
 
 def find(tx: Tx, document_id: str) -> IssuedDocument:
@@ -55,7 +55,9 @@ def find(tx: Tx, document_id: str) -> IssuedDocument:
 
 
 def find_content(tx: Tx, document_id: str) -> Content:
-    content: Content = tx.connection.execute(sa.select(document.c.content).where(_is(tx, id=document_id))).scalar_one()
+    content: Content = tx.connection.execute(
+        sa.select(tables.document.c.content).where(_is(tx, id=document_id))
+    ).scalar_one()
     return content
 
 
@@ -74,8 +76,12 @@ def find_by_checksum(tx: Tx, checksum: str) -> IssuedDocument | None:
 def find_draft_content(tx: Tx, key: DocumentKey) -> Content | None:
     """The content of the last unstamped document that was issued while the version was a draft."""
     mine = _is(tx, quote_id=key.quote_id, version=key.version, template=key.template, locale=key.locale)
-    as_draft = document.c.state.startswith("final:draft:", autoescape=True)
-    newest = sa.select(document.c.content).where(mine, as_draft).order_by(document.c.created_at.desc(), document.c.id)
+    as_draft = tables.document.c.state.startswith("final:draft:", autoescape=True)
+    newest = (
+        sa.select(tables.document.c.content)
+        .where(mine, as_draft)
+        .order_by(tables.document.c.created_at.desc(), tables.document.c.id)
+    )
     content: Content | None = tx.connection.scalar(newest.limit(1))
     return content
 
@@ -107,14 +113,19 @@ def record(
         "created_at": tx.now,
         "created_by": tx.caller,
     }
-    insert = insert_if_absent(tx.connection.dialect.name, document, "tenant_id", *unique)
+    insert = insert_if_absent(tx.connection.dialect.name, tables.document, "tenant_id", *unique)
     tx.connection.execute(insert.values(row))
     return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, **unique))).one())
 
 
 def _is(tx: Tx, **values: object) -> sa.ColumnElement[bool]:
-    return sa.and_(tx.own(document), *(document.c[name] == value for name, value in values.items()))
+    return sa.and_(tx.own(tables.document), *(tables.document.c[name] == value for name, value in values.items()))
 
 
 def _newest(columns: list[sa.Column[Any]], mine: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    return sa.select(*columns).where(mine).order_by(document.c.created_at.desc(), document.c.id.desc()).limit(1)
+    return (
+        sa.select(*columns)
+        .where(mine)
+        .order_by(tables.document.c.created_at.desc(), tables.document.c.id.desc())
+        .limit(1)
+    )

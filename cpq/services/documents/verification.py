@@ -20,7 +20,7 @@ from cpq.services.documents.file_store import checksum_of
 from cpq.services.documents.repository import IssuedDocument
 from cpq.services.documents.stamp import stamp_of
 from cpq.services.quotes import repository as quote_repository
-from cpq.storage.schema import quote_version
+from cpq.storage.schema import tables
 
 STREAMS_MAX = 500
 STREAM_BYTES_MAX = 1024**2
@@ -159,8 +159,8 @@ def _streams(content: bytes) -> Iterator[bytes]:
 
 
 def _version(tx: Tx, quote_id: str, version: int, fingerprint: str) -> int | None:
-    mine = tx.own(quote_version) & (quote_version.c.quote_id == quote_id)
-    query = sa.select(quote_version.c.version).where(
-        mine, quote_version.c.version == version, quote_version.c.fingerprint == fingerprint
+    mine = tx.own(tables.quote_version) & (tables.quote_version.c.quote_id == quote_id)
+    query = sa.select(tables.quote_version.c.version).where(
+        mine, tables.quote_version.c.version == version, tables.quote_version.c.fingerprint == fingerprint
     )
     return tx.connection.scalar(query)

@@ -17,7 +17,7 @@ from cpq.base.money import Amount, from_micro, to_micro
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.policy.policy_set import Ladder
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, VersionStatus
-from cpq.storage.schema import quote, tables
+from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
 
 PERIODS = (30, 90, 365)
@@ -89,8 +89,8 @@ def figures(tx: Tx, *, days: int) -> Figures:
 
 def _status(tx: Tx) -> sa.ColumnElement[str]:
     """The current status: a quote past its last valid day has expired, whatever is stored."""
-    is_over = quote.c.status.in_(EXPIRING) & (quote.c.expires_at <= tx.now)
-    return sa.case((is_over, QuoteStatus.EXPIRED), else_=quote.c.status)
+    is_over = tables.quote.c.status.in_(EXPIRING) & (tables.quote.c.expires_at <= tx.now)
+    return sa.case((is_over, QuoteStatus.EXPIRED), else_=tables.quote.c.status)
 
 
 def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:

@@ -1,85 +1,11 @@
-"""Every table. Keys start with the tenant; constraints state what must always be true."""
+"""Every table, as `tables.quote`. Keys start with the tenant; constraints state what must always be true."""
 
 from __future__ import annotations
 
-from cpq.storage.schema.approvals import approval, approval_vote, delegation
-from cpq.storage.schema.calls import (
-    DELIVERY_STATUSES,
-    audit_entry,
-    audit_head,
-    console_session,
-    event,
-    event_delivery,
-    idempotency,
-    principal,
-    sign_in_link,
-    token,
-)
-from cpq.storage.schema.catalog import (
-    account,
-    catalog_revision,
-    catalog_word,
-    category,
-    price,
-    price_book,
-    product,
-    product_relation,
-    product_spec,
-)
-from cpq.storage.schema.quotes import document, quote, quote_line, quote_pricing, quote_version
-from cpq.storage.schema.retrieval import (
-    PAST_OUTCOMES,
-    past_line,
-    past_quote,
-    search_change,
-    search_corpus,
-    search_vector,
-    web_alias,
-    web_page,
-    web_passage,
-)
+from cpq.storage.schema import tables
 from cpq.storage.schema.table_parts import metadata
 
 SCHEMA_VERSION = "0010"
 """The newest migration. A test compares it with Alembic's head; servers check it without importing Alembic."""
 
-__all__ = [
-    "DELIVERY_STATUSES",
-    "PAST_OUTCOMES",
-    "SCHEMA_VERSION",
-    "account",
-    "approval",
-    "approval_vote",
-    "audit_entry",
-    "audit_head",
-    "catalog_revision",
-    "catalog_word",
-    "category",
-    "console_session",
-    "delegation",
-    "document",
-    "event",
-    "event_delivery",
-    "idempotency",
-    "metadata",
-    "past_line",
-    "past_quote",
-    "price",
-    "price_book",
-    "principal",
-    "product",
-    "product_relation",
-    "product_spec",
-    "quote",
-    "quote_line",
-    "quote_pricing",
-    "quote_version",
-    "search_change",
-    "search_corpus",
-    "search_vector",
-    "sign_in_link",
-    "token",
-    "web_alias",
-    "web_page",
-    "web_passage",
-]
+__all__ = ["SCHEMA_VERSION", "metadata", "tables"]

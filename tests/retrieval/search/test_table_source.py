@@ -15,7 +15,7 @@ from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
-from cpq.storage.schema import product, search_vector
+from cpq.storage.schema.tables import product, search_vector
 from tests.support import engine
 from tests.support.engine import open_app
 

@@ -16,7 +16,7 @@ from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.services import approvals, quotes
-from cpq.storage.schema import approval, quote, quote_version
+from cpq.storage.schema.tables import approval, quote, quote_version
 from cpq.storage.statements import AnyRow
 from tests.support.approvals import person
 from tests.support.quotes import ACME

@@ -11,8 +11,8 @@ from cpq.base.errors import CpqError
 from cpq.base.row_problems import SourceRow
 from cpq.domain.catalog.preparation import PRODUCT_COLUMNS
 from cpq.services.catalog.importer import BATCH
-from cpq.storage.schema import catalog_revision, product
-from cpq.storage.schema import price as price_table
+from cpq.storage.schema.tables import catalog_revision, product
+from cpq.storage.schema.tables import price as price_table
 from tests.support import engine
 from tests.support.engine import Tools, open_app
 

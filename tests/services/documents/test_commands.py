@@ -17,7 +17,7 @@ from cpq.app.access import LOCAL_AGENT
 from cpq.base.settings import read_settings, shipped
 from cpq.services.documents import worker_pool
 from cpq.services.documents.design import TEMPLATES
-from cpq.storage.schema import account
+from cpq.storage.schema.tables import account
 from tests.support import engine, papers
 from tests.support.approvals import ask, decide, person, priced_quote
 from tests.support.engine import Tools, open_app

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.services.documents.design import TEMPLATES
-from cpq.storage.schema import product
+from cpq.storage.schema.tables import product
 from tests.support import papers
 from tests.support.engine import Tools
 from tests.support.papers import Paper

@@ -17,7 +17,7 @@ from cpq.base.settings import Settings
 from cpq.services import events, quotes
 from cpq.services.events import EventName, claims, delivery, http_post, signing
 from cpq.services.events.claims import CLAIM_SECONDS, Status
-from cpq.storage.schema import event, event_delivery, quote
+from cpq.storage.schema.tables import event, event_delivery, quote
 from tests.support import engine
 from tests.support.engine import Tools, open_app
 from tests.support.quotes import ACME, assert_sound, new_quote, sent_quote, status_of

@@ -18,7 +18,7 @@ from cpq.base.settings import Settings
 from cpq.services import quotes
 from cpq.services.events import EventName, delivery
 from cpq.services.events.claims import CLAIM_SECONDS, Status
-from cpq.storage.schema import event
+from cpq.storage.schema.tables import event
 from tests.support import engine
 from tests.support.engine import Tools, bare_environment, open_app
 from tests.support.quotes import sent_quote
