@@ -26,7 +26,7 @@ from cpq import __version__
 from cpq.app import App, Call, Command, tokens
 from cpq.app.access import LOCAL_AGENT, Permission, Principal
 from cpq.app.health import readiness
-from cpq.base import background
+from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.metrics import HTTP_REJECTED, exposition
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcp_facade.server import HttpEndpoint
 
 log = logging.getLogger("cpq.http")
+log.addFilter(logs.Sparse(per_minute=60))
 
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
@@ -76,10 +77,12 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
     routes = [
         Route("/healthz", healthz),
         Route("/readyz", readyz),
-        Route("/metrics", metrics),
         # People sign in; the console accepts no bearer token.
         *([Route("/console", to_console), Mount("/console", pages)] if pages else []),
-        Mount("/", _Bearer(_Readable(endpoint.application), app)),
+        Mount(
+            "/",
+            _Bearer(Starlette(routes=[Route("/metrics", metrics), Mount("/", _Readable(endpoint.application))]), app),
+        ),
     ]
     return _Door(Starlette(routes=routes, lifespan=lifespan), app.settings)
 
@@ -159,6 +162,9 @@ class _Door:
             reason, status = "host", 421
         elif origin is not None and origin.lower() not in self._origins:
             reason, status = "origin", 403
+        elif "transfer-encoding" in headers and "content-length" in headers:
+            await _refuse_two_lengths(scope, receive, send)
+            return
         else:
             await self._application(scope, receive, _hardened(send))
             return
@@ -170,6 +176,13 @@ class _Door:
             hint="The operator lists the names that clients may use in MCP_ALLOWED_HOSTS.",
         )
         await JSONResponse(failure(error).body, status)(scope, receive, send)
+
+
+async def _refuse_two_lengths(scope: Scope, receive: Receive, send: Send) -> None:
+    """A proxy may read another length than we do, and take the rest of the body for the next request."""
+    HTTP_REJECTED.labels(reason="length").inc()
+    error = bad_field("", "A request has a Content-Length or a Transfer-Encoding, not both.")
+    await JSONResponse(failure(error).body, 400, {"Connection": "close"})(scope, receive, send)
 
 
 class _Bearer:
@@ -184,6 +197,9 @@ class _Bearer:
         self._threads = anyio.CapacityLimiter(8)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _is_metrics_of_this_machine(scope):
+            await self._application(scope, receive, send)
+            return
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         presented = token.strip() if scheme.lower() == "bearer" else ""
         try:
@@ -272,6 +288,12 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return replay
+
+
+def _is_metrics_of_this_machine(scope: Scope) -> bool:
+    """Whether a program on this machine reads the metrics; others need a token once there are any."""
+    client = scope.get("client")
+    return scope["path"] == "/metrics" and client is not None and client[0] in LOOPBACK
 
 
 def _with_length(scope: Scope, body: bytes) -> Scope:

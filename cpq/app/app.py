@@ -44,7 +44,7 @@ class App:
         self.policies = PolicyKeeper(settings.policies_dir or shipped("policies"), self.effects, DECIDERS)
         try:
             self.database = Database(settings, self.effects)
-        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError, ValueError) as error:
             raise unusable(settings, error) from error
         self.kept: dict[Any, Any] = {}
         self._recorder = audit.Recorder(self._write_audit)
@@ -281,6 +281,8 @@ def _subject(command: Command, answer: Answer) -> str | None:
 def unusable(settings: Settings, error: Exception) -> CpqError:
     """The error for a database that cannot be opened or does not answer."""
     reason = str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).partition("\n")[0]
+    if isinstance(error, ValueError):
+        reason = "its address cannot be parsed."  # The parser's own words may quote a part of a password.
     return CpqError(
         Code.UNAVAILABLE,
         f"The database {settings.database_name} cannot be used: {reason}",

@@ -24,6 +24,31 @@ def configure(level: str, style: Literal["text", "json"]) -> None:
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelName(level)))
 
 
+class Sparse(logging.Filter):
+    """Lets only some records of a logger pass each minute, and counts the others in the next one that passes.
+
+    For what strangers can cause: a flood of refused requests must not fill the disk.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        super().__init__()
+        self._per_minute = per_minute
+        self._minute = 0
+        self._passed = self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        minute = int(record.created // 60)
+        if minute != self._minute:
+            self._minute, self._passed = minute, 0
+        if self._passed >= self._per_minute:
+            self._left_out += 1
+            return False
+        self._passed += 1
+        if self._left_out:
+            record.left_out, self._left_out = self._left_out, 0
+        return True
+
+
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps(

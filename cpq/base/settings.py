@@ -297,7 +297,8 @@ class Settings(BaseModel):
         """The database's name for people: the file, or the address without its password."""
         if self.is_sqlite:
             return str(self.sqlite_path)
-        without_password = re.sub(r"(//[^:/@]*):[^/?]*@", r"\1:***@", self.database_url)
+        # Up to the last @, because an address that cannot be parsed may hold a password anywhere before it.
+        without_password = re.sub(r"(?s)^([\w+.-]+:/+)?([^:/@]*):.*@", r"\1\2:***@", self.database_url)
         return re.sub(r"(?i)(password=)[^&]*", r"\1***", without_password)
 
 

@@ -83,6 +83,15 @@ class Provider:
             raise _refused("its token is for another attempt")
         return claims
 
+    def require_sender(self, issuer: str | None) -> None:
+        """Refuse an answer that another provider sent here (RFC 9207), so that no code goes to the wrong one."""
+        with self._lock:
+            is_always_named = self._known.get("authorization_response_iss_parameter_supported") is True
+        if issuer is None and is_always_named:
+            raise _refused("its answer does not name its sender")
+        if issuer is not None and issuer.rstrip("/") != self._settings.oidc_issuer:
+            raise _refused("its answer comes from another issuer")
+
     def exchange(self, code: str, verifier: str, back: str) -> str:
         """The ID token for a code."""
         settings = self._settings
@@ -187,6 +196,7 @@ class ProviderEntrance:
         given = request.query_params
         if not secret or not _is_same(given.get("state", ""), sessions.derived("state", secret)):
             raise _refused("this browser did not start it, or took longer than ten minutes")
+        self._provider.require_sender(given.get("iss"))
         if "code" not in given:
             raise _refused(f"it answered {given.get('error', 'nothing')[:60]!r}")
         token = self._provider.exchange(given["code"], sessions.derived("verifier", secret), self._back)

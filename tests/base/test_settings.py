@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from cpq.app import unusable
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import read_settings
+from tests.support.engine import open_app
 
 POLICIES = "CPQ_POLICIES_DIR=/file\n"
 
@@ -46,6 +49,30 @@ def test_a_named_file_is_read_instead_of_that_of_the_home(folder: Path):
 def test_a_named_file_that_does_not_exist_is_refused(folder: Path):
     with pytest.raises(CpqError, match=r"There is no file .*absent"):
         read_settings({}, env_file=folder / "absent")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql+psycopg://app:se:cr/et@host:5432/cpq",
+        "postgresql+psycopg:/app:secret@host/cpq",
+        "postgresql+psycopg://app:secret@host:port/cpq",
+        "postgresql+psycopg://app:sec@ret@host/cpq",
+        "app:secret@host/cpq",
+        "nonsense://app:secret@host/cpq",
+        "postgresql+psycopg://host/cpq?user=app&password=secret",
+    ],
+)
+def test_a_database_address_never_shows_its_password(address: str):
+    settings = read_settings({}, database_url=address)
+    assert not re.search("sec|cr|ret", settings.database_name)
+    assert "host" in settings.database_name
+    assert not re.search("sec|et@|/et", unusable(settings, ValueError(address)).message)
+
+
+def test_an_address_that_cannot_be_parsed_is_refused_in_words():
+    with pytest.raises(CpqError, match="cannot be parsed"):
+        open_app(read_settings({}, database_url="postgresql+psycopg://app:secret@host:port/cpq"))
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])

@@ -61,6 +61,7 @@ def at(company: Provider, template: Path, home: Path, **changed: Any) -> Iterato
 @pytest.fixture
 def console(company: Provider, sqlite_template: Path, tmp_path: Path) -> Iterator[Console]:
     company.lies, company.discovery, company.signer, company.algorithm = {}, {}, company.key, "RS256"
+    company.sender = None
     with at(company, sqlite_template, tmp_path) as running:
         yield running
 
@@ -121,6 +122,18 @@ def test_a_token_that_lies_lets_nobody_in(console: Console, company: Provider, l
     visitor = console.visitor()
     assert come_back(visitor).status_code == 403
     assert visitor.get("/console/queue").status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("sender", "is_promised", "status"),
+    [("its own", True, 303), ("its own", False, 303), ("https://evil.example", False, 403), (None, True, 403)],
+)
+def test_an_answer_that_another_provider_sent_lets_nobody_in(
+    console: Console, company: Provider, sender: str | None, is_promised: bool, status: int
+):
+    company.sender = company.issuer if sender == "its own" else sender
+    company.discovery = {"authorization_response_iss_parameter_supported": is_promised}
+    assert come_back(console.visitor()).status_code == status
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "none", "RS256"])

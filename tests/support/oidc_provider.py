@@ -30,6 +30,8 @@ class Provider:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.signer: Any = self.key
         self.algorithm = "RS256"
+        self.sender: str | None = None
+        """The issuer that the answer to a browser names."""
         self.asked: dict[str, dict[str, str]] = {}
         """What came with each code that was given out."""
 
@@ -44,7 +46,8 @@ class Provider:
     def authorize(self, asked: dict[str, str]) -> str:
         code = f"code-{len(self.asked)}"
         self.asked[code] = asked
-        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
+        answer = {"code": code, "state": asked["state"], **({} if self.sender is None else {"iss": self.sender})}
+        return f"{asked['redirect_uri']}?{urlencode(answer)}"
 
     def token(self, form: dict[str, str], authorization: str) -> dict[str, Any]:
         """Only for the client itself, only with the verifier, and only once."""

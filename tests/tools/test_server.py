@@ -401,6 +401,37 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
     assert "cpq_build_info" in metrics
 
 
+async def test_metrics_from_another_machine_need_a_token_once_there_are_any(store: Settings):
+    token = new_token(store, "robo", "agent")
+    with closing(open_app(store)) as app:
+        endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint([], [])
+        url = f"http://127.0.0.1:{store.port}/metrics"
+        codes = {}
+        for peer in ("127.0.0.1", "192.0.2.1"):
+            transport = httpx2.ASGITransport(app=http.build(app, endpoint), client=(peer, 1234))
+            async with httpx2.AsyncClient(transport=transport) as client:
+                codes[peer] = (
+                    (await client.get(url)).status_code,
+                    (await client.get(url, headers={"Authorization": f"Bearer {token}"})).status_code,
+                )
+    assert codes == {"127.0.0.1": (200, 200), "192.0.2.1": (401, 200)}
+
+
+async def test_a_request_with_two_lengths_is_refused_and_the_connection_closed(sqlite_app: App):
+    with http_server(sqlite_app.settings) as url:
+        host, port = url.removeprefix("http://").split(":")
+        stream = await anyio.connect_tcp(host, int(port))
+        async with stream:
+            head = (
+                f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            await stream.send(head.encode() + b"0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n")
+            received = b"".join([part async for part in stream])  # Ends because the server closes.
+    assert received.startswith(b"HTTP/1.1 400")
+    assert received.count(b"HTTP/1.1") == 1
+    assert b"VALIDATION_ERROR" in received
+
+
 async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path, clock: StillEffects):
     app = App(read_settings({}, home=tmp_path), clock)
     assert readiness(app)["migrations"] != "ok"
