@@ -21,7 +21,7 @@ from cpq.domain.pricing.period_prices import in_words
 from cpq.domain.quotes.file_rows import Percent
 from cpq.services import catalog, quotes
 from cpq.services.quotes.record import PricedSet, QuoteRecord, TracedLine
-from cpq.services.quotes.views import PricedQuoteView, QuoteHeader
+from cpq.services.quotes.views import PricedQuoteView, QuoteHeader, TaxGroupView
 
 LIMIT_MAX = 1_000
 LINE_COLUMNS = ("line", "product", "id", "quantity", "price of one", "subtotal", "discount", "%", "total")
@@ -268,11 +268,16 @@ def _price_of_one(line: TracedLine, currency: str, *, has_term: bool) -> str:
     return in_words(readable(price, currency), line["billing_period"], periods, has_term=has_term)
 
 
+def _tax_label(group: TaxGroupView) -> str:
+    code = group["category_code"]
+    return f"tax {code} ({group['category']})" if code else f"tax, {group['category']}"
+
+
 def _totals(one: PricedSet, currency: str) -> list[tuple[str, str]]:
     """From the subtotal to the total; the other rows add up to the last one."""
     taxes = [
         (
-            f"tax, {group['category']}: {group['rate_pct']} % of {readable(group['base'], currency)}",
+            f"{_tax_label(group)}: {group['rate']} % of {readable(group['base'], currency)}",
             readable(group["tax"], currency),
         )
         for group in one["tax_groups"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from starlette.responses import Response
@@ -70,7 +70,7 @@ def _tiles(answer: Answer) -> list[tuple[str, str, str]]:
     decided = sum(one["count"] for one in answer["turnaround"])
     slow = answer["slow_minutes"]
     return [
-        ("Open pipeline", money(value.quantize(Decimal(1)), "JPY"), f"{currency} in {count:,} quotes"),
+        ("Open pipeline", money(value.quantize(Decimal(1), ROUND_HALF_UP), "JPY"), f"{currency} in {count:,} quotes"),
         (
             "Win rate",
             percent(Decimal(won * 100) / ended) if ended else "–",

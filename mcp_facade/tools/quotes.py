@@ -147,7 +147,7 @@ def quote_get(
     tx: Tx,
     *,
     quote_id: Annotated[Identifier, Field(description="The `quote_id` from quote_create.")],
-    include_pricing: Annotated[Flag, Field(description="Also return the totals.")] = True,
+    include_pricing: Annotated[Flag, Field(description="Also return the totals and the tax groups.")] = True,
     version: Annotated[Version | None, Field(description="An earlier version; default: the current one.")] = None,
 ) -> QuoteDetail:
     """Read a quote: its current terms, dates, status, lines and totals.
@@ -175,6 +175,7 @@ def quote_price(
     quote_revise to change it. Pricing a rejected draft opens a new version with this price. A policy violation is not
     an error: `policy_violations` lists it with the role that must approve; then call approval_request. Pricing twice
     changes nothing. `unit_price` is for the whole term after discounts, `unit_price_per_period` for one billing period.
+    `tax_groups` has one row for each tax category code (S, Z, E, AE, K, G, O) and rate in percent.
     """
     return quotes.price(tx, quote_id, requested_discount=requested_discount_pct)
 

@@ -331,6 +331,18 @@ def test_terms_out_of_bounds_are_refused(change: tuple[str, str], message: str):
         ("categories: [a]\nzones: {germany: 1}", "string should match pattern"),
         ("categories: [a]\nzones: {US*: 1}", "string should match pattern"),
         ("categories: [a]", "the field zones is missing"),
+        ("categories: [a]\nzones: {DE: {rate: 0, code: X}}", "code is one of S, Z, E, AE, K, G, O"),
+        ("categories: [a]\nzones: {DE: {a: {rate: 0, code: X}}}", "code is one of S, Z, E, AE, K, G, O"),
+        ("categories: [a]\nzones: {DE: {a: {rate: 0, cod: G}}}", "there is no field cod here"),
+        ("categories: [a]\nzones: {DE: {rate: 0, code: S}}", "S goes with a rate above 0, every other code with 0"),
+        ("categories: [a]\nzones: {DE: {rate: 7, code: Z}}", "S goes with a rate above 0, every other code with 0"),
+        ("categories: [a]\nzones: {DE: {code: G}}", "the field rate is missing"),
+        ("categories: [a]\nzones: {DE: {rate: 0, code: G}}", "a reason goes with E, AE, K, G and O"),
+        ("categories: [a]\nzones: {DE: {rate: 19, reason: No}}", "a reason goes with E, AE, K, G and O"),
+        (
+            "categories: [a, b]\nzones: {DE: {a: {rate: 0, code: O, reason: No}, b: 7}}",
+            "DE has O and other codes; what is outside the scope of tax is quoted alone",
+        ),
     ],
 )
 def test_tax_has_a_rate_for_every_category_of_every_zone(text: str, message: str):
@@ -339,7 +351,28 @@ def test_tax_has_a_rate_for_every_category_of_every_zone(text: str, message: str
 
 def test_a_zone_not_named_has_the_rate_of_its_country():
     policy_set = policies(tax="categories: [a]\nzones: {US-*: 3, US-OH: 0, DE: 19}")
-    assert [policy_set.tax_rate(zone, "a") for zone in ("US-OH", "US-NY", "DE")] == [0, 3, 19]
+    assert [policy_set.tax_rate(zone, "a").rate for zone in ("US-OH", "US-NY", "DE")] == [0, 3, 19]
+
+
+def test_a_mistake_in_a_code_is_found_where_it_is_written():
+    tax = "categories: [a, b]\nzones:\n  DE:\n    a: 19\n    b: {rate: 0, code: GG}\n"
+    (found,) = problems(tax=tax)
+    assert found[1:3] == (5, 24)
+
+
+def test_a_rate_has_a_code_that_follows_from_it_unless_the_policy_gives_one():
+    tax = "categories: [a, b, c]\nzones: {DE: {a: 19, b: 0, c: {rate: 0, code: K, reason: Delivered abroad}}}"
+    rates = policies(tax=tax).tax_rates("DE")
+    assert {name: (rate.code, rate.reason) for name, rate in rates.items()} == {
+        "a": ("S", None),
+        "b": ("Z", None),
+        "c": ("K", "Delivered abroad"),
+    }
+
+
+def test_writing_the_code_that_follows_anyway_is_no_other_tax():
+    plain, written = (policies(tax=f"categories: [a]\nzones: {{DE: {rate}}}") for rate in ("19", "{rate: 19, code: S}"))
+    assert plain.tax == written.tax
 
 
 def test_a_missing_and_an_unknown_file_are_problems(tmp_path: Path):

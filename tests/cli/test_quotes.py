@@ -74,7 +74,7 @@ def test_a_quote_is_shown_with_lines_totals_dates_and_hashes(home: Path, tools: 
 
 def test_the_totals_that_are_shown_add_up(home: Path, tools: Tools, run: Run):
     out = run("quote", "show", worked_example(tools, account_id="acct_lonestar_004")).out
-    assert "tax, saas: 5 % of 1,350.00" in out
+    assert "tax S (saas): 5 % of 1,350.00" in out
     block = out[out.index("\nsubtotal ") :].strip().split("\n\n")[0]
     amounts = [Decimal(line.split()[-1].replace(",", "")) for line in block.splitlines()]
     assert amounts == [1500, -150, Decimal("67.5"), Decimal("1417.5")]

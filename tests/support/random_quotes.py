@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cpq.domain.policy.files.shapes import PartPeriods, TaxRounding
 from cpq.domain.pricing.request import (
+    EDITION,
     Adjustment,
     Component,
     Line,
@@ -22,7 +23,10 @@ from cpq.domain.pricing.request import (
 T = TypeVar("T")
 MILLION = 10**6
 BOOKS = ("account", "region", "default")
-RATES = {"standard": 19 * MILLION, "reduced": 7 * MILLION, "zero": 0, "odd": 8_875_000}
+RATES = {"standard": 19 * MILLION, "reduced": 7 * MILLION, "zero": 0, "odd": 8_875_000, "food": 7 * MILLION, "gas": 0}
+CODES = {"standard": "S", "reduced": "S", "zero": "Z", "odd": "S", "food": "S", "gas": "E"}
+REASONS = {"gas": "Article 135"}
+UNTAXED = {"exempt": "E", "reverse_charge": "AE"}
 OPTIONS = {"color": ("red", "blue"), "size": ("1", "2")}
 PART_PERIODS = tuple(mode.value for mode in PartPeriods)
 TAX_ROUNDINGS = tuple(level.value for level in TaxRounding)
@@ -67,7 +71,7 @@ def request_of(source: bytes) -> Request:
     lines = tuple(_line(draw, n, list(products), one_time, products) for n in range(lines_wanted))
     term = draw.below(4)
     is_odd_end = term == 3
-    return Request(
+    request = Request(
         draw.pick(CURRENCIES),
         DAY.isoformat(),
         lines,
@@ -84,6 +88,15 @@ def request_of(source: bytes) -> Request:
         draw.pick(TAX_ROUNDINGS),
         draw.pick(PART_PERIODS[1:] if is_odd_end else PART_PERIODS),
     )
+    return request if draw.happens(4) else _of_today(request)
+
+
+def _of_today(request: Request) -> Request:
+    """With codes and by the rules of new requests; the others are as old ones are stored."""
+    code = UNTAXED.get(request.tax_status)
+    codes = dict.fromkeys(RATES, code) if code else CODES
+    reasons = dict.fromkeys(RATES, "Article 196") if code else REASONS
+    return request._replace(tax_codes=codes, tax_reasons=reasons, edition=EDITION)
 
 
 def _product(draw: Bytes, number: int) -> Product:

@@ -17,7 +17,8 @@ class Totals(NamedTuple):
     """List amount, regular price, net and cost of each line."""
     subtotal: int
     net: int
-    groups: list[tuple[str, int, int]]
+    groups: list[tuple[str | None, str, int, int]]
+    """Code, categories, base and tax, the highest rate first; without codes by category."""
     total: int
 
 
@@ -276,7 +277,7 @@ def totals(request: Request) -> Totals:
         for one, line in zip(sums, request.lines, strict=True)
     ]
     whole = rounded(request, sum(customers) * request.requested_discount * PERCENT)
-    order: list[object] = [_identity(line) for line in request.lines]
+    order: list[object] = [_identity(request, line) for line in request.lines]
     shares = split(whole // size, [Fraction(customer) for customer in customers], order)
     lines: list[tuple[int, int, int, int | None]] = []
     bases: dict[str, int] = {}
@@ -284,10 +285,13 @@ def totals(request: Request) -> Totals:
     owed: dict[str, Fraction] = {}
     is_taxable = request.tax_status == "taxable"
     outside: dict[str, int] = {}
+    named: set[str] = set()
     for line, one, customer, share in zip(request.lines, sums, customers, shares, strict=True):
         net = customer - share * size
         regular, listed = rounded(request, one.regular), rounded(request, one.listed)
         categories = sorted(name for name, amount in one.taxed.items() if amount) or list(one.taxed)[:1]
+        named.update(categories)
+        categories = _leaders(request, categories)
         if one.is_included:
             above = 1 + request.tax_rates[categories[0]] * PERCENT
             gross, net = net, rounded(request, net / above)
@@ -295,7 +299,7 @@ def totals(request: Request) -> Totals:
             bases[categories[0]] = bases.get(categories[0], 0) + net
             taxes[categories[0]] = taxes.get(categories[0], 0) + (gross - net if is_taxable else 0)
         else:
-            weights = [one.taxed[name] for name in categories]
+            weights = [_weight(request, one.taxed, name) for name in categories]
             exact = one.regular * (1 - line.discount * PERCENT) * (1 - request.requested_discount * PERCENT)
             for name, weight, part_ in zip(
                 categories, weights, split(net // size, weights, list(categories)), strict=True
@@ -309,20 +313,49 @@ def totals(request: Request) -> Totals:
                     taxes[name] = taxes.get(name, 0) + rounded(request, base * rate)
         lines.append((listed, regular, net, None if one.cost is None else rounded(request, one.cost)))
     if request.tax_rounding == "group":
-        for name, base in outside.items():
-            rate = request.tax_rates[name] * PERCENT if is_taxable else Fraction(0)
-            taxes[name] = taxes.get(name, 0) + rounded(request, base * rate)
+        for group in {_group(request, name) for name in outside}:
+            names = sorted(name for name in outside if _group(request, name) == group)
+            base = sum(outside[name] for name in names)
+            taxes[names[0]] = taxes.get(names[0], 0) + rounded(request, base * group[1] * PERCENT)
     elif request.tax_rounding == "document" and owed:
-        names = sorted(owed)
+        owed, parts = {}, owed
+        for name in sorted(parts, key=lambda name: (_group(request, name), name)):
+            first = next((one for one in owed if _group(request, one) == _group(request, name)), name)
+            owed[first] = owed.get(first, Fraction(0)) + parts[name]
+        names = list(owed)
         once = rounded(request, sum(owed.values(), Fraction(0)))
         for name, share in zip(names, split(once // size, [owed[name] for name in names], list(names)), strict=True):
             taxes[name] = taxes.get(name, 0) + share * size
-    groups = [(name, bases[name], taxes.get(name, 0)) for name in sorted(bases)]
+    found = {_group(request, name) for name in bases}
+    groups = []
+    for group in sorted(found, key=lambda one: (-one[1] if request.tax_codes else 0, one)):
+        names = sorted(name for name in named if _group(request, name) == group)
+        base, tax = (sum(amounts.get(name, 0) for name in names) for amounts in (bases, taxes))
+        groups.append((group[0] if request.tax_codes else None, ", ".join(names), base, tax))
     net = sum(line[2] for line in lines)
-    return Totals(lines, sum(line[1] for line in lines), net, groups, net + sum(tax for _, _, tax in groups))
+    return Totals(lines, sum(line[1] for line in lines), net, groups, net + sum(tax for *_, tax in groups))
 
 
-def _identity(line: Line) -> tuple[object, ...]:
+def _group(request: Request, category: str) -> tuple[str, int]:
+    rate = request.tax_rates[category] if request.tax_status == "taxable" else 0
+    return request.tax_codes.get(category, category), rate
+
+
+def _leaders(request: Request, categories: list[str]) -> list[str]:
+    """Of the categories of a line, the first of each group."""
+    groups = [_group(request, name) for name in categories]
+    return [name for number, name in enumerate(categories) if groups[number] not in groups[:number]]
+
+
+def _weight(request: Request, taxed: dict[str, Fraction], leader: str) -> Fraction:
+    return sum(
+        (amount for name, amount in taxed.items() if _group(request, name) == _group(request, leader)), Fraction(0)
+    )
+
+
+def _identity(request: Request, line: Line) -> tuple[object, ...]:
+    digits = "".join(character for character in line.id if character.isdigit())
+    number = line.id if request.edition == 1 else (int(digits or 0), line.id)
     return (
         line.product_id,
         line.quantity,
@@ -330,5 +363,5 @@ def _identity(line: Line) -> tuple[object, ...]:
         sorted(line.choices.items()),
         str(line.ramp),
         str(line.adjustments),
-        line.id,
+        number,
     )

@@ -74,6 +74,7 @@ def test_q26_the_worked_example(tools: Tools):
         "edit": 2,
         "status": "draft",
         "pricing": {"subtotal": 1500, "discount_total": 150, "tax_total": 0, "total": 1350},
+        "tax_groups": [{"category_code": "Z", "category": "saas", "rate": 0, "base": 1350, "tax": 0}],
         "line_pricing": [
             {
                 "line_id": f"{quote_id}-ql-1",
@@ -362,3 +363,56 @@ def test_q25_tax_is_added_by_the_zone_of_the_account(tools: Tools):
     exempt = new_quote(tools, line, account_id="acct_statecol_006")
     assert tools("quote_price", quote_id=exempt)["pricing"]["tax_total"] == 0
     assert "exemption" in tools("quote_get", quote_id=exempt)["quote"]["tax_note"]
+
+
+def of_categories(tools: Tools, *categories: str, zone: str = "DE") -> str:
+    """A quote of one unit at 0.03 for each category, for an account of its own in that zone."""
+    lines = []
+    for category in categories:
+        product = engine.product_row()
+        engine.import_dicts(tools.app, "products", product)
+        price = {"id": f"price_{product['id']}", "product_id": product["id"], "price_book": "list", "currency": "EUR"}
+        engine.import_dicts(tools.app, "prices", {**price, "unit_price": "0.03", "tax_category": category})
+        lines.append({"product_id": product["id"], "quantity": 1})
+    buyer = {"id": "acct_groups", "name": "Gruppen GmbH", "segment": "smb", "region": "emea", "country": "DE"}
+    engine.import_dicts(tools.app, "accounts", {**buyer, "tax_zone": zone, "currency": "EUR", "locale": "de_DE"})
+    return str(tools("quote_create", account_id="acct_groups", currency="EUR", line_items=lines)["quote_id"])
+
+
+def test_q27b_three_categories_at_19_percent_are_one_tax_group_in_every_answer(tools: Tools):
+    quote_id = of_categories(tools, "standard", "service", "saas")
+    priced = tools("quote_price", quote_id=quote_id)
+    group = {"category_code": "S", "category": "saas, service, standard", "rate": 19, "base": 0.09, "tax": 0.02}
+    assert priced["tax_groups"] == [group]
+    assert (priced["pricing"]["tax_total"], priced["pricing"]["total"]) == (0.02, 0.11)
+    read = tools("quote_get", quote_id=quote_id)
+    assert read["tax_groups"] == priced["tax_groups"]
+    assert read["pricing"] == priced["pricing"]
+    assert "tax_groups" not in tools("quote_get", quote_id=quote_id, include_pricing=False)
+
+
+def test_q27b_an_exempt_account_is_one_group_that_says_why(tools: Tools):
+    quote_id = new_quote(tools, {"product_id": "prod_fc150", "quantity": 3}, account_id="acct_statecol_006")
+    (group,) = tools("quote_price", quote_id=quote_id)["tax_groups"]
+    assert (group["category_code"], group["rate"], group["tax"]) == ("E", 0, 0)
+    assert group["reason"] == tools("quote_get", quote_id=quote_id)["quote"]["tax_note"]
+
+
+def test_q27b_the_codes_of_the_policy_are_those_of_the_groups(policies: Path, store: Settings):
+    """An export is G and says why; the account's own status does not replace what the sale is."""
+    tax = policies / "tax.yaml"
+    export = "{standard: {rate: 0, code: G, reason: Export}, service: {rate: 0, code: E, reason: Education}, saas: 19}"
+    tax.write_text(tax.read_text(encoding="utf-8").replace("  DE: 19", f"  DE: {export}"), encoding="utf-8")
+    app = open_app(store.model_copy(update={"policies_dir": policies}))
+    tools = Tools(app)
+    priced = tools("quote_price", quote_id=of_categories(tools, "standard", "service", "saas"))
+    codes = [(group["category_code"], group["rate"], group.get("reason")) for group in priced["tax_groups"]]
+    assert codes == [("S", 19, None), ("E", 0, "Education"), ("G", 0, "Export")]
+    assert tools("quote_get", quote_id=priced["quote_id"])["quote"]["tax_note"] == "Education; Export"
+    account = {"id": "acct_groups", "name": "Gruppen GmbH", "segment": "smb", "region": "emea", "country": "DE"}
+    status = {"tax_zone": "DE", "currency": "EUR", "tax_status": "reverse_charge", "tax_note": "Article 196"}
+    engine.import_dicts(app, "accounts", {**account, **status})
+    again = tools("quote_price", quote_id=priced["quote_id"])
+    codes = [(group["category_code"], group["base"], group.get("reason")) for group in again["tax_groups"]]
+    assert codes == [("AE", 0.06, "Article 196"), ("G", 0.03, "Export")]
+    app.close()

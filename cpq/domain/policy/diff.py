@@ -123,7 +123,8 @@ def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
             described = {"name": step.name, begins: str(step.bound), "ladder": ladder.id}
             parts[f"step {step.id}"] = described | _outcome_fields(step.outcome)
     parts |= {f"pricing rule {rule.adjustment.rule_id}": _pricing_fields(rule) for rule in policies.pricing}
-    parts |= {f"tax {zone}": {name: str(rate) for name, rate in rates.items()} for zone, rates in policies.tax.items()}
+    for zone, rates in policies.tax.items():
+        parts[f"tax {zone}"] = {name: f"{rate} {rate.reason or ''}".strip() for name, rate in rates.items()}
     parts["roles"] = {part.name: _text(getattr(policies.roles, part.name)) for part in fields(policies.roles)}
     parts["terms"] = {part.name: _text(getattr(policies.terms, part.name)) for part in fields(policies.terms)}
     del parts["terms"]["rates"], parts["terms"]["attributes"]

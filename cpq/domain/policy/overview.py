@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 
 from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Unit
 from cpq.domain.policy.language.nodes import Fact, Fold, Node
@@ -102,13 +101,9 @@ def _rates(policies: PolicySet) -> Table:
 
 
 def _tax(policies: PolicySet) -> Table:
-    """Rates in percent; an empty cell means no rate, which is an error where one is needed, never 0."""
+    """Rates in percent, with codes other than S and Z; an empty cell is an error where a rate is needed, never 0."""
     categories = sorted({category for rates in policies.tax.values() for category in rates})
     rows = [["zone", *categories]]
     for zone, rates in sorted(policies.tax.items()):
-        rows.append([zone, *(_percent(rates.get(category)) for category in categories)])
+        rows.append([zone, *(str(rates.get(category, "")) for category in categories)])
     return rows
-
-
-def _percent(rate: Decimal | None) -> str:
-    return "" if rate is None else f"{rate:f}"

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.rounding import Rounding
 from cpq.domain.policy.facts import SECRET, FactsEnvironment, LineInputs, QuoteInputs
-from cpq.domain.policy.files.shapes import PartPeriods, Severity, TaxRounding
+from cpq.domain.policy.files.shapes import PartPeriods, Severity, TaxCode, TaxRounding
 from cpq.domain.policy.language.compiler import Column, Run, compiled
 from cpq.domain.policy.language.nodes import Declared, Junction, Node, facts_in
 from cpq.domain.policy.language.trends import Trend
@@ -197,6 +197,21 @@ class Terms:
     attributes: Mapping[str, Declared]
 
 
+class TaxRate(NamedTuple):
+    """A rate in percent with its tax category code, and for some codes the reason why no tax is charged."""
+
+    rate: Decimal
+    code: TaxCode
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rate:f}" if self.code in (TaxCode.STANDARD, TaxCode.ZERO) else f"{self.rate:f} {self.code}"
+
+
+UNTAXED = {"exempt": TaxCode.EXEMPT, "reverse_charge": TaxCode.REVERSE_CHARGE}
+"""The code for an account that pays no tax, by its tax status."""
+
+
 @dataclass(frozen=True)
 class PolicySet:
     """The content of the policy files. A set is immutable; a changed file makes a new set with another hash."""
@@ -206,7 +221,7 @@ class PolicySet:
     pricing: tuple[PricingRule, ...]
     roles: Roles
     terms: Terms
-    tax: Mapping[str, Mapping[str, Decimal]]
+    tax: Mapping[str, Mapping[str, TaxRate]]
     content_hash: str
 
     @cached_property
@@ -249,12 +264,12 @@ class PolicySet:
                 found.append(rule.adjustment)
         return tuple(found)
 
-    def tax_rates(self, zone: str) -> Mapping[str, Decimal]:
-        """The rates of a zone in percent, by tax category; empty for an unknown zone."""
+    def tax_rates(self, zone: str) -> Mapping[str, TaxRate]:
+        """The rates of a zone by tax category; empty for an unknown zone."""
         return self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*") or {}
 
-    def tax_rate(self, zone: str, category: str) -> Decimal:
-        """The rate in percent; a zone or category without one is an error, never 0."""
+    def tax_rate(self, zone: str, category: str) -> TaxRate:
+        """The rate of a category; a zone or category without one is an error, never 0."""
         rates = self.tax.get(zone) or self.tax.get(f"{zone.partition('-')[0]}-*")
         if rates is None:
             known = sorted(self.tax)
@@ -275,3 +290,16 @@ class PolicySet:
                 nearest=nearest(category, rates),
             )
         return rates[category]
+
+
+def tax_code(found: TaxRate | None, tax_status: str, tax_note: str | None) -> tuple[TaxCode, str | None] | None:
+    """The code of a category for an account, and why no tax is charged; None when nothing is known.
+
+    The account's status replaces the codes of taxed places; what a policy says of the sale itself (K, G, O) stays.
+    """
+    if found is not None and (tax_status not in UNTAXED or found.code in _OF_THE_SALE):
+        return found.code, found.reason
+    return (UNTAXED[tax_status], tax_note) if tax_status in UNTAXED else None
+
+
+_OF_THE_SALE = (TaxCode.INTRA_COMMUNITY, TaxCode.EXPORT, TaxCode.OUTSIDE_SCOPE)

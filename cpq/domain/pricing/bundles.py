@@ -12,7 +12,7 @@ from cpq.base.rounding import Exact, divide
 from cpq.domain.pricing.parts import WHOLE_TERM, LinePrice, Part, Plan
 from cpq.domain.pricing.plans import Plans, agreed
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, largest_quantity
-from cpq.domain.pricing.result import Stage
+from cpq.domain.pricing.result import MIXED, Stage
 
 
 @dataclass
@@ -141,8 +141,8 @@ def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
     periods = {part.plan.billing_period for part in taxed}
     whole.plan = replace(
         whole.plan,
-        billing_period=periods.pop() if len(periods) == 1 else "mixed",
-        tax_category=next(iter(weights)) if len(weights) == 1 else "mixed",
+        billing_period=periods.pop() if len(periods) == 1 else MIXED,
+        tax_category=next(iter(weights)) if len(weights) == 1 else MIXED,
         is_tax_included=is_included.pop(),
     )
     if len(weights) > 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cpq.base.rounding import Exact, MinorUnit, nearest
 from cpq.domain.pricing.parts import LinePrice
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line
+from cpq.domain.pricing.request import EDITION, ONE_HUNDRED_PERCENT, Line
 from cpq.domain.pricing.result import Stage
 
 LINE_DISCOUNT, QUOTE_DISCOUNT = Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT
@@ -28,22 +28,25 @@ def discount_line(price: LinePrice, minor_unit: MinorUnit) -> None:
         price.note(LINE_DISCOUNT, customer, "discount_pct", discount)
 
 
-def discount_quote(prices: Sequence[LinePrice], requested: int, minor_unit: MinorUnit) -> None:
+def discount_quote(
+    prices: Sequence[LinePrice], requested: int, minor_unit: MinorUnit, *, edition: int = EDITION
+) -> None:
     """Stage 8: the requested discount off the sum of customer prices, rounded once, then allocated to the lines."""
     if not requested:
         return
     customers = [price.net for price in prices]
     whole = minor_unit.round(sum(customers), requested, ONE_HUNDRED_PERCENT)
     # The first of equal claims gets the last cent, so lines are ordered by content, not by position.
-    shares = minor_unit.allocate(whole, customers, order=lambda index: _identity(prices[index].line))
+    shares = minor_unit.allocate(whole, customers, order=lambda index: _identity(prices[index].line, edition))
     for price, share in zip(prices, shares, strict=True):
         if share:
             price.net -= share
             price.note(QUOTE_DISCOUNT, price.net, "requested_discount_pct", requested)
 
 
-def _identity(line: Line) -> tuple[object, ...]:
-    """The content of a line. Its id comes last, so that it decides only between otherwise equal lines."""
+def _identity(line: Line, edition: int) -> tuple[object, ...]:
+    """The content of a line. Its number comes last, so that it decides only between otherwise equal lines."""
+    number = line.id if edition == 1 else (len(line.id), line.id)  # The first edition read 10 as less than 2.
     return (
         line.product_id,
         line.quantity,
@@ -51,7 +54,7 @@ def _identity(line: Line) -> tuple[object, ...]:
         sorted(line.choices.items()),
         str(line.ramp),
         str(line.adjustments),
-        line.id,
+        number,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from cpq.base.rounding import Exact, divide, nearest
@@ -52,6 +53,8 @@ class Plan:
     components: tuple[Component, ...] = ()
     """The components of a bundle that is priced by them; its own list price covers only the options."""
     bundle_discount: int = 0
+    rounds_half_away: bool = False
+    """Whether halves of negative amounts in steps round away from zero; requests of the first edition round them up."""
 
 
 @dataclass(slots=True)
@@ -83,8 +86,13 @@ class Part:
 
     def note(self, stage: Stage, amount: Exact, source: str, value: int | None) -> None:
         """Add the step of a stage to the trace: the amount after it, the source that decided, and its value."""
-        shown = amount if isinstance(amount, int) else nearest(amount.numerator, amount.denominator)
+        shown = amount if isinstance(amount, int) else self._shown(amount)
         self.steps += (new_tuple(Step, (stage, shown, source, value, self.name)),)
+
+    def _shown(self, amount: Fraction) -> int:
+        if amount < 0 and self.plan.rounds_half_away:
+            return -nearest(-amount.numerator, amount.denominator)
+        return nearest(amount.numerator, amount.denominator)
 
 
 @dataclass(slots=True)

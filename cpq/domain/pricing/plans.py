@@ -53,6 +53,7 @@ class Plans:
             row.billing_period == listed.billing_period and row.tax_included == listed.tax_included,
             product.components,
             product.bundle_discount,
+            self.request.edition > 1,
         )
 
 

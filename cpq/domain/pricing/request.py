@@ -18,6 +18,12 @@ WRITTEN_MAX = 10_000
 
 PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
+EDITION = 2
+"""The edition of the rules for new requests; each edition keeps its rules, so that stored requests replay exactly.
+
+From 2 on, equal lines claim odd cents by line number, and halves of negative amounts in steps round away from zero.
+"""
+
 
 class Tier(NamedTuple):
     """Units above the previous tier, up to and including `up_to`; the last tier is open."""
@@ -114,6 +120,11 @@ class Request(NamedTuple):
     rounding: str = "half_up"
     tax_rounding: str = "group"
     part_periods: str = "whole_months"
+    tax_codes: Mapping[str, str] = {}
+    """By tax category, the code of EN 16931. Without codes, each category is a tax group of its own."""
+    tax_reasons: Mapping[str, str] = {}
+    """By tax category, why no tax is charged."""
+    edition: int = 1
 
 
 def largest_quantity(quantity: int, ramp: Iterable[Segment]) -> int:

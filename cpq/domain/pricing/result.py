@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from cpq.base.rounding import nearest
 
+MIXED = "mixed"
+"""The tax category or billing period of a bundle whose parts have several."""
+
 
 class Stage(StrEnum):
     """The stages of the waterfall in order, by the names under which their steps are stored.
@@ -75,10 +78,17 @@ class PricedLine(NamedTuple):
 
 
 class TaxGroup(NamedTuple):
+    """The tax of all amounts with the same category code and rate, or of one category where a request has no codes."""
+
     category: str
+    """The seller's own categories in this group."""
     rate: int
     base: int
     tax: int
+    code: str | None = None
+    """S, Z, E, AE, K, G or O, by EN 16931."""
+    reason: str | None = None
+    """Why no tax is charged."""
 
 
 class PricedQuote(NamedTuple):
@@ -113,17 +123,25 @@ def unit_price(amount: int, quantity: int, of: int = 1) -> int:
 
 def dump(priced: PricedQuote) -> dict[str, Any]:
     """The result as JSON values, for hash and storage. Lines and steps are lists of fields, which saves a third."""
-    return priced._asdict()
+    return priced._replace(tax_groups=_stored_groups(priced))._asdict()
 
 
 def shown(priced: PricedQuote) -> list[Any]:
     """The result as JSON values without costs and margins, so that its hash may be shown and reveals nothing."""
-    *public, _, _ = priced
+    *public, _, _ = priced._replace(tax_groups=_stored_groups(priced))
     lines = [(*line[:_COST], *line[_COST + 2 :]) for line in priced.lines]
     return [lines, *(value for value in public if value is not priced.lines)]
 
 
 _COST = PricedLine._fields.index("cost")
+
+
+def _stored_groups(priced: PricedQuote) -> tuple[Any, ...]:
+    """Groups without a code keep the four fields that they had before there were codes."""
+    return tuple(group if group.code else group[:_CODE] for group in priced.tax_groups)
+
+
+_CODE = TaxGroup._fields.index("code")
 
 
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:

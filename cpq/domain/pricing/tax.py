@@ -1,4 +1,4 @@
-"""PURE. Stage 9, tax by category: rounded per group, per line or once per document; or included in the price."""
+"""PURE. Stage 9, tax by category code and rate: rounded per group, line or document; or included in the price."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TAX = Stage.TAX
 
 
 def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> tuple[TaxGroup, ...]:
-    """Stage 9: the tax of the quote by category, added to net prices and extracted from prices that include it."""
-    table = TaxTable(_rates(request), request.tax_rounding, minor_unit)
+    """Stage 9: the tax of the quote in groups, added to net prices and extracted from prices that include it."""
+    table = TaxTable(_rates(request), request.tax_rounding, minor_unit, request.tax_codes)
     is_document = request.tax_rounding == "document"
     for price in prices:
         if price.plan.is_tax_included:
@@ -28,7 +28,14 @@ def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUn
             table.add(price.plan.tax_category, price.net)
         if is_document:
             _add_unrounded(price, table, request.requested_discount)
-    return table.groups()
+    return table.groups(request.tax_reasons)
+
+
+def tax_note(request: Request, groups: Sequence[TaxGroup]) -> str | None:
+    """Why tax is not charged; a request without codes has only the note of its account."""
+    if not request.tax_codes:
+        return request.tax_note if request.tax_status != "taxable" else None
+    return "; ".join(dict.fromkeys(group.reason for group in groups if group.reason)) or None
 
 
 def level_list_tax(part: Part, rates: Mapping[str, int]) -> None:
@@ -61,9 +68,10 @@ def _take_tax_out(price: LinePrice, table: TaxTable, request: Request, minor_uni
 
 
 def _add_mixed(price: LinePrice, table: TaxTable, minor_unit: MinorUnit) -> None:
-    """Split a bundle's amount between its tax categories by the weights of its parts."""
-    shares = minor_unit.allocate(price.net, [weight for _, weight in price.tax_weights])
-    for (category, _), share in zip(price.tax_weights, shares, strict=True):
+    """Split a bundle's amount between its tax groups by the weights of its parts."""
+    weights = table.by_group(price.tax_weights)
+    shares = minor_unit.allocate(price.net, [weight for _, weight in weights])
+    for (category, _), share in zip(weights, shares, strict=True):
         table.add(category, share)
 
 
@@ -76,55 +84,91 @@ def _add_unrounded(price: LinePrice, table: TaxTable, requested: int) -> None:
         table.add_unrounded(category, price.amount.numerator * kept * weight, below)
 
 
-class TaxTable:
-    """Collects the taxed amounts and then computes the tax."""
+Key = tuple[str, int]
+"""A tax group: category code and rate, or category and rate where a request has no codes."""
 
-    def __init__(self, rates: Mapping[str, int], mode: str, minor_unit: MinorUnit) -> None:
+
+class TaxTable:
+    """Collects the taxed amounts by group and then computes the tax."""
+
+    def __init__(
+        self, rates: Mapping[str, int], mode: str, minor_unit: MinorUnit, codes: Mapping[str, str] | None = None
+    ) -> None:
         self._rates = rates
         self._mode = mode
         self._minor_unit = minor_unit
-        self._outside: defaultdict[str, int] = defaultdict(int)
-        self._inside: defaultdict[str, int] = defaultdict(int)
-        self._taxes: defaultdict[str, int] = defaultdict(int)
-        self._unrounded: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._codes = codes or {}
+        self._keys: dict[str, Key] = {}
+        self._outside: defaultdict[Key, int] = defaultdict(int)
+        self._inside: defaultdict[Key, int] = defaultdict(int)
+        self._taxes: defaultdict[Key, int] = defaultdict(int)
+        self._unrounded: defaultdict[Key, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
 
     def add(self, category: str, base: int) -> None:
         """Add an amount without its tax."""
-        self._outside[category] += base
+        key = self._key(category)
+        self._outside[key] += base
         if self._mode == "line":
-            self._taxes[category] += self._minor_unit.round(base, self._rates[category], ONE_HUNDRED_PERCENT)
+            self._taxes[key] += self._tax(key, base)
 
     def add_unrounded(self, category: str, numerator: int, denominator: int) -> None:
         """Add the exact fraction of a rounded amount: the tax base in the mode `document`."""
-        self._unrounded[category][denominator] += numerator
+        self._unrounded[self._key(category)][denominator] += numerator
 
     def add_inside(self, category: str, base: int, tax: int) -> None:
         """Add an amount and the tax that was extracted from it."""
-        self._inside[category] += base
-        self._taxes[category] += tax
+        key = self._key(category)
+        self._inside[key] += base
+        self._taxes[key] += tax
 
-    def groups(self) -> tuple[TaxGroup, ...]:
-        rates, taxes = self._rates, self._taxes
+    def by_group(self, weights: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """One weight for each group, under the first of its categories."""
+        merged: dict[Key, tuple[str, int]] = {}
+        for category, weight in weights:
+            first, sum_ = merged.get(self._key(category), (category, 0))
+            merged[self._key(category)] = first, sum_ + weight
+        return list(merged.values())
+
+    def groups(self, reasons: Mapping[str, str] | None = None) -> tuple[TaxGroup, ...]:
+        """The groups in a stable order: the highest rate first, then by code; without codes by category."""
         if self._mode == "group":
-            for category, base in self._outside.items():
-                taxes[category] += self._minor_unit.round(base, rates[category], ONE_HUNDRED_PERCENT)
+            for key, base in self._outside.items():
+                self._taxes[key] += self._tax(key, base)
         if self._unrounded:
             self._round_once()
-        categories = sorted(self._outside.keys() | self._inside.keys())
-        return tuple(
-            TaxGroup(name, rates[name], self._outside[name] + self._inside[name], taxes[name]) for name in categories
-        )
+        keys = sorted(self._outside.keys() | self._inside.keys())
+        if not self._codes:
+            return tuple(TaxGroup(*key, *self._amounts(key)) for key in keys)
+        return tuple(self._coded(key, reasons or {}) for key in sorted(keys, key=lambda key: -key[1]))
+
+    def _key(self, category: str) -> Key:
+        key = self._keys.get(category)
+        if key is None:
+            key = self._keys[category] = self._codes.get(category, category), self._rates[category]
+        return key
+
+    def _tax(self, key: Key, base: int) -> int:
+        return self._minor_unit.round(base, key[1], ONE_HUNDRED_PERCENT)
+
+    def _amounts(self, key: Key) -> tuple[int, int]:
+        return self._outside[key] + self._inside[key], self._taxes[key]
+
+    def _coded(self, key: Key, reasons: Mapping[str, str]) -> TaxGroup:
+        code, rate = key
+        categories = sorted(category for category, found in self._keys.items() if found == key)
+        reason = "; ".join(dict.fromkeys(reasons[category] for category in categories if category in reasons))
+        return TaxGroup(", ".join(categories), rate, *self._amounts(key), code, reason or None)
 
     def _round_once(self) -> None:
         """Round once for the whole document; the groups share the result in proportion to their exact tax."""
         owed = {
-            category: _sum([Fraction(n, d) for d, n in amounts.items()]) * self._rates[category]
-            for category, amounts in sorted(self._unrounded.items())
+            key: _sum([Fraction(n, d) for d, n in amounts.items()]) * key[1]
+            for key, amounts in sorted(self._unrounded.items())
         }
         tax = self._minor_unit.round(_sum(list(owed.values())), 1, ONE_HUNDRED_PERCENT)
         shares = self._minor_unit.allocate(tax, [int(amount) for amount in owed.values()])
-        for category, share in zip(owed, shares, strict=True):
-            self._taxes[category] += share
+        for key, share in zip(owed, shares, strict=True):
+            self._taxes[key] += share
 
 
 def _sum(amounts: list[Fraction]) -> Fraction:

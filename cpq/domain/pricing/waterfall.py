@@ -21,7 +21,7 @@ from cpq.domain.pricing.plans import Plans
 from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_price, take_list_price
 from cpq.domain.pricing.request import Line, Request, mean_quantity
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup, new_tuple
-from cpq.domain.pricing.tax import level_list_tax, tax_lines
+from cpq.domain.pricing.tax import level_list_tax, tax_lines, tax_note
 from cpq.domain.pricing.terms import apply_term
 from cpq.domain.pricing.tiers import apply_tiers
 
@@ -42,7 +42,7 @@ def price(request: Request, selection: PriceSelection | None = None) -> PricedQu
     plans = Plans(request, selection or PriceSelection(request))
     minor_unit = MinorUnit(request.currency, request.rounding)
     prices = [_customer_price(line, plans, minor_unit) for line in request.lines]
-    discount_quote(prices, request.requested_discount, minor_unit)
+    discount_quote(prices, request.requested_discount, minor_unit, edition=request.edition)
     tax_groups = tax_lines(prices, request, minor_unit)
     lines = tuple([_priced_line(line_price, request.requested_discount, minor_unit) for line_price in prices])
     return _total(request, prices, lines, tax_groups, minor_unit)
@@ -151,7 +151,7 @@ def _total(
         tax_total=tax,
         total=net + tax,
         tax_groups=tax_groups,
-        tax_note=request.tax_note if request.tax_status != "taxable" else None,
+        tax_note=tax_note(request, tax_groups),
         discount=discount,
         discount_off_list=discount_off_list,
         cost=cost,

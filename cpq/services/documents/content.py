@@ -15,7 +15,7 @@ from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.request import PERIOD_MONTHS, mean_quantity
-from cpq.domain.pricing.result import PricedLine
+from cpq.domain.pricing.result import MIXED, PricedLine
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
 from cpq.services.catalog.product_sheets import Sheet, sheets
@@ -162,6 +162,7 @@ def _priced_set(pricing: Pricing, selected: str | None) -> Content:
     priced = pricing.result if is_recurring else pricing.amounts
     prices = period_prices(pricing.request, priced.lines) if is_recurring else {}
     choices = {line["id"]: line.get("choices", {}) for line in pricing.request_values["lines"]}
+    taxes = _line_taxes(pricing)
     return {
         "name": pricing.option_set or None,
         "is_selected": pricing.option_set == (selected or ""),
@@ -170,9 +171,23 @@ def _priced_set(pricing: Pricing, selected: str | None) -> Content:
         "net": amount(priced.net),
         "tax_total": amount(priced.tax_total),
         "total": amount(priced.total),
-        "tax_groups": tax_groups(priced),
-        "lines": [_priced_line(line, choices[line.id], prices.get(line.id)) for line in priced.lines],
+        # The format of the content has had `rate_pct` from its beginning.
+        "tax_groups": [{**group, "rate_pct": group["rate"]} for group in tax_groups(priced.tax_groups)],
+        "lines": [
+            _priced_line(line, choices[line.id], prices.get(line.id)) | taxes.get(line.tax_category, {})
+            for line in priced.lines
+        ],
     }
+
+
+def _line_taxes(pricing: Pricing) -> dict[str, Content]:
+    """The tax group of a line by its tax category. A bundle of several groups has none, nor a price without codes."""
+    request, groups = pricing.request_values, pricing.amounts.tax_groups
+    rates = request["tax_rates"] if request.get("tax_status", "taxable") == "taxable" else {}
+    coded = [(category, code, rates.get(category, 0)) for category, code in request.get("tax_codes", {}).items()]
+    if len(groups) == 1:  # A bundle of several categories is in it, too.
+        coded += [(MIXED, group.code, group.rate) for group in groups if group.code]
+    return {category: {"tax_code": code, "tax_rate_pct": amount(rate)} for category, code, rate in coded}
 
 
 def _priced_line(line: PricedLine, choices: Mapping[str, str], price: PeriodPrice | None) -> Content:

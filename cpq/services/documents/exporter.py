@@ -24,7 +24,7 @@ FORMATS = ("pdf", "json", "ubl", "csv", "html")
 COLUMNS = (
     "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period",
     "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
-    "discount_amount", "line_total", "tax_category", "notes", "stamp",
+    "discount_amount", "line_total", "tax_category", "tax_code", "tax_rate_pct", "notes", "stamp",
 )  # fmt: skip
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet would run a cell that starts with one of these; it is prefixed with an apostrophe."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote
@@ -234,4 +234,4 @@ def millimetres(figure: str) -> float:
 
 def _rounded(percent: Decimal | int) -> Decimal:
     """Two decimals are enough, because the exact amount is printed beside it."""
-    return Decimal(percent).quantize(Decimal("0.01")).normalize()
+    return Decimal(percent).quantize(Decimal("0.01"), ROUND_HALF_UP).normalize()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
 
 
@@ -15,11 +17,22 @@ def totals_of(printed: PrintedQuote, chosen: Content) -> Iterable[Row]:
         yield Row(t.label("subtotal"), t.amount(chosen["subtotal"], currency))
         yield Row(t.label("discount_total"), t.amount(-chosen["discount_total"], currency))
     yield Row(t.label("net_total"), t.amount(chosen["net"], currency))
-    rates: dict[Decimal, list[Content]] = {}
-    for group in chosen["tax_groups"]:
-        rates.setdefault(Decimal(group["rate_pct"]), []).append(group)
-    for rate, groups in rates.items():
-        base, tax = (sum((Decimal(group[name]) for group in groups), Decimal(0)) for name in ("base", "tax"))
-        label = t.label("tax", rate=t.percent(rate), base=t.amount(base, currency))
-        yield Row(label, t.amount(tax, currency))
+    for rate, base, tax in _tax_rows(t, chosen["tax_groups"]):
+        yield Row(t.label("tax", rate=rate, base=t.amount(base, currency)), t.amount(tax, currency))
     yield Row(t.label("total"), t.money(chosen["total"], currency), is_total=True)
+
+
+def _tax_rows(tongue: Tongue, groups: Sequence[Content]) -> Iterable[tuple[str, Decimal, Decimal]]:
+    """Rate, base and tax of each tax group; a rate of several groups is followed by their codes.
+
+    Prices that were stored before there were codes have one row for each rate.
+    """
+    rows: dict[tuple[Decimal, str | None], tuple[Decimal, Decimal]] = {}
+    for group in groups:
+        key = Decimal(group["rate_pct"]), group.get("category_code")
+        base, tax = rows.get(key, (Decimal(0), Decimal(0)))
+        rows[key] = base + group["base"], tax + group["tax"]
+    codes = Counter(rate for rate, _ in rows)
+    for (rate, code), (base, tax) in rows.items():
+        shown = tongue.percent(rate)
+        yield (f"{shown} ({code})" if codes[rate] > 1 else shown), base, tax

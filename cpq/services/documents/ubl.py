@@ -20,6 +20,9 @@ EACH = "C62"
 TAX_CODES = {"exempt": "E", "reverse_charge": "AE"}
 """UNCL5305 codes of buyers who pay no tax; others have the standard rate or a zero rate."""
 
+OUTSIDE_SCOPE = "O"
+"""The code without a rate: where there is no tax, there is no rate of it either (BR-O-05)."""
+
 Content = Mapping[str, Any]
 
 
@@ -81,14 +84,11 @@ class _Writer:
             part = _part(total, "TaxSubtotal")
             self._amount(part, "TaxableAmount", group["base"])
             self._amount(part, "TaxAmount", group["tax"])
-            self._tax_category(_part(part, "TaxCategory"), group["rate_pct"])
-
-    def _tax_category(self, category: Xml.Element, rate: Decimal | int) -> None:
-        _text(category, "ID", TAX_CODES.get(self.buyer["tax_status"]) or ("S" if rate else "Z"))
-        _text(category, "Percent", f"{Decimal(rate):f}")
-        if self.quote["tax_note"]:
-            _text(category, "TaxExemptionReason", self.quote["tax_note"])
-        _text(_part(category, "TaxScheme"), "ID", "VAT")
+            rate, code, reason = group["rate_pct"], group.get("category_code"), group.get("reason")
+            if code is None:  # Prices that were stored before there were codes.
+                code = TAX_CODES.get(self.buyer["tax_status"]) or ("S" if rate else "Z")
+                reason = self.quote["tax_note"]
+            _tax_category(_part(part, "TaxCategory"), code, rate, reason)
 
     def _totals(self, total: Xml.Element) -> None:
         self._amount(total, "LineExtensionAmount", self.chosen["net"])
@@ -124,6 +124,8 @@ class _Writer:
             _text(item, "Description", product["description"])
         _text(item, "Name", asked["product_name"])
         _text(_part(item, "SellersItemIdentification"), "ID", product["sku"] if product else asked["product_id"])
+        if "tax_code" in priced:
+            _tax_category(_part(item, "ClassifiedTaxCategory"), priced["tax_code"], priced["tax_rate_pct"])
         for name, value in priced["configuration"].items():
             chosen = _part(item, "AdditionalItemProperty")
             _text(chosen, "Name", name)
@@ -132,6 +134,15 @@ class _Writer:
     def _amount(self, parent: Xml.Element, name: str, amount: Decimal | int) -> None:
         digits = minor_digits(self.currency)
         _text(parent, name, f"{Decimal(amount):.{digits}f}", currencyID=self.currency)
+
+
+def _tax_category(category: Xml.Element, code: str, rate: Decimal | int, reason: str | None = None) -> None:
+    _text(category, "ID", code)
+    if code != OUTSIDE_SCOPE:
+        _text(category, "Percent", f"{Decimal(rate):f}")
+    if reason:
+        _text(category, "TaxExemptionReason", reason)
+    _text(_part(category, "TaxScheme"), "ID", "VAT")
 
 
 def _seller(party: Xml.Element, company: Company) -> None:

@@ -8,6 +8,8 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import chain
 
+from typing_extensions import TypedDict
+
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
@@ -15,10 +17,11 @@ from cpq.base.text import digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.policy.facts import LineInputs
+from cpq.domain.policy.policy_set import tax_code
 from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing.request import Adjustment, Line, Request
+from cpq.domain.pricing.request import EDITION, Adjustment, Line, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
@@ -202,7 +205,7 @@ def _request(
         ),
         products={id_: product.for_pricing for id_, product in products.items()},
         price_books=buyer.price_books,
-        tax_rates=_tax_rates(tx, buyer, products),
+        **_taxes(tx, buyer, products),
         tax_status=buyer.tax_status,
         tax_note=buyer.tax_note,
         term_months=draft.term_months,
@@ -212,14 +215,28 @@ def _request(
         rounding=terms_.rounding.value,
         tax_rounding=terms_.tax_rounding.value,
         part_periods=terms_.part_periods.value,
+        edition=EDITION,
     )
 
 
-def _tax_rates(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> dict[str, int]:
-    """The known tax rates. A missing one matters only if the chosen price needs it."""
-    categories = {row.tax_category for product in products.values() for row in product.for_pricing.rows}
+class _Taxes(TypedDict):
+    """By tax category; the fields of the request."""
+
+    tax_rates: dict[str, int]
+    tax_codes: dict[str, str]
+    tax_reasons: dict[str, str]
+
+
+def _taxes(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> _Taxes:
+    """The known tax rates and codes. A missing one matters only if the chosen price needs it."""
+    categories = sorted({row.tax_category for product in products.values() for row in product.for_pricing.rows})
     known = tx.policies.tax_rates(buyer.tax_zone)
-    return {category: to_micro(known[category]) for category in sorted(categories) if category in known}
+    coded = [(one, tax_code(known.get(one), buyer.tax_status, buyer.tax_note)) for one in categories]
+    return {
+        "tax_rates": {one: to_micro(known[one].rate) for one in categories if one in known},
+        "tax_codes": {one: found[0].value for one, found in coded if found},
+        "tax_reasons": {one: found[1] for one, found in coded if found and found[1]},
+    }
 
 
 def _with_adjustments(

@@ -89,7 +89,7 @@ def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
         "option_set": pricing.option_set or None,
         "is_selected": pricing.option_set == (quote.version.option_set or ""),
         **totals_view(priced),
-        "tax_groups": tax_groups(priced),
+        "tax_groups": tax_groups(priced.tax_groups),
         "lines": [_traced(line, names[int(line.id)], asked[line.id], prices.get(line.id)) for line in priced.lines],
     }
 

@@ -12,8 +12,9 @@ from sqlalchemy.engine import RowMapping
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
-from cpq.base.text import canonical_json, plain_json
+from cpq.base.text import canonical_json, plain_json, read_json
 from cpq.domain.pricing.request import Segment
+from cpq.domain.pricing.result import TaxGroup
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
 from cpq.services.quotes.composition import Composition
@@ -94,6 +95,19 @@ def pricings(tx: Tx, quote: Quote) -> list[Pricing]:
     rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_pricing, quote.id, quote.version.number)))
     selected = quote.version.option_set or ""
     return sorted((Pricing(*row) for row in rows), key=lambda pricing: pricing.option_set != selected)
+
+
+def tax_groups(tx: Tx, quote: Quote) -> list[TaxGroup]:
+    """The tax groups of the selected option set. Only they leave the database, because a whole price is large."""
+    columns = tables.quote_pricing.c
+    result = sa.type_coerce(columns.result, sa.Text)
+    is_sqlite = tx.connection.dialect.name == "sqlite"
+    of_postgres = sa.cast(sa.cast(result, sa.JSON)["tax_groups"], sa.Text)
+    groups = sa.func.json_extract(result, "$.tax_groups") if is_sqlite else of_postgres
+    first = columns.option_set != (quote.version.option_set or "")
+    query = sa.select(groups).order_by(first, columns.option_set).limit(1)
+    found = tx.connection.scalar(query.where(*_mine(tx, tables.quote_pricing, quote.id, quote.version.number)))
+    return [TaxGroup(*group) for group in read_json(found)] if found else []
 
 
 def count_option_sets(tx: Tx, quote: Quote) -> int:

@@ -17,7 +17,7 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
-from cpq.services.quotes.views import QuoteDetail, TaxGroupView, tax_groups
+from cpq.services.quotes.views import QuoteDetail
 
 TAX_INCLUDED = "tax included"
 """The step that takes included tax out of the regular price."""
@@ -51,7 +51,6 @@ class QuoteReview(QuoteDetail):
     margin_pct: Amount | None
     """None when a cost is unknown, and for callers who may not see margins."""
     waterfall: list[WaterfallStage]
-    tax_groups: list[TaxGroupView]
     option_sets: list[str]
     other_totals: list[Amount]
     """Totals of the option sets that are not selected."""
@@ -100,7 +99,6 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         "discount_pct": amount(selected.discount),
         "margin_pct": amount(selected.margin) if selected.margin is not None and tx.sees_margin else None,
         "waterfall": list(waterfall(selected)),
-        "tax_groups": tax_groups(selected),
         "option_sets": [pricing.option_set for pricing in pricings if pricing.option_set],
         "other_totals": [amount(one.total) for one in sets[1:]],
         "policy_violations": violations_view(tx, judge_at(tx, quote.as_draft(), sets)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple, NotRequired
 
@@ -15,7 +15,7 @@ from cpq.base.money import Amount, amount
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices, written
 from cpq.domain.pricing.request import PERIOD_MONTHS, Request
-from cpq.domain.pricing.result import PricedLine, PricedQuote
+from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
@@ -110,10 +110,18 @@ class TotalsView(TypedDict):
 
 
 class TaxGroupView(TypedDict):
+    """The tax of all lines with one category code and rate; the groups add up to `tax_total`."""
+
+    category_code: str | None
+    """S, Z, E, AE, K, G or O, by EN 16931; None in prices that were stored before there were codes."""
     category: str
-    rate_pct: Amount
+    """The seller's own tax categories in the group."""
+    rate: Amount
+    """In percent."""
     base: Amount
     tax: Amount
+    reason: NotRequired[str]
+    """Why no tax is charged."""
 
 
 class Totals(TypedDict):
@@ -128,6 +136,7 @@ class QuoteDetail(TypedDict):
     quote: QuoteHeader
     line_items: list[QuoteLine]
     pricing: NotRequired[Totals]
+    tax_groups: NotRequired[list[TaxGroupView]]
 
 
 class LinePrice(PeriodView):
@@ -151,6 +160,7 @@ class OptionSetTotals(TypedDict):
     discount_total: Amount
     tax_total: Amount
     total: Amount
+    tax_groups: list[TaxGroupView]
     line_pricing: list[LinePrice]
 
 
@@ -160,6 +170,7 @@ class PricedQuoteView(TypedDict):
     edit: int
     status: str
     pricing: Totals
+    tax_groups: list[TaxGroupView]
     line_pricing: list[LinePrice]
     approval_required: bool
     policy_violations: list[PolicyViolation]
@@ -216,7 +227,7 @@ class _Listed(NamedTuple):
 
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
-    """One quote with its lines, by default its current version. Three queries, or four if a line recurs."""
+    """One quote with its lines, by default its current version. Five queries at most, however many lines."""
     return detail(tx, repository.load(tx, quote_id, version=version), include_pricing=include_pricing)
 
 
@@ -250,6 +261,8 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
     }
     if include_pricing:
         view["pricing"] = {**totals_view(version), "priced_at": version.priced_at}
+        stored = pricings[0].amounts.tax_groups if pricings else repository.tax_groups(tx, quote)
+        view["tax_groups"] = tax_groups(stored)
     return view
 
 
@@ -367,16 +380,22 @@ def period_view(billing_period: str, price: PeriodPrice | None) -> PeriodView:
     }
 
 
-def tax_groups(priced: PricedQuote) -> list[TaxGroupView]:
-    return [
-        {
-            "category": group.category,
-            "rate_pct": amount(group.rate),
-            "base": amount(group.base),
-            "tax": amount(group.tax),
-        }
-        for group in priced.tax_groups
-    ]
+def tax_groups(groups: Iterable[TaxGroup]) -> list[TaxGroupView]:
+    """The tax groups as every answer, document and page shows them."""
+    return [_tax_group(group) for group in groups]
+
+
+def _tax_group(group: TaxGroup) -> TaxGroupView:
+    view: TaxGroupView = {
+        "category_code": group.code,
+        "category": group.category,
+        "rate": amount(group.rate),
+        "base": amount(group.base),
+        "tax": amount(group.tax),
+    }
+    if group.reason:
+        view["reason"] = group.reason
+    return view
 
 
 def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | None) -> dict[str, PeriodPrice]:
@@ -468,6 +487,7 @@ def _priced(
         "edit": quote.edit,
         "status": quote.status,
         "pricing": {**totals_view(selected), "priced_at": priced_at},
+        "tax_groups": tax_groups(selected.tax_groups),
         "line_pricing": _line_prices(quote.id, asked, selected, names),
         "approval_required": decision.approval_required,
         "policy_violations": violations_view(tx, decision),
@@ -481,6 +501,7 @@ def _priced(
                 "option_set": name,
                 "is_selected": position == 0,
                 **totals_view(one),
+                "tax_groups": tax_groups(one.tax_groups),
                 "line_pricing": _line_prices(quote.id, request, one, names),
             }
             for position, (name, request, one) in enumerate(sets)

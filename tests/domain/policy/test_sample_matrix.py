@@ -169,7 +169,7 @@ def test_every_account_of_the_sample_has_a_rate_for_everything_it_can_buy():
     with (SAMPLE / "prices.csv").open(encoding="utf-8", newline="") as file:
         prices = list(csv.DictReader(file))
     categories, currencies = {row["tax_category"] for row in prices}, {row["currency"] for row in prices}
-    rates = {(zone, category): POLICIES.tax_rate(zone, category) for zone in zones for category in categories}
+    rates = {(zone, category): POLICIES.tax_rate(zone, category).rate for zone in zones for category in categories}
     assert all(0 <= rate <= 25 for rate in rates.values())
     assert {rates["US-OH", category] for category in categories} == {Decimal(0)}
     assert currencies <= POLICIES.terms.rates.keys()
@@ -228,7 +228,9 @@ def test_a_share_of_nothing_is_nothing():
 def test_the_examples_of_the_readme_load_and_pass():
     text = (SHIPPED / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    guards = "".join(block for block in blocks if not block.startswith("decisions"))
+    guards = "".join(block for block in blocks if block.startswith(("rules", "ladders", "define")))
     assert len(policies(discounts=guards).rules) == 1
+    [tax] = [block for block in blocks if block.startswith("categories")]
+    assert policies(tax=tax).tax_rate("FR-B2B", "standard").code == "K"
     [cases] = [block for block in blocks if block.startswith("decisions")]
     assert all(result.is_passed for result in run_cases(POLICIES, {"readme_test.yaml": cases}))

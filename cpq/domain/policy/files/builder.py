@@ -20,6 +20,7 @@ from cpq.domain.policy.files.lint import Placed
 from cpq.domain.policy.files.shapes import (
     FILES,
     ApprovalsShape,
+    CodedRateShape,
     GuardsShape,
     LadderShape,
     OutcomeShape,
@@ -29,8 +30,10 @@ from cpq.domain.policy.files.shapes import (
     RuleShape,
     Shape,
     StepShape,
+    TaxCode,
     TaxShape,
     TermsShape,
+    default_code,
 )
 from cpq.domain.policy.files.yaml_source import Document, Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.language.compiler import Column, column, compiled
@@ -62,6 +65,7 @@ from cpq.domain.policy.policy_set import (
     Roles,
     Rule,
     Step,
+    TaxRate,
     Terms,
 )
 
@@ -154,7 +158,7 @@ def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | N
 
 
 def _shape_problem(document: Document, shape: type[Shape], error: Any) -> Problem:
-    path, kind = error["loc"], error["type"]
+    path, kind = _place(document, error["loc"]), error["type"]
     written = path if kind == "missing" else document.known_part(path)
     name = next((str(part) for part in reversed(written) if isinstance(part, str)), document.file)
     if kind == "extra_forbidden":
@@ -168,6 +172,15 @@ def _shape_problem(document: Document, shape: type[Shape], error: Any) -> Proble
         return document.problem(path, f"{name} is one of {', '.join(allowed)}", near)
     message = str(error["ctx"]["error"]) if kind == "value_error" else str(error["msg"]).lower()
     return document.problem(path, f"{name}: {message}")
+
+
+def _place(document: Document, location: Path) -> Path:
+    """The location without the names of the forms that a value may have, which the document does not contain."""
+    place: Path = ()
+    for number, part in enumerate(location, 1):
+        if number == len(location) or document.known_part((*place, part)) == (*place, part):
+            place = (*place, part)
+    return place
 
 
 def _field_names(shape: type[BaseModel]) -> set[str]:
@@ -289,11 +302,11 @@ class _Assembly:
                 found.append(Placed(PricingRule(order, when, _adjustment(shape)), file.document, path))
         return found
 
-    def _tax(self, file: File) -> dict[str, dict[str, Decimal]]:
+    def _tax(self, file: File) -> dict[str, dict[str, TaxRate]]:
         """Every zone needs a rate for every category, so that a gap is found here and not on a customer's quote."""
         assert isinstance(file.shape, TaxShape)
         categories = file.shape.categories
-        tax: dict[str, dict[str, Decimal]] = {}
+        tax: dict[str, dict[str, TaxRate]] = {}
         for zone, given in file.shape.zones.items():
             rates = dict(given) if isinstance(given, Mapping) else dict.fromkeys(categories, given)
             for category in sorted(rates.keys() - set(categories)):
@@ -305,7 +318,11 @@ class _Assembly:
                 if category not in rates:
                     message = f"{zone} has no rate for {category}"
                     self._problems.append(file.document.problem_at_name(("zones", zone), message))
-            tax[zone] = rates
+            tax[zone] = {category: _tax_rate(rate) for category, rate in rates.items()}
+            codes = {rate.code for rate in tax[zone].values()}
+            if TaxCode.OUTSIDE_SCOPE in codes and len(codes) > 1:
+                message = f"{zone} has O and other codes; what is outside the scope of tax is quoted alone"
+                self._problems.append(file.document.problem_at_name(("zones", zone), message))
         return tax
 
     def _outcome(self, file: File, path: Path, shape: OutcomeShape) -> Outcome | None:
@@ -328,6 +345,11 @@ class _Assembly:
         except ExpressionError as error:
             self._problems.append(file.document.problem(path, error.message, error.near, error.offset))
             return None
+
+
+def _tax_rate(given: Decimal | CodedRateShape) -> TaxRate:
+    shape = given if isinstance(given, CodedRateShape) else CodedRateShape(rate=given)
+    return TaxRate(shape.rate, shape.code or default_code(shape.rate), shape.reason)
 
 
 def _roles(shape: RolesShape) -> Roles:

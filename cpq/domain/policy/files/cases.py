@@ -14,10 +14,10 @@ from cpq.base.errors import CpqError, nearest
 from cpq.domain.policy.evaluation import Violation, evaluate
 from cpq.domain.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.files.builder import File, invalid, read_shape
-from cpq.domain.policy.files.shapes import Id, Name, Number, Severity, Shape, Word, Zone
+from cpq.domain.policy.files.shapes import Id, Name, Number, Severity, Shape, TaxCode, Word, Zone
 from cpq.domain.policy.files.yaml_source import Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.language.nodes import Value
-from cpq.domain.policy.policy_set import PolicySet
+from cpq.domain.policy.policy_set import PolicySet, TaxRate
 
 
 class ExpectedViolation(Shape):
@@ -64,6 +64,7 @@ class RateCase(Shape):
     zone: Zone
     category: Word
     rate: Number | None
+    code: TaxCode | None = Field(None, description="the tax category code, where the case is about it")
 
 
 class CasesShape(Shape):
@@ -244,10 +245,14 @@ def _compare_adjustments(policies: PolicySet, case: AdjustmentCase, quote: Quote
 
 def _compare_rate(policies: PolicySet, case: RateCase) -> str:
     try:
-        found: Decimal | None = policies.tax_rate(case.zone, case.category)
+        found: TaxRate | None = policies.tax_rate(case.zone, case.category)
     except CpqError:
         found = None
-    return "" if found == case.rate else f"expected {case.rate}, got {found}"
+    rate = found and found.rate
+    if rate != case.rate:
+        return f"expected {case.rate}, got {rate}"
+    is_same = case.code is None or (found is not None and found.code == case.code)
+    return "" if is_same else f"expected {case.code}, got {found and found.code}"
 
 
 def _compare_term(policies: PolicySet, name: str, wanted: Value | list[Value]) -> str:

@@ -6,7 +6,17 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    model_validator,
+)
 
 from cpq.base.money import MINOR_DIGITS
 from cpq.base.rounding import Rounding
@@ -24,11 +34,23 @@ class Severity(StrEnum):
 
 
 class TaxRounding(StrEnum):
-    """The level at which tax is rounded: per category and rate, per line, or once for the document."""
+    """The level at which tax is rounded: per category code and rate, per line, or once for the document."""
 
     GROUP = "group"
     LINE = "line"
     DOCUMENT = "document"
+
+
+class TaxCode(StrEnum):
+    """Why a rate applies, by EN 16931 (a part of UNCL5305): tax groups have a code and a rate."""
+
+    STANDARD = "S"
+    ZERO = "Z"
+    EXEMPT = "E"
+    REVERSE_CHARGE = "AE"
+    INTRA_COMMUNITY = "K"
+    EXPORT = "G"
+    OUTSIDE_SCOPE = "O"
 
 
 class PartPeriods(StrEnum):
@@ -280,11 +302,52 @@ class TermsShape(GuardsShape):
         return self
 
 
+class CodedRateShape(Shape):
+    """A rate with its tax category code, where the code does not follow from the rate."""
+
+    rate: Rate
+    code: TaxCode | None = Field(None, description="S above 0 %, else Z, when left out")
+    reason: Message | None = Field(None, description="why no tax is charged; needed with E, AE, K, G and O")
+
+    @model_validator(mode="after")
+    def _as_en_16931_says(self) -> Self:
+        code = self.code or default_code(self.rate)
+        if (code is TaxCode.STANDARD) != (self.rate > 0):
+            raise ValueError("S goes with a rate above 0, every other code with 0")
+        if (code in (TaxCode.STANDARD, TaxCode.ZERO)) != (self.reason is None):
+            raise ValueError("a reason goes with E, AE, K, G and O, and only with them")
+        return self
+
+
+def default_code(rate: Decimal) -> TaxCode:
+    return TaxCode.STANDARD if rate > 0 else TaxCode.ZERO
+
+
+def _kind_of_rate(given: object) -> str:
+    """Which of its forms a rate is in, so that a mistake is reported for that form only."""
+    if isinstance(given, CodedRateShape):
+        return "coded"
+    return "number" if not isinstance(given, dict) else "coded" if given.keys() & {"rate", "code"} else "by category"
+
+
+TaxRateShape = Annotated[
+    Annotated[Rate, Tag("number")] | Annotated[CodedRateShape, Tag("coded")], Discriminator(_kind_of_rate)
+]
+
+
 class TaxShape(Shape):
-    """tax.yaml: the rate of every zone and tax category, in percent."""
+    """tax.yaml: the rate of every zone and tax category, in percent, with a code where it does not follow from it."""
 
     categories: tuple[Word, ...] = Field(min_length=1, max_length=100)
-    zones: dict[Zone, Rate | dict[Word, Rate]] = Field(
+    zones: dict[
+        Zone,
+        Annotated[
+            Annotated[Rate, Tag("number")]
+            | Annotated[CodedRateShape, Tag("coded")]
+            | Annotated[dict[Word, TaxRateShape], Tag("by category")],
+            Discriminator(_kind_of_rate),
+        ],
+    ] = Field(
         min_length=1, max_length=2000, description="`US-OH`, or `US-*` for the states not named; one rate, or one each"
     )
 
