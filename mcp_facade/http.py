@@ -33,6 +33,7 @@ from cpq.base.metrics import HTTP_REJECTED, exposition
 from cpq.base.rate_limit import RateLimiter
 from cpq.base.settings import LOOPBACK, Settings
 from mcp_facade.envelope import failure
+from mcp_facade.http_protocol import PatientProtocol
 from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cpq.http")
 log.addFilter(logs.Sparse(per_minute=60))
+
+BODY_SECONDS = 30.0
+"""Time for the body of a request."""
+
+BUFFERED_BYTES_MAX = 64 * 1024 * 1024
+"""Bodies that are being received, of all callers together."""
 
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
@@ -99,7 +106,7 @@ def listening(settings: Settings) -> dict[str, Any]:
         "proxy_headers": bool(settings.console_url),
         "forwarded_allow_ips": ["127.0.0.1", "::1"],
         # h11 parses header values as the standard says; httptools keeps trailing blanks.
-        "http": "h11",
+        "http": PatientProtocol,
         "ws": "none",
     }
 
@@ -166,7 +173,7 @@ class _Door:
             await _refuse_two_lengths(scope, receive, send)
             return
         else:
-            await self._application(scope, receive, _hardened(send))
+            await self._application(scope, _timely(receive), _hardened(send))
             return
         HTTP_REJECTED.labels(reason=reason).inc()
         log.warning("request refused", extra={"reason": reason, "value": headers.get(reason, "")[:100]})
@@ -252,25 +259,44 @@ class _Readable:
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
+        self._buffered = 0
+        """Bytes of all bodies that are being received."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             await self._application(scope, receive, send)
             return
         body = bytearray()
+        try:
+            refusal = await self._receive(body, receive)
+        finally:
+            self._buffered -= len(body)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        readable = await self._readable(bytes(body))
+        await self._application(_with_length(scope, readable), _again(readable, receive), send)
+
+    async def _receive(self, body: bytearray, receive: Receive) -> ASGIApp | None:
+        """Fill the body; returns the answer to a request that cannot be taken."""
         is_more = True
         while is_more:
             message = await receive()
             if message["type"] != "http.request":
-                return  # The client has left.
-            body += message.get("body", b"")
+                return _nothing  # The client has left.
+            part = message.get("body", b"")
+            body += part
+            self._buffered += len(part)
             is_more = bool(message.get("more_body"))
             if len(body) > MESSAGE_BYTES_MAX:
                 error = bad_field("", "The request is larger than 4 MiB.", maximum=MESSAGE_BYTES_MAX)
-                await JSONResponse(failure(error).body, 413)(scope, receive, send)
-                return
-        readable = await self._readable(bytes(body))
-        await self._application(_with_length(scope, readable), _again(readable, receive), send)
+                return JSONResponse(failure(error).body, 413)
+            if self._buffered > BUFFERED_BYTES_MAX:
+                busy = CpqError(
+                    Code.UNAVAILABLE, "Too many large requests arrive.", hint="Try again.", retry_after_seconds=5
+                )
+                return JSONResponse(failure(busy).body, 503, {"Retry-After": "5"})
+        return None
 
     async def _readable(self, body: bytes) -> bytes:
         try:
@@ -279,6 +305,28 @@ class _Readable:
             if len(body) <= HEAL_BYTES_MAX:
                 return await anyio.to_thread.run_sync(heal, body)
         return body
+
+
+async def _nothing(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """The answer to a client that has left."""
+
+
+def _timely(receive: Receive) -> Receive:
+    """A slow body ends like a lost connection; waiting for what comes after the body has no limit."""
+    deadline = anyio.current_time() + BODY_SECONDS
+    is_more = True
+
+    async def receiving() -> Message:
+        nonlocal is_more
+        message: Message = {"type": "http.disconnect"}
+        if not is_more:
+            return await receive()
+        with anyio.move_on_after(deadline - anyio.current_time()):
+            message = await receive()
+        is_more = bool(message.get("more_body"))
+        return message
+
+    return receiving
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.json_schema import GenerateJsonSchema
 
 from cpq.app import Answer, App, Call, Command, Outcome, Record
-from cpq.app.access import Permission
+from cpq.app.access import Permission, Principal
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
 from cpq.base.rate_limit import RateLimiter
@@ -161,6 +161,10 @@ class Registry:
         )
         return reply
 
+    def take_turn(self, principal: Principal) -> None:
+        """Count a request of the caller, or raise RATE_LIMITED."""
+        self._limiter.take(principal.caller)
+
     def texts_of(self, name: str, reply: Reply) -> list[str]:
         """The text of a reply for a model: JSON, or prose if the tool answers in prose; a failure then has both."""
         tool = self.tools.get(name)
@@ -196,7 +200,7 @@ class Registry:
         """The tool and its validated arguments; refuses everything that can be refused without the database."""
         require_shallow(arguments)
         record.command = replace(record.command, arguments=arguments)
-        self._limiter.take(call.principal.caller)
+        self.take_turn(call.principal)
         if tool is None:
             raise self._unknown(name)
         self._app.allow(call, record.command)

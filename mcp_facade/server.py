@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,18 +23,24 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict, ValidationError
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cpq import __version__
 from cpq.app import App, Call
 from cpq.app.access import LOCAL_AGENT, Principal
 from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
 from cpq.services.documents import read_document
 from mcp_facade import house_template, prompts, stdio
 from mcp_facade.envelope import Reply, failure
+from mcp_facade.fair_shares import FairShares
 from mcp_facade.json_repair import MESSAGE_BYTES_MAX
 from mcp_facade.registry import Registry, Tool
 
@@ -43,6 +49,18 @@ log = logging.getLogger("cpq.server")
 PROGRESS_INTERVAL_SECONDS = 0.1
 RUNNING_MAX = 48
 """Calls that run at a time, cancelled ones included; fewer than the database has connections."""
+
+CALLER_RUNNING_MAX = 24
+CALLER_JOBS_MAX = 4
+"""Long calls of one caller that run at a time, for example documents, which few processes render."""
+
+CALLER_WAITING_MAX = 100
+PLACE_SECONDS = 30.0
+SESSIONS_MAX = 1000
+CALLER_SESSIONS_MAX = 100
+
+UNLIMITED_METHODS = ("tools/call", "ping", "initialize")
+"""A tool call takes its turn in the registry, where the refusal is audited."""
 
 _MARKDOWN = "text/markdown"
 
@@ -58,13 +76,14 @@ class Facade(MCPServer[None]):
             instructions=prompts.instructions({tool.name for tool in tools}),
             log_level=app.settings.log_level,
             cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="public")},
-            middleware=[_tolerate_arguments],
+            middleware=[_tolerate_arguments, self._limit_methods],
             subscriptions=False,  # Nothing is published yet.
         )
         self.app = app
         self.registry = Registry(app, tools)
         self._local_principal = principal
-        self._running = threading.BoundedSemaphore(RUNNING_MAX)
+        self.places, self._jobs = _shares(app.settings)
+        self._described = [_describe(tool) for tool in tools]
         self._limiter: anyio.CapacityLimiter | None = None
         if "catalog_get" in self.registry.tools:
             self._add_product_resource()
@@ -76,7 +95,7 @@ class Facade(MCPServer[None]):
             self._add_house_template()
 
     async def list_tools(self) -> list[types.Tool]:
-        return [_describe(tool) for tool in self.registry.tools.values()] + await super().list_tools()
+        return [*self._described, *await super().list_tools()]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -114,13 +133,33 @@ class Facade(MCPServer[None]):
             transport_security=TransportSecuritySettings(allowed_hosts=allowed_hosts, allowed_origins=allowed_origins),
             max_request_body_size=MESSAGE_BYTES_MAX,
             session_idle_timeout=900,
-            max_sessions=1000,
+            max_sessions=SESSIONS_MAX,
         )
-        return HttpEndpoint(_Identified(AuthContextMiddleware(inner)), lambda: inner.router.lifespan_context(inner))
+        identified = _Identified(AuthContextMiddleware(inner), self.session_manager)
+        return HttpEndpoint(identified, lambda: inner.router.lifespan_context(inner))
+
+    async def _limit_methods(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        """The rate limit for all that is not a tool call: a list of tools is large, and costs as much as a call."""
+        if ctx.method not in UNLIMITED_METHODS and not ctx.method.startswith("notifications/"):
+            try:
+                self.registry.take_turn(self._principal())
+            except CpqError as error:
+                raise MCPError(types.INTERNAL_ERROR, error.message, failure(error).body) from error
+        return await call_next(ctx)
 
     async def _answer(self, name: str, arguments: Mapping[str, Any], context: Context[None, Any] | None) -> Reply:
         """Run the call in a worker thread, under the time limit; cancel it when it is late or the client has left."""
         call = self.app.new_call(self._principal(), progress=_progress_reporter(context))
+        shares = [self.places]
+        if (tool := self.registry.tools.get(name)) is not None and tool.is_job:
+            shares = [self._jobs, self.places]
+        try:
+            release = await _take_all(shares, _caller(call.principal))
+        except CpqError as error:
+            return self.registry.refuse(call, name, error)
+        return await self._run(call, name, arguments, release)
+
+    async def _run(self, call: Call, name: str, arguments: Mapping[str, Any], release: Callable[[], None]) -> Reply:
         done: list[Reply] = []
         turn = threading.Lock()
 
@@ -130,11 +169,8 @@ class Facade(MCPServer[None]):
             try:
                 done.append(self.registry.call(call, name, arguments))
             finally:
-                self._running.release()
+                release()  # By the thread itself, so that cancelled work still counts.
 
-        # The thread itself releases it, so that cancelled work still counts.
-        if not self._running.acquire(blocking=False):
-            return self.registry.refuse(call, name, _too_busy())
         try:
             with anyio.move_on_after(self.app.settings.tool_timeout_seconds):
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads())
@@ -143,7 +179,7 @@ class Facade(MCPServer[None]):
             raise
         finally:
             if turn.acquire(blocking=False):  # No thread has begun it, and now none will.
-                self._running.release()
+                release()
                 self.registry.refuse(call, name, CpqError(Code.TIMEOUT, "Cancelled before it began."))
         if not done and not call.cancel():
             while not done:  # Already committing: the answer follows in a moment.
@@ -239,16 +275,70 @@ class _CallerToken(AccessToken):
 class _Identified:
     """Passes the principal that the HTTP layer has verified to the SDK."""
 
-    def __init__(self, application: ASGIApp) -> None:
+    def __init__(self, application: ASGIApp, sessions: StreamableHTTPSessionManager) -> None:
         self._application = application
+        self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal: Principal | None = scope.get("cpq.principal")
         if principal is not None:
-            subject = f"{principal.tenant_id}/{principal.caller}"
+            subject = _caller(principal)
+            if self._has_many(subject) and MCP_SESSION_ID_HEADER not in Headers(scope=scope):
+                await JSONResponse(failure(_too_many_sessions()).body, 503, {"Retry-After": "60"})(scope, receive, send)
+                return
             token = _CallerToken(token="", client_id=subject, scopes=[], subject=subject, principal=principal)
             scope = {**scope, "user": AuthenticatedUser(token)}
         await self._application(scope, receive, send)
+
+    def _has_many(self, subject: str) -> bool:
+        """Whether the caller has as many sessions as one caller may; the SDK only limits those of all callers."""
+        owners = self._sessions._session_owners.values()  # The SDK shows them nowhere else.
+        return sum(owner["subject"] == subject for owner in owners) >= CALLER_SESSIONS_MAX
+
+
+def _shares(settings: Settings) -> tuple[FairShares, FairShares]:
+    """The places of all calls, and those of long ones. Over stdio there is one caller, who may have them all."""
+    is_shared = settings.transport != "stdio"
+    return tuple(
+        FairShares(
+            places=RUNNING_MAX,
+            per_caller=per_caller if is_shared else RUNNING_MAX,
+            waiting_max=CALLER_WAITING_MAX,
+            wait_seconds=min(PLACE_SECONDS, settings.tool_timeout_seconds),
+        )
+        for per_caller in (CALLER_RUNNING_MAX, CALLER_JOBS_MAX)
+    )  # type: ignore[return-value] # Two of them.
+
+
+async def _take_all(shares: Sequence[FairShares], caller: str) -> Callable[[], None]:
+    """Take a place in each, and return what gives them back."""
+    taken: list[FairShares] = []
+
+    def release() -> None:
+        while taken:
+            taken.pop().give_back(caller)
+
+    try:
+        for share in shares:
+            await share.take(caller)
+            taken.append(share)
+    except BaseException:
+        release()
+        raise
+    return release
+
+
+def _caller(principal: Principal) -> str:
+    return f"{principal.tenant_id}/{principal.caller}"
+
+
+def _too_many_sessions() -> CpqError:
+    return CpqError(
+        Code.UNAVAILABLE,
+        f"This caller has {CALLER_SESSIONS_MAX} open sessions.",
+        hint="Use one session for many calls, and end it with DELETE.",
+        retry_after_seconds=60,
+    )
 
 
 async def _tolerate_arguments(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
@@ -317,12 +407,6 @@ def _progress_reporter(context: Context[None, Any] | None) -> Callable[..., None
             anyio.from_thread.run(context.report_progress, done, total, message)
 
     return report
-
-
-def _too_busy() -> CpqError:
-    return CpqError(
-        Code.UNAVAILABLE, f"{RUNNING_MAX} calls are running already.", hint="Try again.", retry_after_seconds=2
-    )
 
 
 def _late(call: Call, seconds: float, tool: Tool | None) -> Reply:

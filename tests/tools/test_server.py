@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from cpq.app.access import OPERATOR, Permission
 from cpq.app.health import readiness
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings, read_settings, shipped
-from mcp_facade import http, prompts, server
+from mcp_facade import http, http_protocol, prompts, server
 from mcp_facade.registry import Job, tool
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS, tools_of
@@ -317,7 +317,11 @@ def http_server(settings: Settings) -> Iterator[str]:
         endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint(
             http.allowed_hosts(app.settings), http.allowed_origins(app.settings)
         )
-        with running(uvicorn.Config(http.build(app, endpoint), port=port, log_config=None, http="h11", lifespan="on")):
+        with running(
+            uvicorn.Config(
+                http.build(app, endpoint), port=port, log_config=None, http=http_protocol.PatientProtocol, lifespan="on"
+            )
+        ):
             yield f"http://127.0.0.1:{port}"
 
 
@@ -430,6 +434,37 @@ async def test_a_request_with_two_lengths_is_refused_and_the_connection_closed(s
     assert received.startswith(b"HTTP/1.1 400")
     assert received.count(b"HTTP/1.1") == 1
     assert b"VALIDATION_ERROR" in received
+
+
+async def test_a_half_sent_request_is_ended_and_makes_room_for_others(sqlite_app: App, monkeypatch: pytest.MonkeyPatch):
+    """Enough of them once stopped the server for good."""
+    monkeypatch.setattr(http_protocol, "CONNECTIONS_MAX", 16)
+    with http_server(sqlite_app.settings) as url:
+        host, port = url.removeprefix("http://").split(":")
+        halves = [await anyio.connect_tcp(host, int(port)) for _ in range(40)]
+        for half in halves:
+            await half.send(b"GET /healthz HTT")
+        async with browser() as client:
+            assert (await client.get(f"{url}/healthz")).status_code == 200
+        with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            await halves[0].receive()
+        for half in halves:
+            await half.aclose()
+
+
+async def test_a_request_that_never_comes_is_ended(sqlite_app: App, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
+    with http_server(sqlite_app.settings) as url:
+        host, port = url.removeprefix("http://").split(":")
+        for sent in (
+            b"GET /healthz HTT",
+            f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 9\r\n\r\n{{".encode(),
+        ):
+            async with await anyio.connect_tcp(host, int(port)) as slow:
+                await slow.send(sent)
+                with suppress(anyio.BrokenResourceError):
+                    assert b"200 OK" not in b"".join([part async for part in slow])  # Ends because the server closes.
 
 
 async def test_a_server_whose_tables_are_missing_is_not_ready(tmp_path: Path, clock: StillEffects):
@@ -578,16 +613,48 @@ def test_everything_asked_before_the_end_of_input_is_answered(home: dict[str, st
     assert json.loads(ran.stdout.splitlines()[0])["id"] == 0
 
 
-async def test_more_calls_than_the_server_can_hold_are_told_to_come_back(facade: Facade, era: Any):
-    held = 0
-    while facade._running.acquire(blocking=False):
-        held += 1
+async def test_more_calls_than_the_server_can_hold_are_told_to_come_back(
+    facade: Facade, era: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(facade.places, "_wait_seconds", 0.01)
+    for _ in range(server.RUNNING_MAX):
+        await facade.places.take("others")
     async with Client(facade, mode=era) as client:
         busy = await client.call_tool("catalog_search", {"query": "air"})
         assert busy.structured_content["error"]["code"] == "UNAVAILABLE"
-        for _ in range(held):
-            facade._running.release()
+        assert busy.structured_content["error"]["details"]["retry_after_seconds"] == 2
+        for _ in range(server.RUNNING_MAX):
+            facade.places.give_back("others")
         assert not (await client.call_tool("catalog_search", {"query": "air"})).is_error
+
+
+async def test_a_flood_of_lists_is_limited_like_calls(store: Settings, era: Any):
+    with closing(open_app(store.model_copy(update={"rate_limit_per_minute": 3}))) as app:
+        async with Client(Facade(app, list(ALL_TOOLS)), mode=era) as client:
+            for _ in range(3):
+                with suppress(MCPError):  # The handshake of one era takes a turn, too.
+                    await client.session.list_tools()
+            with pytest.raises(MCPError, match="More than 3 calls in a minute") as limited:
+                await client.session.list_tools()
+    assert limited.value.data["error"]["code"] == "RATE_LIMITED"
+    assert limited.value.data["error"]["details"]["retry_after_seconds"] > 0
+
+
+async def test_one_caller_cannot_take_all_sessions(store: Settings, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "CALLER_SESSIONS_MAX", 2)
+    greedy, other = (new_token(store, name, "agent") for name in ("greedy", "other"))
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}
+    codes = []
+    with http_server(store) as url:
+        for token in (greedy, greedy, greedy, other):
+            headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
+            async with browser(**headers) as client:
+                answer = await client.post(f"{url}/mcp", json=body)
+                codes.append(answer.status_code)
+                if answer.status_code == 503:
+                    assert answer.json()["error"]["details"]["retry_after_seconds"] == 60
+    assert codes == [200, 200, 503, 200]
 
 
 @tool(title="Look twice", toolset="insight", needs=Permission.READ)

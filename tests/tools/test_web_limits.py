@@ -12,7 +12,7 @@ from cpq.app import App
 from cpq.base.errors import Code
 from cpq.retrieval.web import answers, crawler, fetcher, repository
 from cpq.storage.schema.tables import web_page
-from mcp_facade.server import RUNNING_MAX, Facade
+from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS
 from tests.support.console import WAIT_SECONDS
 from tests.support.engine import Tools
@@ -111,7 +111,7 @@ async def test_a_cancelled_call_stops_at_the_page_it_waits_for(
             calls.start_soon(client.call_tool, "ingest", {"url": [site.url("/slow"), site.url("/warranty.html")]})
             await until(lambda: site.count()["/slow"])
             calls.cancel_scope.cancel()
-        await until(lambda: facade._running._value == RUNNING_MAX)
+        await until(lambda: facade.places.running == 0)
     assert site.count() == {"/slow": 1}
 
 

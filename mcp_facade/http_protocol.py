@@ -1,0 +1,67 @@
+"""The HTTP protocol of our server: a connection that does not send its request in time gives up its place."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections import OrderedDict
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+HEAD_SECONDS = 10.0
+"""Time for the head of a request, from its first byte or from the opening of the connection."""
+
+CONNECTIONS_MAX = 800
+
+
+class PatientProtocol(H11Protocol):
+    """Uvicorn's protocol with a deadline for the head of a request, and a limit of connections.
+
+    Uvicorn waits for the rest of a request for as long as the client likes, so that some hundred half-sent ones would
+    use up the files that the process may open. When too many connections are open, the one that has waited longest
+    without a request makes room: a health check always gets in.
+    """
+
+    _waiting: ClassVar[OrderedDict[PatientProtocol, None]] = OrderedDict()
+    """The connections without a complete head, oldest first; the server has one loop, and one thread runs it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # As uvicorn has it.
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) > connections_max():
+            oldest = next(iter(self._waiting))
+            oldest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request.
+        if cycle is None or cycle.response_complete:
+            self._wait()
+        else:
+            self._end_wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._deadline is None and not self.transport.is_closing():
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+            self._waiting[self] = None
+
+    def _end_wait(self) -> None:
+        self._waiting.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def connections_max() -> int:
+    """The limit of connections: the rest of the files that may be open is for the database and documents."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, min(CONNECTIONS_MAX, soft - 224))
