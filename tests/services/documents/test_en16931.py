@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from cpq.base.money import from_micro
 from cpq.base.settings import read_settings, shipped
+from cpq.base.text import canonical_json, digest, read_json
+from cpq.domain.pricing import result as pricing_result
+from cpq.domain.pricing.replay import reprice
 from cpq.services.documents.document_request import DocumentRequest
 from cpq.services.documents.exporter import export
+from cpq.services.quotes.composition import fingerprint_of
+from cpq.services.quotes.replay import replay_stored
+from cpq.storage.columns import JsonText
+from cpq.storage.schema.tables import quote, quote_pricing, quote_version
 from tests.support import en16931, papers
 from tests.support.en16931 import NAMES, Group, broken_rules, half_up
 from tests.support.engine import Tools, import_dicts, open_app
@@ -256,3 +265,43 @@ def test_a_bundle_of_categories_at_one_rate_has_the_code_of_their_group(seller: 
     root = ubl_of(seller, papers.quoted(seller, *lines, account_id="acct_en_de", currency="EUR"))
     assert broken_rules(root, 2) == []
     assert [(group.code, group.rate) for group in en16931.breakdown(root)] == [("S", Decimal(19))]
+
+
+def as_stored_before_codes(tools: Tools, quote_id: str) -> None:
+    """Store the price of a quote as it was before requests had codes and editions."""
+    with tools.app.database.writing(tools.app.effects.monotonic() + 10) as connection:
+        mine = quote_pricing.c.quote_id == quote_id
+        values = dict(connection.execute(sa.select(quote_pricing.c.request).where(mine)).scalar_one())
+        for name in ("tax_codes", "tax_reasons", "edition"):
+            values.pop(name, None)
+        request = canonical_json(values)
+        result = reprice(request)
+        priced = pricing_result.load(read_json(result))
+        totals = {"tax_total": priced.tax_total, "total": priced.total, "tax_note": priced.tax_note}
+        version = quote_version.c.quote_id == quote_id
+        hashes = dict(connection.execute(sa.select(quote_version.c.hashes).where(version)).scalar_one())
+        hashes |= {"request": digest([request]), "result": digest([result])}
+        kept = {**totals, "hashes": hashes, "fingerprint": fingerprint_of([priced])}
+        connection.execute(sa.update(quote_version).where(version).values(**kept))
+        connection.execute(sa.update(quote).where(quote.c.id == quote_id).values(total=priced.total))
+        stored = {"request": JsonText(request), "result": JsonText(result)}
+        connection.execute(sa.update(quote_pricing).where(mine).values(**stored))
+
+
+def test_a_quote_stored_before_there_were_codes_keeps_its_groups_total_and_document(seller: Tools):
+    """Three groups as it has always had, one row for their rate on the page, and a price that replays to the byte."""
+    lines = [{"product_id": f"prod_{category}_one_time", "quantity": 7} for category in ("standard", "service", "saas")]
+    quote_id = papers.quoted(seller, *lines, account_id="acct_en_de", currency="EUR")
+    as_stored_before_codes(seller, quote_id)
+    groups = seller("quote_get", quote_id=quote_id)["tax_groups"]
+    assert [(one["category_code"], one["category"], one["rate"]) for one in groups] == [
+        (None, name, 19) for name in ("saas", "service", "standard")
+    ]
+    paper = Paper.of(seller("quote_pdf", quote_id=quote_id))
+    found = en16931.breakdown(Xml.fromstring(paper.attached("quotation.xml")))
+    assert [(group.code, group.rate) for group in found] == [("S", Decimal(19))] * 3
+    base, tax = sum(group.base for group in found), sum(group.tax for group in found)
+    assert printed_groups(paper) == [(Decimal(19), base, tax)]
+    app = seller.app
+    (proof,) = app.read_unaudited(app.new_call(), lambda tx: list(replay_stored(tx, quote_id)))
+    assert from_micro(proof.total) == base + tax
