@@ -29,7 +29,7 @@ from cpq.app.health import readiness
 from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
-from cpq.base.metrics import HTTP_REJECTED, exposition
+from cpq.base.metrics import HTTP_REJECTED, WRITE_WAIT_SECONDS, exposition
 from cpq.base.rate_limit import RateLimiter
 from cpq.base.settings import LOOPBACK, Settings
 from mcp_facade.envelope import failure
@@ -62,6 +62,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
         await anyio.to_thread.run_sync(background.stop, loops)
         await anyio.to_thread.run_sync(app.flush_audit)
 
+    app.database.watch_waits(WRITE_WAIT_SECONDS.observe)
     checks = anyio.CapacityLimiter(4)
 
     async def healthz(_: Request) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,13 +18,18 @@ from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
-from cpq.base.metrics import RETRIES
+from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
 from cpq.base.text import to_wire
 from cpq.storage.database_errors import is_missing_table, is_storage_full, is_taken, is_too_slow, is_transient
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
 from cpq.storage.schema import SCHEMA_VERSION, tables
 from cpq.storage.tenants import of_tenant
+
+if TYPE_CHECKING:
+    from cpq.base import metrics
+else:
+    metrics = LateModule("cpq.base.metrics")
 
 log = logging.getLogger("cpq.app")
 
@@ -207,20 +212,20 @@ class App:
                         hint="Try again with the same idempotency_key; it will not be done twice.",
                         retry_after_seconds=2,
                     ) from error
-                RETRIES.inc()
+                metrics.RETRIES.inc()
                 log.info("transaction retried", extra={"attempt": attempt, "trace_id": call.trace_id})
                 self.effects.sleep(self.effects.jitter(min(0.02 * 2**attempt, 1.0)))
         raise AssertionError("the loop returns or raises")
 
     def _read_once(self, call: Call, work: Callable[[Tx], T]) -> T:
-        self.policies.current()
+        self.policies.refresh()
         with self.database.reading() as connection:
             answer = work(self._tx(call, connection))
         call.check()  # The audit records a cancelled call as cancelled, not as answered.
         return answer
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
-        self.policies.current()  # Loads a changed file before the turn of this write, not while others wait for it.
+        self.policies.refresh()  # Loads a changed file before the turn of this write, not while others wait for it.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
             tx = self._tx(call, connection)
@@ -239,13 +244,13 @@ class App:
         return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
-        self.policies.current()
+        self.policies.refresh()
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
             return work(self._tx(call, connection))
 
     def _tx(self, call: Call, connection: Connection) -> Tx:
         """The transaction that has just begun, at its moment and under the policies in force then."""
-        policies = self.policies.current()  # A write may have waited for its turn long after it was called.
+        policies = self.policies.in_force()  # A write may have waited for its turn long after it was called.
         return Tx(connection, call.principal, self.effects.now(), self.effects, self.settings, policies, self.kept)
 
     def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cpq.app.policy_files import Stamp, load, stamp
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
-from cpq.domain.policy.policy_set import PolicySet
+from cpq.base.late_modules import LateModule
+
+if TYPE_CHECKING:
+    from cpq.app import policy_files
+    from cpq.app.policy_files import Stamp
+    from cpq.domain.policy.policy_set import PolicySet
+else:
+    policy_files = LateModule("cpq.app.policy_files")
 
 log = logging.getLogger("cpq.policy")
 
@@ -41,8 +48,8 @@ class PolicyKeeper:
         if is_due and self._lock.acquire(blocking=self._current is None):
             try:
                 if self._current is None:
-                    self._stamp = stamp(self.directory)
-                    self._current = load(self.directory, self._deciders)
+                    self._stamp = policy_files.stamp(self.directory)
+                    self._current = policy_files.load(self.directory, self._deciders)
                 elif self._effects.monotonic() >= self._next_look:
                     self._look()
                 self._next_look = self._effects.monotonic() + LOOK_SECONDS
@@ -51,16 +58,27 @@ class PolicyKeeper:
         assert self._current is not None, "or the load has failed"
         return self._current
 
+    def in_force(self) -> Callable[[], PolicySet]:
+        """Gives the policies of this moment; reads them only when asked, if nobody needed them before."""
+        self.refresh()
+        found = self._current
+        return self.current if found is None else lambda: found
+
+    def refresh(self) -> None:
+        """Read changed files, if the policies are in use at all: many commands never need them."""
+        if self._current is not None:
+            self.current()
+
     def _look(self) -> None:
         found: Stamp | None = None
         try:
-            found = stamp(self.directory)
+            found = policy_files.stamp(self.directory)
             if found == self._stamp:
                 return
             if self._is_being_written(found):
                 found = self._stamp
                 return
-            self._current = load(self.directory, self._deciders)
+            self._current = policy_files.load(self.directory, self._deciders)
         except CpqError as error:
             self._note(error)
             return

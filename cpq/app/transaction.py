@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -13,9 +14,11 @@ from sqlalchemy.engine import Connection
 from cpq.app.access import Permission, Principal
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
-from cpq.domain.policy.policy_set import PolicySet
 from cpq.storage.statements import among, listed
 from cpq.storage.tenants import of_tenant
+
+if TYPE_CHECKING:
+    from cpq.domain.policy.policy_set import PolicySet
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,14 @@ class Tx:
     now: datetime
     effects: Effects
     settings: Settings
-    policies: PolicySet
+    load_policies: Callable[[], PolicySet]
     kept: dict[Any, Any] = field(default_factory=dict)
     """Caches of this process between transactions, such as search indexes; never the source of truth."""
+
+    @cached_property
+    def policies(self) -> PolicySet:
+        """The policies in force, the same for the whole transaction."""
+        return self.load_policies()
 
     @property
     def tenant_id(self) -> str:

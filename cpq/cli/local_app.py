@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from cpq.app import Answer, App, Command, open_app, unusable
+from cpq.app import Answer, App, Command, unusable
 from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
 from cpq.base import logs
@@ -39,8 +39,9 @@ def settings_of(options: Options) -> Settings:
 @contextmanager
 def opened(options: Options) -> Iterator[App]:
     """The engine on a ready database; CpqError with the next step when the database is not ready."""
-    app = open_app(settings_of(options), options.effects)
+    app = App(settings_of(options), options.effects)
     try:
+        app.require_schema()
         yield app
     finally:
         app.close()

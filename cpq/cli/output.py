@@ -5,45 +5,39 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 import click
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from cpq.base.clock import Effects
+from cpq.base.late_modules import LateModule
 from cpq.base.text import to_wire
+
+if TYPE_CHECKING:
+    from rich import cells, progress
+    from rich import console as rich_console
+else:
+    cells = LateModule("rich.cells")
+    progress = LateModule("rich.progress")
+    rich_console = LateModule("rich.console")
 
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: large enough that nothing is folded or cut."""
 
 GAP = "   "
+NARROW_WIDTH = 8
+"""No column of a table is folded narrower than this."""
+
 QUIET_SECONDS = 1
 LINE_EVERY_SECONDS = 2
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
-def console(stream: TextIO | None = None) -> Console:
-    """A console on `stream` (default: stdout), without colours when NO_COLOR is set."""
-    stream = stream or sys.stdout
-    plain = bool(os.environ.get("NO_COLOR"))
-    return Console(
-        file=stream,
-        width=None if stream.isatty() else PIPE_WIDTH,
-        color_system=None if plain else "auto",
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
 
 
 def show_table(
@@ -54,29 +48,26 @@ def show_table(
     stream: TextIO | None = None,
 ) -> None:
     """Print rows under headings; the columns in `numbers` are aligned right."""
-    out = console(stream)
-    cells = [[_plain(value) for value in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
-    if sum(widths) + len(GAP) * (len(widths) - 1) <= out.width:
-        _print_as_it_is(out, columns, cells, widths, numbers)
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    out.print(table)
+    out = stream or sys.stdout
+    body = [[_plain(value) for value in row] for row in rows]
+    widths = _fitted([max(map(_width, column)) for column in zip(columns, *body, strict=True)], _room(out))
+    is_number = [column in numbers for column in columns]
+    heading = [_bold(line, out) for line in _lines(columns, widths, is_number)]
+    rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
+    lines = [line for row in body for line in _lines(row, widths, is_number)]
+    out.write("\n".join([*heading, rule, *lines]) + "\n")
 
 
 def show_pairs(pairs: Iterable[tuple[str, object]], *, stream: TextIO | None = None) -> None:
     """Print names and values, one pair per line; pairs without a value are left out."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        if value is not None:
-            table.add_row(Text(name), Text(_plain(value)))
-    console(stream).print(table)
+    out = stream or sys.stdout
+    written = [(name, _plain(value)) for name, value in pairs if value is not None]
+    width = max((_width(name) for name, _ in written), default=0)
+    for name, value in written:
+        blank = " " * (width - _width(name))
+        first, *rest = _folded(value, max(NARROW_WIDTH, _room(out) - width - 1))
+        out.write(f"{_bold(name, out)}{blank} {first}".rstrip() + "\n")
+        out.writelines(f"{' ' * width} {line}\n" for line in rest)
 
 
 def show_json(value: object) -> None:
@@ -103,7 +94,7 @@ class Meter:
         self._what = what
         self._effects = effects
         self._next = effects.monotonic() + QUIET_SECONDS
-        self._bar: Progress | None = None
+        self._bar: progress.Progress | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +108,7 @@ class Meter:
     def __call__(self, done: int, total: int | None = None) -> None:
         """Report progress: `done` of `total`, if that is known."""
         if self._bar is not None:
-            self._bar.update(TaskID(0), completed=done, total=total)
+            self._bar.update(progress.TaskID(0), completed=done, total=total)
         elif self._effects.monotonic() >= self._next:
             self._begin(done, total)
 
@@ -135,10 +126,18 @@ class Meter:
 
     def _begin(self, done: int, total: int | None) -> None:
         if sys.stderr.isatty():
-            count = TaskProgressColumn() if total else TextColumn("{task.completed:,}")
-            columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+            count = progress.TaskProgressColumn() if total else progress.TextColumn("{task.completed:,}")
+            what = progress.TextColumn("{task.description}")
+            shown = rich_console.Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
             # With redirection, output for a file would end up beside the bar, and a terminal would be slow.
-            self._bar = Progress(*columns, console=console(sys.stderr), redirect_stdout=False)
+            self._bar = progress.Progress(
+                what,
+                progress.BarColumn(),
+                count,
+                progress.TimeRemainingColumn(),
+                console=shown,
+                redirect_stdout=False,
+            )
             self._bar.add_task(self._what, total=total, completed=done)
             self._bar.start()
         else:
@@ -146,22 +145,56 @@ class Meter:
             click.echo(f"{self._what}: {f'{100 * done // total} %' if total else f'{done:,}'}", err=True)
 
 
-def _print_as_it_is(
-    out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], numbers: Sequence[str]
-) -> None:
-    """Print a table that fits, a hundred times faster than rich does: quotes have thousands of lines."""
-    is_number = [column in numbers for column in columns]
+def _room(stream: TextIO) -> int:
+    return shutil.get_terminal_size().columns if stream.isatty() else PIPE_WIDTH
 
-    def line(cells: Sequence[str]) -> str:
+
+def _bold(text: str, stream: TextIO) -> str:
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    has_colours = not is_plain and (stream.isatty() or bool(os.environ.get("FORCE_COLOR")))
+    return click.style(text, bold=True) if text and has_colours else text
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal the text fills; some characters fill two."""
+    return len(text) if text.isascii() else cells.cell_len(text)
+
+
+def _fitted(widths: list[int], room: int) -> list[int]:
+    """The widths of the columns, of which the widest give way until the table fits."""
+    fitted = widths[:]
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
+    for _ in range(excess):
+        widest = max(range(len(fitted)), key=fitted.__getitem__)
+        if fitted[widest] <= NARROW_WIDTH:
+            break
+        fitted[widest] -= 1
+    return fitted
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], is_number: Sequence[bool]) -> Iterable[str]:
+    """A row of a table: one line, or more when a cell is wider than its column."""
+    folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+    for parts in zip_longest(*folded, fillvalue=""):
         padded = []
-        for cell, width, to_the_right in zip(cells, widths, is_number, strict=True):
-            blanks = " " * (width - cell_len(cell))
-            padded.append(blanks + cell if to_the_right else cell + blanks)
-        return GAP.join(padded).rstrip()
+        for part, width, to_the_right in zip(parts, widths, is_number, strict=True):
+            blanks = " " * (width - _width(part))
+            padded.append(blanks + part if to_the_right else part + blanks)
+        yield GAP.join(padded).rstrip()
 
-    out.print(Text(line(columns), style="bold"), soft_wrap=True)
-    body = ["─" * (sum(widths) + len(GAP) * (len(widths) - 1)), *map(line, rows)]
-    out.file.write("\n".join(body) + "\n")
+
+def _folded(text: str, width: int) -> list[str]:
+    """The text in lines of this width, broken between words where that is possible."""
+    if _width(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if _width(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines += cells.chop_cells(word, width)
+    return [line for line in lines if line]
 
 
 def _plain(value: object) -> str:

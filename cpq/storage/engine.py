@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,11 @@ class Database:
                     kept, self._connection = self._connection, None
                     kept.close()
                     raise
+
+    def watch_waits(self, on_wait: Callable[[float], None]) -> None:
+        """Tell `on_wait` the seconds that each write waits for its turn; PostgreSQL has no such queue."""
+        if self._gate is not None:
+            self._gate.on_wait = on_wait
 
     def close(self) -> None:
         if self._gate is not None:

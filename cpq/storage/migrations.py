@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy.engine import Connection
 
 from cpq.base.clock import Effects
+from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
 from cpq.storage.engine import migrating_alone, migration_engine
+
+if TYPE_CHECKING:
+    from alembic import command
+    from alembic import config as alembic_settings
+    from alembic.config import Config
+else:
+    command = LateModule("alembic.command")
+    alembic_settings = LateModule("alembic.config")
 
 
 def upgrade(settings: Settings, target: str = "head") -> None:
@@ -24,7 +32,7 @@ def downgrade(settings: Settings, target: str) -> None:
 
 
 def alembic_config() -> Config:
-    config = Config()
+    config = alembic_settings.Config()
     config.set_main_option("script_location", str(shipped("migrations")))
     return config
 

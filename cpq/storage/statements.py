@@ -8,7 +8,6 @@ from itertools import chain, islice
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Dialect
 
 SQLITE_VARIABLES_MAX = 30_000
@@ -132,7 +131,7 @@ def among(dialect: str, column: sa.Column[Any], values: sa.BindParameter[Any]) -
     if dialect == "sqlite":
         each = sa.func.json_each(values).table_valued("value")
         return column.in_(sa.select(each.c.value))
-    return column == sa.any_(sa.cast(values, ARRAY(sa.Text)))
+    return column == sa.any_(sa.cast(values, sa.ARRAY(sa.Text)))
 
 
 def listed(connection: Connection, values: Collection[str]) -> Any:

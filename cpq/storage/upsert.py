@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-Insert = sqlite.Insert | postgresql.Insert
+from cpq.base.late_modules import LateModule
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    Insert = sqlite.Insert | postgresql.Insert
+else:
+    postgresql = LateModule("sqlalchemy.dialects.postgresql")
+    sqlite = LateModule("sqlalchemy.dialects.sqlite")
 
 
 def insert_if_absent(dialect: str, table: sa.Table, *unique: str) -> Insert:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
-from cpq.base.metrics import WRITE_WAIT_SECONDS
 
 
 def gate_of(path: Path, effects: Effects) -> WriterGate:
@@ -28,6 +27,8 @@ class WriterGate:
     def __init__(self, path: Path, effects: Effects) -> None:
         self._paths = (path.with_suffix(".next"), path)
         self._effects = effects
+        self.on_wait: Callable[[float], None] = lambda _seconds: None
+        """Is told how long each writer waited; a server measures it."""
         self._threads = threading.Lock()
         self._open: tuple[int, tuple[int, int]] | None = None
 
@@ -44,7 +45,7 @@ class WriterGate:
             finally:
                 fcntl.flock(coming, fcntl.LOCK_UN)
             try:
-                WRITE_WAIT_SECONDS.observe(self._effects.monotonic() - started)
+                self.on_wait(self._effects.monotonic() - started)
                 yield
             finally:
                 fcntl.flock(writer, fcntl.LOCK_UN)

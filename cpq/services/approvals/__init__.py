@@ -1,14 +1,19 @@
 """Approvals: requests, decisions, delegations, expiry. A request is bound to a version and its price; people decide."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from cpq.domain.approvals.approval_request import Decision
-from cpq.services.approvals.decisions import decide, require_decidable, withdraw
-from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
-from cpq.services.approvals.expiry import sweep, sweep_if_due
-from cpq.services.approvals.queue import openings, queue_page, queue_stamp
-from cpq.services.approvals.requests import preview, request
-from cpq.services.approvals.views import get, history, pending, status
+from cpq.base.late_modules import export_late
+
+if TYPE_CHECKING:
+    from cpq.domain.approvals.approval_request import Decision
+    from cpq.services.approvals.decisions import decide, require_decidable, withdraw
+    from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
+    from cpq.services.approvals.expiry import sweep, sweep_if_due
+    from cpq.services.approvals.queue import openings, queue_page, queue_stamp
+    from cpq.services.approvals.requests import preview, request
+    from cpq.services.approvals.views import get, history, pending, status
+
+export_late(__name__, __file__)
 
 __all__ = [
     "Decision",

@@ -1,8 +1,15 @@
 """The catalogue: products, prices and accounts, searched, read, imported and exported."""
 
-from cpq.base.row_files import columns_of, read_rows
-from cpq.services.catalog.accounts import get_account, search_accounts
-from cpq.services.catalog.importer import ImportReport, import_rows
-from cpq.services.catalog.views import get, search
+from typing import TYPE_CHECKING
+
+from cpq.base.late_modules import export_late
+
+if TYPE_CHECKING:
+    from cpq.base.row_files import columns_of, read_rows
+    from cpq.services.catalog.accounts import get_account, search_accounts
+    from cpq.services.catalog.importer import ImportReport, import_rows
+    from cpq.services.catalog.views import get, search
+
+export_late(__name__, __file__)
 
 __all__ = ["ImportReport", "columns_of", "get", "get_account", "import_rows", "read_rows", "search", "search_accounts"]

@@ -1,12 +1,17 @@
 """Documents for customers: a quote version, a template and a locale always give the same PDF bytes."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from cpq.services.documents.commands import design_of, issue, read_document, read_pdf
-from cpq.services.documents.design import TEMPLATES
-from cpq.services.documents.document_request import DocumentRequest
-from cpq.services.documents.verification import read_checksum, verify
-from cpq.services.documents.worker_pool import APT_LINE
+from cpq.base.late_modules import export_late
+
+if TYPE_CHECKING:
+    from cpq.services.documents.commands import design_of, issue, read_document, read_pdf
+    from cpq.services.documents.design import TEMPLATES
+    from cpq.services.documents.document_request import DocumentRequest
+    from cpq.services.documents.verification import read_checksum, verify
+    from cpq.services.documents.worker_pool import APT_LINE
+
+export_late(__name__, __file__)
 
 __all__ = [
     "APT_LINE",

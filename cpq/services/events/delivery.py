@@ -6,15 +6,21 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cpq.app import App
 from cpq.app.access import ENGINE, Principal
 from cpq.app.transaction import Tx
 from cpq.base.background import Loop
-from cpq.base.metrics import DELIVERIES
+from cpq.base.late_modules import LateModule
 from cpq.base.settings import Webhook
 from cpq.services.events import claims, http_post, signing
 from cpq.services.events.claims import Claimed, Status
+
+if TYPE_CHECKING:
+    from cpq.base import metrics
+else:
+    metrics = LateModule("cpq.base.metrics")
 
 log = logging.getLogger("cpq.events")
 
@@ -70,7 +76,7 @@ def _attempt(app: App, principal: Principal, webhook: Webhook, due_by: datetime)
     headers = signing.headers(app.settings.webhook_keys, claimed.event_id, app.effects.now(), body)
     answer = http_post.post(webhook.url, headers, body, may_send=lambda: app.effects.monotonic() < ends)
     made = app.upkeep(call, lambda tx: _settle(tx, claimed, answer))
-    DELIVERIES.labels(outcome=made.status).inc()
+    metrics.DELIVERIES.labels(outcome=made.status).inc()
     extra = {"event_id": made.event_id, "webhook": made.webhook, "attempt": made.number, "answer": made.answer}
     level = {Status.DELIVERED: logging.DEBUG, Status.WAITING: logging.INFO, Status.FAILED: logging.WARNING}
     log.log(level[made.status], "event %s", made.status, extra=extra)

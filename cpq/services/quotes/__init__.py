@@ -1,27 +1,34 @@
 """Quotes: created, changed, priced, revised, sent and accepted; stored, shown, imported and proven."""
 
-from cpq.domain.quotes.draft import Draft, DraftLine
-from cpq.domain.quotes.draft_changes import Changes, require_few_lines
-from cpq.services.quotes.commands import (
-    accept,
-    cancel,
-    clone,
-    create,
-    decline,
-    price,
-    revise,
-    send,
-    update,
-)
-from cpq.services.quotes.expiry import sweep
-from cpq.services.quotes.importer import import_quotes
-from cpq.services.quotes.policy_check import judge
-from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
-from cpq.services.quotes.record import record_of
-from cpq.services.quotes.replay import Proof, replay_stored
-from cpq.services.quotes.review import compare, review_version
-from cpq.services.quotes.simulation import Simulation, count_quotes
-from cpq.services.quotes.views import get, list_quotes
+from typing import TYPE_CHECKING
+
+from cpq.base.late_modules import export_late
+
+if TYPE_CHECKING:
+    from cpq.domain.quotes.draft import Draft, DraftLine
+    from cpq.domain.quotes.draft_changes import Changes, require_few_lines
+    from cpq.services.quotes.commands import (
+        accept,
+        cancel,
+        clone,
+        create,
+        decline,
+        price,
+        revise,
+        send,
+        update,
+    )
+    from cpq.services.quotes.expiry import sweep
+    from cpq.services.quotes.importer import import_quotes
+    from cpq.services.quotes.policy_check import judge
+    from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
+    from cpq.services.quotes.record import record_of
+    from cpq.services.quotes.replay import Proof, replay_stored
+    from cpq.services.quotes.review import compare, review_version
+    from cpq.services.quotes.simulation import Simulation, count_quotes
+    from cpq.services.quotes.views import get, list_quotes
+
+export_late(__name__, __file__)
 
 __all__ = [
     "Changes",

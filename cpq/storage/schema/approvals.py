@@ -7,7 +7,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.storage.columns import Json, Timestamp
-from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
+from cpq.storage.schema.table_parts import belongs_to, one_of, partial_index, table, text, whole
 
 approval = table(
     "approval",
@@ -44,23 +44,10 @@ approval = table(
     sa.CheckConstraint("(kept_from IS NULL) = (status <> 'kept')", name="kept_from_an_approval"),
     sa.CheckConstraint("status NOT IN ('approved', 'rejected') OR decided_by IS NOT NULL", name="decided_by_somebody"),
     Index(None, "tenant_id", "quote_id", "version"),
-    Index(
-        "uq_approval_one_pending",
-        "tenant_id",
-        "quote_id",
-        "version",
-        "role",
-        unique=True,
-        sqlite_where=sa.text("status = 'pending'"),
-        postgresql_where=sa.text("status = 'pending'"),
+    partial_index(
+        "uq_approval_one_pending", "tenant_id", "quote_id", "version", "role", where="status = 'pending'", unique=True
     ),
-    Index(
-        "ix_approval_pending",
-        "tenant_id",
-        "requested_at",
-        sqlite_where=sa.text("status = 'pending'"),
-        postgresql_where=sa.text("status = 'pending'"),
-    ),
+    partial_index("ix_approval_pending", "tenant_id", "requested_at", where="status = 'pending'"),
 )
 """A request for a role's approval of one version of a quote: the price it is bound to, its facts and its outcome."""
 

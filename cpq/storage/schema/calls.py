@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, UniqueConstraint
 
 from cpq.storage.columns import Json, Timestamp
-from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, texts, waiting, whole
+from cpq.storage.schema.table_parts import belongs_to, one_of, partial_index, table, text, texts, waiting, whole
 
 principal = table(
     "principal",
@@ -80,20 +80,8 @@ audit_entry = table(
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "seq"),
     sa.CheckConstraint("(seq IS NULL) = (hash IS NULL)", name="sealed_whole"),
-    Index(
-        "ix_audit_entry_unsealed",
-        "tenant_id",
-        "at",
-        sqlite_where=sa.text("seq IS NULL"),
-        postgresql_where=sa.text("seq IS NULL"),
-    ),
-    Index(
-        "ix_audit_entry_subject",
-        "tenant_id",
-        "subject",
-        sqlite_where=sa.text("subject IS NOT NULL"),
-        postgresql_where=sa.text("subject IS NOT NULL"),
-    ),
+    partial_index("ix_audit_entry_unsealed", "tenant_id", "at", where="seq IS NULL"),
+    partial_index("ix_audit_entry_subject", "tenant_id", "subject", where="subject IS NOT NULL"),
 )
 
 audit_head = table(

@@ -49,5 +49,13 @@ def belongs_to(table: str, column: str, *, cascade: bool = False) -> ForeignKeyC
 
 def waiting(name: str, *columns: str) -> Index:
     """A partial index on undelivered rows, which are a small part of all rows."""
-    waiting = sa.text("status = 'waiting'")
-    return Index(name, *columns, sqlite_where=waiting, postgresql_where=waiting)
+    return partial_index(name, *columns, where="status = 'waiting'")
+
+
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """An index on the rows that meet a condition.
+
+    The migrations make it. Here the condition is for the reader: an argument such as `postgresql_where` would load the
+    dialect of PostgreSQL into every process.
+    """
+    return Index(name, *columns, unique=unique, info={"where": where})

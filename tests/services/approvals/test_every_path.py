@@ -282,7 +282,7 @@ def _explorer(app: App, connection: sa.Connection, is_whole: bool) -> Explorer:
         app.effects.now(),
         app.effects,
         app.settings,
-        app.policies.current(),
+        app.policies.current,
     )
     line = quotes.DraftLine(1, "prod_pro_v2", 150)
     draft = quotes.Draft(account_id=ACME, currency="USD", lines=(line,), term_months=12, payment_terms="net_90")

@@ -109,7 +109,8 @@ Currency = Annotated[str, AfterValidator(_currency)]
 
 
 class Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when a policy file is first read: most commands read none.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class OutcomeShape(Shape):
