@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -28,9 +29,9 @@ def readme_tables() -> dict[str, str]:
     tools += [[f"`{t.name}`", t.toolset, t.needs.value, t.description.splitlines()[0]] for t in ALL_TOOLS]
     errors = [["code", "means"], *([f"`{code.value}`", code.meaning] for code in Code)]
     settings = [["variable", "default", "meaning"]]
-    for field in Settings.model_fields.values():
+    for field in fields(Settings):
         default = "unset" if field.default in (None, "") else f"`{field.default}`"
-        settings.append([f"`{field.title}`", default, str(field.description)])
+        settings.append([f"`{field.metadata['variable']}`", default, field.metadata["description"]])
     roles = [["role", *(permission.value for permission in Permission)]]
     for role, rights in PERMISSIONS.items():
         roles.append([f"`{role}`", *("yes" if permission in rights else "" for permission in Permission)])

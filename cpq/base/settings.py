@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import lru_cache
+from operator import ge, gt, le
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
-
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cpq.base.env_file import HOME_DEFAULT, read_variables
 from cpq.base.errors import Code, CpqError, nearest
+from cpq.base.late_modules import LateModule
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = LateModule("yaml")
 
 TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
 """All toolsets, in the order a client sees them."""
@@ -126,132 +132,214 @@ def _hosts(text: str) -> str:
     return text
 
 
-class Settings(BaseModel):
-    """The settings of a process. Field titles are the variable names; descriptions fill the README's table."""
+class SettingError(ValueError):
+    """A value that a setting does not allow; the text names the variable and never holds a secret."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    def __init__(self, variable: str, message: str) -> None:
+        super().__init__(message)
+        self.variable = variable
 
-    home: Path = Field(HOME_DEFAULT, title="CPQ_HOME", description="folder for the embedded database, PDFs and indexes")
-    database_url: str = Field(
-        "", title="CPQ_DATABASE_URL", description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise"
+
+def setting(
+    default: Any,
+    *,
+    variable: str,
+    description: str,
+    check: Callable[[str], str] | None = None,
+    among: tuple[str, ...] = (),
+    at_least: float | None = None,
+    at_most: float | None = None,
+    above: float | None = None,
+) -> Any:
+    """A field of `Settings`: its variable, what it means, and what is allowed."""
+    bounds = {"at least": at_least, "at most": at_most, "more than": above}
+    known: dict[str, Any] = {"variable": variable, "description": description, "check": check, "among": among}
+    return field(default=default, metadata={**known, "bounds": bounds})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a process, each with its variable; the descriptions fill the README's table.
+
+    A plain class: every command reads the settings first, and pydantic alone takes a tenth of a second to import.
+    """
+
+    home: Path = setting(
+        HOME_DEFAULT, variable="CPQ_HOME", description="folder for the embedded database, PDFs and indexes"
     )
-    policies_dir: Path | None = Field(None, title="CPQ_POLICIES_DIR", description="your own policies")
-    templates_dir: Path | None = Field(None, title="CPQ_TEMPLATES_DIR", description="your own PDF templates")
-    docs_dir: Path | None = Field(None, title="CPQ_DOCS_DIR", description="root folder of the docs toolset")
-    chunks_dir: Path | None = Field(
-        None, title="CPQ_CHUNKS_DIR", description="root folder of the context toolset; else `CORTEX_CHUNKS_DIR`"
+    database_url: str = setting(
+        "",
+        variable="CPQ_DATABASE_URL",
+        description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise",
     )
-    search_score_min: float = Field(
-        0.0, ge=0, le=1, title="CPQ_SEARCH_SCORE_MIN", description="docs and context leave out hits below this score"
+    policies_dir: Path | None = setting(None, variable="CPQ_POLICIES_DIR", description="your own policies")
+    templates_dir: Path | None = setting(None, variable="CPQ_TEMPLATES_DIR", description="your own PDF templates")
+    docs_dir: Path | None = setting(None, variable="CPQ_DOCS_DIR", description="root folder of the docs toolset")
+    chunks_dir: Path | None = setting(
+        None, variable="CPQ_CHUNKS_DIR", description="root folder of the context toolset; else `CORTEX_CHUNKS_DIR`"
     )
-    toolsets: Annotated[str, AfterValidator(_toolsets)] = Field(
-        "quotes", title="CPQ_TOOLSETS", description=f"comma list of: {', '.join(TOOLSETS)}; or `all`"
+    search_score_min: float = setting(
+        0.0,
+        at_least=0,
+        at_most=1,
+        variable="CPQ_SEARCH_SCORE_MIN",
+        description="docs and context leave out hits below this score",
     )
-    key_retention_days: int = Field(
-        30, ge=1, title="CPQ_KEY_RETENTION_DAYS", description="how many days an idempotency key is kept"
+    toolsets: str = setting(
+        check=_toolsets,
+        default="quotes",
+        variable="CPQ_TOOLSETS",
+        description=f"comma list of: {', '.join(TOOLSETS)}; or `all`",
     )
-    quote_lines_max: int = Field(
+    key_retention_days: int = setting(
+        30, at_least=1, variable="CPQ_KEY_RETENTION_DAYS", description="how many days an idempotency key is kept"
+    )
+    quote_lines_max: int = setting(
         500,
-        ge=1,
-        le=10_000,
-        title="CPQ_QUOTE_LINES_MAX",
+        at_least=1,
+        at_most=10_000,
+        variable="CPQ_QUOTE_LINES_MAX",
         description="maximum lines of a quote created or changed by a tool",
     )
-    pdf_lines_max: int = Field(
+    pdf_lines_max: int = setting(
         5_000,
-        ge=1,
-        le=10_000,
-        title="CPQ_PDF_LINES_MAX",
+        at_least=1,
+        at_most=10_000,
+        variable="CPQ_PDF_LINES_MAX",
         description="maximum lines of a quote in a PDF; `executive_summary` has no limit",
     )
-    pdf_timeout_seconds: float = Field(
-        90, gt=0, le=3600, title="CPQ_PDF_TIMEOUT", description="seconds for one PDF, then `TIMEOUT`"
+    pdf_timeout_seconds: float = setting(
+        90, above=0, at_most=3600, variable="CPQ_PDF_TIMEOUT", description="seconds for one PDF, then `TIMEOUT`"
     )
-    webhooks: Annotated[str, AfterValidator(_webhooks)] = Field(
-        "",
-        title="CPQ_WEBHOOKS",
+    webhooks: str = setting(
+        check=_webhooks,
+        default="",
+        variable="CPQ_WEBHOOKS",
         description="comma list of addresses that receive every event, `https://…` or `name=https://…`",
     )
-    webhook_secret: Annotated[str, AfterValidator(_secrets)] = Field(
-        "",
-        title="CPQ_WEBHOOK_SECRET",
+    webhook_secret: str = setting(
+        check=_secrets,
+        default="",
+        variable="CPQ_WEBHOOK_SECRET",
         description="signs events: `whsec_` and base64 of 24 to 64 bytes; a comma list while you change it",
     )
-    web_allowed_hosts: Annotated[str, AfterValidator(_hosts)] = Field(
-        "",
-        title="CPQ_WEB_ALLOWED_HOSTS",
+    web_allowed_hosts: str = setting(
+        check=_hosts,
+        default="",
+        variable="CPQ_WEB_ALLOWED_HOSTS",
         description="comma list of private hosts that may be fetched, `wiki.local` or `10.0.0.5:8080`",
     )
-    web_pause_seconds: float = Field(
-        1, ge=0, le=60, title="CPQ_WEB_PAUSE_SECONDS", description="pause between two requests to the same web site"
+    web_pause_seconds: float = setting(
+        1,
+        at_least=0,
+        at_most=60,
+        variable="CPQ_WEB_PAUSE_SECONDS",
+        description="pause between two requests to the same web site",
     )
-    web_fresh_hours: float = Field(
+    web_fresh_hours: float = setting(
         24,
-        ge=0,
-        le=8760,
-        title="CPQ_WEB_FRESH_HOURS",
+        at_least=0,
+        at_most=8760,
+        variable="CPQ_WEB_FRESH_HOURS",
         description="how long `answer` uses a page before it fetches the page again",
     )
-    web_page_bytes_max: int = Field(
-        10_000_000, ge=1_000, le=100_000_000, title="CPQ_WEB_PAGE_BYTES_MAX", description="larger pages are refused"
+    web_page_bytes_max: int = setting(
+        10_000_000,
+        at_least=1_000,
+        at_most=100_000_000,
+        variable="CPQ_WEB_PAGE_BYTES_MAX",
+        description="larger pages are refused",
     )
-    transport: Literal["stdio", "streamable-http"] = Field(
-        "stdio", title="MCP_TRANSPORT", description="`stdio` or `streamable-http`"
+    transport: Literal["stdio", "streamable-http"] = setting(
+        among=("stdio", "streamable-http"),
+        default="stdio",
+        variable="MCP_TRANSPORT",
+        description="`stdio` or `streamable-http`",
     )
-    host: str = Field("127.0.0.1", title="MCP_HOST", description="HTTP bind address")
-    port: int = Field(8765, ge=0, le=65535, title="MCP_PORT", description="HTTP port")
-    allowed_hosts: str = Field(
+    host: str = setting("127.0.0.1", variable="MCP_HOST", description="HTTP bind address")
+    port: int = setting(8765, at_least=0, at_most=65535, variable="MCP_PORT", description="HTTP port")
+    allowed_hosts: str = setting(
         "",
-        title="MCP_ALLOWED_HOSTS",
+        variable="MCP_ALLOWED_HOSTS",
         description="comma list of further Host names clients may use, `cpq.example.com` or with `:port`",
     )
-    console_url: Annotated[str, AfterValidator(_address)] = Field(
-        "",
-        title="CPQ_CONSOLE_URL",
+    console_url: str = setting(
+        check=_address,
+        default="",
+        variable="CPQ_CONSOLE_URL",
         description="the server's address for browsers, `https://cpq.example.com`; else its own address",
     )
-    console_idle_minutes: int = Field(
+    console_idle_minutes: int = setting(
         30,
-        ge=1,
-        le=720,
-        title="CPQ_CONSOLE_IDLE_MINUTES",
+        at_least=1,
+        at_most=720,
+        variable="CPQ_CONSOLE_IDLE_MINUTES",
         description="minutes without activity after which a person is signed out",
     )
-    oidc_issuer: Annotated[str, AfterValidator(_address)] = Field(
-        "", title="CPQ_OIDC_ISSUER", description="your OpenID Connect provider, to sign people in to the console"
+    oidc_issuer: str = setting(
+        check=_address,
+        default="",
+        variable="CPQ_OIDC_ISSUER",
+        description="your OpenID Connect provider, to sign people in to the console",
     )
-    oidc_client_id: str = Field("", title="CPQ_OIDC_CLIENT_ID", description="the console's client id at the provider")
-    oidc_client_secret: str = Field(
-        "", title="CPQ_OIDC_CLIENT_SECRET", description="the console's client secret at the provider"
+    oidc_client_id: str = setting(
+        "", variable="CPQ_OIDC_CLIENT_ID", description="the console's client id at the provider"
     )
-    oidc_claim: str = Field(
+    oidc_client_secret: str = setting(
+        "", variable="CPQ_OIDC_CLIENT_SECRET", description="the console's client secret at the provider"
+    )
+    oidc_claim: str = setting(
         "email",
-        title="CPQ_OIDC_CLAIM",
+        variable="CPQ_OIDC_CLAIM",
         description="the claim that holds a person's name as in `cpq token`; addresses in lower case",
     )
-    oidc_trust_email: bool = Field(
+    oidc_trust_email: bool = setting(
         False,
-        title="CPQ_OIDC_TRUST_EMAIL",
+        variable="CPQ_OIDC_TRUST_EMAIL",
         description="`true` for a provider that sends no `email_verified` and gives nobody another person's address",
     )
-    auth_token: str = Field(
+    auth_token: str = setting(
         "",
-        title="MCP_AUTH_TOKEN",
+        variable="MCP_AUTH_TOKEN",
         description="one shared bearer token (caller `agent:mcp`), in addition to those of `cpq token`",
     )
-    tool_timeout_seconds: float = Field(
-        120, gt=0, le=3600, title="MCP_TOOL_TIMEOUT", description="seconds for one tool call, then `TIMEOUT`"
+    tool_timeout_seconds: float = setting(
+        120,
+        above=0,
+        at_most=3600,
+        variable="MCP_TOOL_TIMEOUT",
+        description="seconds for one tool call, then `TIMEOUT`",
     )
-    response_token_budget: int = Field(
-        30_000, ge=1000, title="MCP_RESPONSE_TOKEN_BUDGET", description="maximum tokens of a long text answer"
+    response_token_budget: int = setting(
+        30_000,
+        at_least=1000,
+        variable="MCP_RESPONSE_TOKEN_BUDGET",
+        description="maximum tokens of a long text answer",
     )
-    rate_limit_per_minute: int = Field(
-        600, ge=0, title="MCP_RATE_LIMIT_PER_MINUTE", description="calls per caller (token bucket); 0 means no limit"
+    rate_limit_per_minute: int = setting(
+        600,
+        at_least=0,
+        variable="MCP_RATE_LIMIT_PER_MINUTE",
+        description="calls per caller (token bucket); 0 means no limit",
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", title="MCP_LOG_LEVEL", description="level of the log, which goes to stderr only"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
+        among=("DEBUG", "INFO", "WARNING", "ERROR"),
+        default="INFO",
+        variable="MCP_LOG_LEVEL",
+        description="level of the log, which goes to stderr only",
     )
-    log_format: Literal["text", "json"] = Field("text", title="MCP_LOG_FORMAT", description="`json` for JSON lines")
+    log_format: Literal["text", "json"] = setting(
+        among=("text", "json"), default="text", variable="MCP_LOG_FORMAT", description="`json` for JSON lines"
+    )
+
+    def __post_init__(self) -> None:
+        """Read each value from text where it is text; ValueError names the variable and what is wrong."""
+        for one in fields(self):
+            object.__setattr__(self, one.name, _value(one, getattr(self, one.name)))
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Settings:
+        """The settings with some of them changed."""
+        return replace(self, **update)
 
     @property
     def enabled_toolsets(self) -> tuple[str, ...]:
@@ -311,15 +399,15 @@ def read_settings(
     """
     variables = read_variables(os.environ if environ is None else environ, env_file, home)
     flags["home"] = home
-    by_title = {str(field.title): name for name, field in Settings.model_fields.items()}
-    given: dict[str, Any] = {name: variables[title] for title, name in by_title.items() if variables.get(title)}
+    known = {one.metadata["variable"]: one.name for one in fields(Settings)}
+    given: dict[str, Any] = {name: variables[variable] for variable, name in known.items() if variables.get(variable)}
     if "chunks_dir" not in given and (cortex := _cortex_chunks(variables, Path())):
         given["chunks_dir"] = cortex
     given |= {name: value for name, value in flags.items() if value is not None}
     try:
         settings = Settings(**given)
-    except ValidationError as error:
-        raise _explain(error) from None
+    except SettingError as error:
+        raise CpqError(Code.VALIDATION_ERROR, str(error), field=error.variable) from None
     if settings.webhooks and not settings.webhook_secret:
         raise CpqError(
             Code.VALIDATION_ERROR,
@@ -339,7 +427,7 @@ def read_settings(
 
 def strange_variables(*, env_file: Path | None = None, home: Path | None = None) -> list[str]:
     """A warning for each unknown `CPQ_*` variable, with the closest known name."""
-    known = {str(field.title) for field in Settings.model_fields.values()}
+    known = {str(one.metadata["variable"]) for one in fields(Settings)}
     given = read_variables(os.environ, env_file, home)
     strange = sorted(name for name in given if name.startswith("CPQ_") and name not in known)
     near = {name: nearest(name, known) for name in strange}
@@ -371,10 +459,58 @@ def _cortex_chunks(variables: Mapping[str, str], folder: Path) -> Path | None:
     return folder / chunks if isinstance(chunks, str) else None
 
 
-def _explain(error: ValidationError) -> CpqError:
-    first = error.errors(include_url=False)[0]
-    name = str(first["loc"][0])
-    field = Settings.model_fields.get(name)
-    variable = str(field.title) if field else name
-    hint = nearest(name, Settings.model_fields) if field is None else None
-    return CpqError(Code.VALIDATION_ERROR, f"{variable}: {first['msg']}", field=variable, nearest=hint)
+def _value(one: Field[Any], value: object) -> object:
+    """The value of a setting in its type; SettingError when it is not allowed."""
+    variable, check, among = one.metadata["variable"], one.metadata["check"], one.metadata["among"]
+    try:
+        made = _READERS.get(str(one.type), _same)(value)
+        if among and made not in among:
+            raise ValueError(f"is one of {', '.join(among)}")
+        for words, bound in one.metadata["bounds"].items():
+            if bound is not None and not _IS_WITHIN[words](made, bound):
+                raise ValueError(f"must be {words} {bound}")
+        return check(made) if check and made else made
+    except ValueError as error:
+        raise SettingError(variable, f"{variable}: {error}") from None
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, int | str) and re.fullmatch(r"[+-]?[0-9]{1,18}", str(value).strip()):
+        return int(value)
+    raise ValueError(f"{value!r} is not a whole number")
+
+
+def _number(value: object) -> float:
+    try:
+        made = float(str(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a number") from None
+    if not math.isfinite(made):
+        raise ValueError(f"{value!r} is not a number")
+    return made
+
+
+def _switch(value: object) -> bool:
+    word = str(value).strip().lower()
+    if word not in _SWITCHES:
+        raise ValueError(f"{value!r} is neither true nor false")
+    return _SWITCHES[word]
+
+
+def _folder(value: object) -> object:
+    return Path(value) if isinstance(value, str) else value
+
+
+def _same(value: object) -> object:
+    return value
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "int": _whole,
+    "float": _number,
+    "bool": _switch,
+    "Path": _folder,
+    "Path | None": _folder,
+}
+_IS_WITHIN: dict[str, Callable[[Any, Any], bool]] = {"at least": ge, "at most": le, "more than": gt}
+_SWITCHES = {**dict.fromkeys(("true", "1", "yes", "on"), True), **dict.fromkeys(("false", "0", "no", "off"), False)}

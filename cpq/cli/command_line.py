@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from pathlib import Path
@@ -16,6 +17,9 @@ from cpq.cli.common_options import Options, pass_options
 from cpq.cli.lazy_group import LazyGroup
 
 log = logging.getLogger("cpq.cli")
+
+YOUNG_MAX = 20_000
+"""New objects between two garbage collections: importing makes many, and none of them is garbage."""
 
 COMMANDS = {
     "init": ("cpq.cli.init:init", "Create or migrate the database; safe to repeat."),
@@ -41,6 +45,7 @@ COMMANDS = {
 def main(arguments: list[str] | None = None, effects: Effects | None = None) -> int:
     """Run one command. 0: done, 1: failed, 2: not understood."""
     options = Options(effects=effects or Effects())
+    gc.set_threshold(YOUNG_MAX, 20, 20)
     try:
         result = root.main(args=arguments, prog_name="cpq", standalone_mode=False, obj=options)
         return result if isinstance(result, int) else 0
