@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NoReturn
@@ -46,6 +47,26 @@ def read_rows(path: Path, section: str, progress: Progress = lambda _done, _tota
         yield from reader(path, section, progress)
     except UnicodeDecodeError:
         raise _fault(path, _undecodable_line(path), "not UTF-8 text") from None
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The one mapping of a JSON or YAML file, read as exactly as rows are."""
+    suffixes = (".json", ".yaml", ".yml")
+    if path.suffix.lower() not in suffixes:
+        raise bad_field("FILE", f"{path.name} is not one of {', '.join(suffixes)}", allowed=list(suffixes))
+    if _is_blank(path):
+        raise bad_field("FILE", f"{path.name} is empty; expected names with values")
+    try:
+        text = _whole_text(path)
+    except UnicodeDecodeError:
+        raise _fault(path, _undecodable_line(path), "not UTF-8 text") from None
+    if path.suffix.lower() == ".json":
+        document = _JsonDocument(path, text)
+        value = document.value()
+        document.end()
+        return _mapping(path, 1, value)
+    with _yaml_faults(path, text):
+        return _mapping(path, 1, _YamlDocument(path, text).whole())
 
 
 def columns_of(path: Path) -> dict[str, str]:
@@ -223,8 +244,15 @@ class _JsonDocument:
 
 def _read_yaml(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
     text = _whole_text(path)
-    try:
+    with _yaml_faults(path, text):
         yield from _YamlDocument(path, text).rows(section, progress)
+
+
+@contextmanager
+def _yaml_faults(path: Path, text: str) -> Iterator[None]:
+    """Turn what the parser refuses into the line of the file."""
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise _fault(path, line, str(error.problem)) from None
@@ -242,10 +270,9 @@ class _YamlDocument:
         self._events = yaml.parse(text, Loader=_LOADER)
 
     def rows(self, section: str, progress: Progress) -> Iterator[SourceRow]:
-        next(self._events)  # Start of the stream.
-        if isinstance(next(self._events), yaml.StreamEndEvent):
+        root = self._root()
+        if root is None:
             return
-        root = next(self._events)
         if isinstance(root, yaml.SequenceStartEvent):
             yield from self._items(section, progress)
         elif isinstance(root, yaml.MappingStartEvent):
@@ -255,6 +282,21 @@ class _YamlDocument:
                 yield from self._items(name, progress)
         else:
             raise self._fault(root, "neither a list of rows nor named lists of rows")
+        self._end()
+
+    def whole(self) -> Any:
+        """The whole document as one value."""
+        root = self._root()
+        value = self._value(root) if root is not None else None
+        self._end()
+        return value
+
+    def _root(self) -> yaml.Event | None:
+        """The first event of the document; None when there is none."""
+        next(self._events)  # Start of the stream.
+        return None if isinstance(next(self._events), yaml.StreamEndEvent) else next(self._events)
+
+    def _end(self) -> None:
         next(self._events)  # End of the document.
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):

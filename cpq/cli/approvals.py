@@ -8,8 +8,8 @@ from typing import TextIO
 
 import click
 
-from cpq.app import Answer, App, Command, tokens
-from cpq.app.access import OPERATOR, Permission, Principal
+from cpq.app import Answer, App, Command
+from cpq.app.access import Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
 from cpq.base.text import to_wire
@@ -166,7 +166,7 @@ def _decide(
     comment: str | None,
 ) -> None:
     with local_app.opened(options) as app:
-        principal = _person(app, name)
+        principal = local_app.person(app, name)
         if fingerprint is None:
             found = local_app.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
             _require_decidable(app, principal, approval_id, decision)
@@ -185,12 +185,6 @@ def _decide(
         show_json(answer)
     else:
         click.echo(f"{answer['message']} Quote {answer['quote_id']} is {answer['quote_status']}.")
-
-
-def _person(app: App, name: str) -> Principal:
-    """The person to act as, with the roles of their valid tokens."""
-    command = Command("principal_find", Permission.READ, {"name": name})
-    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, name))
 
 
 def _require_decidable(app: App, principal: Principal, approval_id: str, decision: approvals.Decision) -> None:

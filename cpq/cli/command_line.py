@@ -13,11 +13,14 @@ from cpq import __version__
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
 from cpq.base.text import to_wire
+from cpq.cli import next_command
 from cpq.cli.common_options import Options, pass_options
 from cpq.cli.lazy_group import LazyGroup
+from cpq.cli.output import visible
 
 log = logging.getLogger("cpq.cli")
 
+PROBLEMS_SHOWN_MAX = 20
 YOUNG_MAX = 20_000
 """New objects between two garbage collections: importing makes many, and none of them is garbage."""
 
@@ -28,7 +31,7 @@ COMMANDS = {
     "import": ("cpq.cli.import_:import_", "Load products, prices, accounts or quotes from a file."),
     "export": ("cpq.cli.export:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
     "search": ("cpq.cli.search:search_", "Search equipment and past quotes by words and meaning."),
-    "quote": ("cpq.cli.quote:quote", "Show and price quotes, prove their prices, verify their PDFs."),
+    "quote": ("cpq.cli.quote:quote", "Do a deal: create, price, request, send, accept; prove prices, verify PDFs."),
     "policy": ("cpq.cli.policy:policy", "Check, test, show and compare policies; try a change on stored quotes."),
     "events": ("cpq.cli.events:events_", "List webhook events and their deliveries, and deliver them again."),
     "approvals": ("cpq.cli.approvals:approvals_", "List pending approval requests, and decide them."),
@@ -55,7 +58,7 @@ def main(arguments: list[str] | None = None, effects: Effects | None = None) -> 
     except click.Abort:
         click.echo("Stopped.", err=True)
     except CpqError as error:
-        _show_failure(error, as_json=options.as_json)
+        _show_failure(error, options)
     except Exception as error:
         if options.debug:
             log.exception("command failed")
@@ -93,17 +96,34 @@ def root(options: Options, home: Path | None, database_url: str | None, env_file
     options.database_url, options.env_file, options.debug = database_url, env_file, debug
 
 
-def _show_failure(error: CpqError, *, as_json: bool) -> None:
-    if as_json:
+def _show_failure(error: CpqError, options: Options) -> None:
+    command = next_command.of_call(error.details.get("next_call"), options.subject, options.person)
+    if options.as_json:
         body = {"code": error.code.value, "message": error.message, "details": to_wire(error.details) or None}
+        body |= {"next_command": command} if command else {}
         click.echo(json.dumps({"error": body}, ensure_ascii=False, indent=2))
         return
     click.echo(f"Error: {error.message}", err=True)
     near = error.details.get("nearest")
     if near:
         click.echo(f"Did you mean {' or '.join(map(str, near)) if isinstance(near, list) else near}?", err=True)
+    for problem in _further_problems(error):
+        click.echo(visible(f"- {problem}"), err=True)
     if hint := error.details.get("hint"):
         click.echo(str(hint), err=True)
+    if command:
+        click.echo(f"Next: {command}", err=True)
+
+
+def _further_problems(error: CpqError) -> list[str]:
+    """The problems of a refusal that has several, when each has a message of its own."""
+    problems = error.details.get("problems")
+    if not isinstance(problems, list) or len(problems) < 2:
+        return []
+    found = [problem for problem in problems if isinstance(problem, dict) and "message" in problem]
+    more = len(found) - PROBLEMS_SHOWN_MAX
+    shown = [f"{problem.get('field', '')}: {problem['message']}".lstrip(": ") for problem in found]
+    return [*shown[:PROBLEMS_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _show_fault(error: Exception) -> None:

@@ -23,10 +23,37 @@ class Options:
     env_file: Path | None = None
     debug: bool = False
     as_json: bool = False
+    subject: str | None = None
+    """The quote that the command is about, for the advice after a refusal."""
+    person: str | None = None
+    """Who acts, for commands that a person does in their own name."""
     effects: Effects = field(default_factory=Effects)
 
 
 pass_options = click.make_pass_decorator(Options)
+
+
+def as_option(function: F) -> F:
+    """Adds `--as NAME`: the command is done by this person, with the rights of their roles and nobody else's."""
+
+    def remember(ctx: click.Context, _parameter: click.Parameter, value: str) -> None:
+        ctx.ensure_object(Options).person = value
+
+    return click.option(
+        "--as",
+        metavar="NAME",
+        required=True,
+        expose_value=False,
+        callback=remember,
+        help="The person who does it; `cpq token grant` gives them a role.",
+    )(function)
+
+
+def key_option(function: F) -> F:
+    """Adds `--key`: the same command with the same key is done once."""
+    return click.option(
+        "--key", metavar="TEXT", help="Idempotency key: repeated with the same key, nothing is done twice."
+    )(function)
 
 
 def json_option(function: F) -> F:

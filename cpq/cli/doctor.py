@@ -66,13 +66,7 @@ def doctor(options: Options) -> int:
     """
     settings = local_app.settings_of(options)
     policies = _check_policies(settings)
-    can_count = policies.state is not State.PROBLEM
-    findings = [
-        *_check_programs(),
-        *_check_variables(options),
-        *_check_database(settings, can_count=can_count),
-        policies,
-    ]
+    findings = [*_check_programs(), *_check_variables(options), *_check_database(settings), policies]
     findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings.home.absolute())]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
@@ -101,7 +95,7 @@ def _check_variables(options: Options) -> Iterator[Finding]:
         yield Finding("settings", State.WARNING, warning, "correct its name, or unset it")
 
 
-def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]:
+def _check_database(settings: Settings) -> Iterator[Finding]:
     name = settings.database_name
     try:
         with closing(App(settings)) as app:
@@ -110,14 +104,14 @@ def _check_database(settings: Settings, *, can_count: bool) -> Iterator[Finding]
                 return
             found = app.schema_version()
             yield Finding("database", State.OK, f"{name} answers")
-            yield from _check_contents(app, found, can_count=can_count)
+            yield from _check_contents(app, found)
     except CpqError as error:
         yield Finding("database", State.PROBLEM, error.message, str(error.details.get("hint", "")))
     except sa.exc.DBAPIError as error:
         yield Finding("database", State.PROBLEM, f"{name} cannot be read: {error.orig}", "restore it from a backup")
 
 
-def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator[Finding]:
+def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
     if found != SCHEMA_VERSION:
         state = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
         is_newer = found is not None and found > SCHEMA_VERSION
@@ -125,9 +119,6 @@ def _check_contents(app: App, found: str | None, *, can_count: bool) -> Iterator
         yield Finding("migrations", State.PROBLEM, state, advice)
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
-    if not can_count:  # The engine reads and writes nothing without policies.
-        yield Finding("catalogue", State.WARNING, "not checked while the policies are invalid")
-        return
     counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):

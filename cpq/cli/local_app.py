@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from cpq.app import Answer, App, Command, unusable
-from cpq.app.access import OPERATOR, Permission
+from cpq.app import Answer, App, Command, Outcome, tokens, unusable
+from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base import logs
 from cpq.base.settings import Settings, read_settings, strange_variables
@@ -57,6 +57,23 @@ def write(app: App, name: str, work: Work, arguments: Mapping[str, object], subj
     """A write as the operator; every write of the command line needs the permission to administer."""
     command = Command(name, Permission.ADMINISTER, arguments, subject=subject)
     return app.write(app.new_call(OPERATOR), command, work).answer
+
+
+def write_as_person(
+    app: App,
+    options: Options,
+    command: Command,
+    work: Work,
+) -> Outcome:
+    """A write in the name of the person of `--as`, with their rights only."""
+    assert options.person is not None, "the command has as_option"
+    return app.write(app.new_call(person(app, options.person)), command, work)
+
+
+def person(app: App, name: str) -> Principal:
+    """The person to act as, with the roles of their valid tokens."""
+    command = Command("principal_find", Permission.READ, {"name": name})
+    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, name))
 
 
 def migrate(settings: Settings) -> str | None:

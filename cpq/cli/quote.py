@@ -7,9 +7,19 @@ import click
 from cpq.cli.lazy_group import LazyGroup
 
 QUOTE_COMMANDS = {
+    "create": ("cpq.cli.quote_create:create", "Create a draft from lines or a file."),
+    "clone": ("cpq.cli.quote_clone:clone", "Create a draft with the lines of another quote."),
+    "edit": ("cpq.cli.quote_edit:edit", "Change lines, terms or notes of a draft."),
+    "price": ("cpq.cli.quote_price:price", "Price a quote exactly and check it against the policies."),
+    "request": ("cpq.cli.quote_request:request", "Ask for the approvals that a quote needs."),
+    "withdraw": ("cpq.cli.quote_withdraw:withdraw", "Withdraw the pending requests of a quote."),
+    "send": ("cpq.cli.quote_send:send", "Record that a quote was sent to the customer."),
+    "accept": ("cpq.cli.quote_accept:accept", "Record that the customer accepted."),
+    "decline": ("cpq.cli.quote_decline:decline", "Record that the customer declined."),
+    "cancel": ("cpq.cli.quote_cancel:cancel", "Cancel a quote, or its open revision."),
+    "revise": ("cpq.cli.quote_revise:revise", "Open the next version of a quote as a draft."),
     "list": ("cpq.cli.quote_list:list_", "List quotes, newest first."),
     "show": ("cpq.cli.quote_show:show", "Show a quote: terms, dates, lines, totals and hashes."),
-    "price": ("cpq.cli.quote_price:price", "Price a quote exactly and check it against the policies."),
     "explain": ("cpq.cli.quote_explain:explain", "Explain a price, from list price to total."),
     "diff": ("cpq.cli.quote_explain:diff", "Compare two versions of a quote."),
     "replay": ("cpq.cli.quote_replay:replay", "Prove stored prices by pricing them again."),
@@ -19,9 +29,10 @@ QUOTE_COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=QUOTE_COMMANDS)
 def quote() -> None:
-    """Show and price quotes, explain and prove their prices, and verify their PDFs.
+    """Do a deal from draft to acceptance; show, explain and prove prices, and verify PDFs.
 
     \b
     Example:
+      cpq quote create --account acct_acme_001 --line prod_pro_v2:150 --term-months 12 --as rita
       cpq quote list --status draft
     """

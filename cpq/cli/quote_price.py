@@ -5,39 +5,31 @@ from __future__ import annotations
 from typing import cast
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
-from cpq.app import Answer
+from cpq.app import Answer, Command
+from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
-from cpq.base.money import readable, to_micro
+from cpq.base.money import readable
 from cpq.cli import local_app
-from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.common_options import Options, json_option, key_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
-from cpq.domain.quotes.file_rows import Percent
+from cpq.cli.quote_lines import PercentType
 from cpq.services import quotes
 from cpq.services.quotes.views import PricedQuoteView
-
-
-def _percent(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
-    if given is None:
-        return None
-    try:
-        return to_micro(TypeAdapter(Percent).validate_python(given.removesuffix("%")))
-    except ValidationError:
-        raise click.BadParameter(f"{given!r} is not a number from 0 to 100 with at most 6 decimals.") from None
 
 
 @click.command()
 @click.argument("quote_id")
 @click.option(
     "--discount",
-    metavar="PERCENT",
-    callback=_percent,
+    type=PercentType(),
     help="Discount on the whole quote, on top of line discounts, from 0 to 100. Default: as requested before.",
 )
+@key_option
+@click.option("--as", "person", metavar="NAME", help="The person who prices it. Default: the operator.")
 @json_option
 @pass_options
-def price(options: Options, quote_id: str, discount: int | None) -> None:
+def price(options: Options, quote_id: str, discount: int | None, key: str | None, person: str | None) -> None:
     """Price a quote exactly and check it against the policies, as the tool quote_price does.
 
     A draft stores the result. Any other quote is only evaluated and stays unchanged.
@@ -46,7 +38,7 @@ def price(options: Options, quote_id: str, discount: int | None) -> None:
     Example:
       cpq quote price D-2041 --discount 7.5
     """
-
+    options.person, options.subject = person, quote_id
     priced: list[PricedQuoteView] = []
 
     def work(tx: Tx) -> Answer:
@@ -55,15 +47,21 @@ def price(options: Options, quote_id: str, discount: int | None) -> None:
 
     with local_app.opened(options) as app:
         arguments = {"quote_id": quote_id, "requested_discount_pct": discount}
-        answer = local_app.write(app, "quote_price", work, arguments, subject=quote_id)
+        needs = Permission.QUOTE if person else Permission.ADMINISTER
+        command = Command("quote_price", needs, arguments, idempotency_key=key, subject=quote_id)
+        principal = local_app.person(app, person) if person else OPERATOR
+        answer = app.write(app.new_call(principal), command, work).answer
+        if not priced and not options.as_json:
+            click.echo("This was done before with the same key; nothing changed now.")
+            return
         if options.as_json:
             show_json(answer)
             return
         found = local_app.read(app, "quote_get", lambda tx: quotes.get(tx, quote_id, include_pricing=False))
-    _show_priced(priced[-1], found["quote"]["currency"])  # The amounts of the answer are converted for JSON.
+    _show_priced(priced[-1], person, found["quote"]["currency"])  # The amounts of the answer are converted for JSON.
 
 
-def _show_priced(priced: PricedQuoteView, currency: str) -> None:
+def _show_priced(priced: PricedQuoteView, person: str | None, currency: str) -> None:
     names = {"subtotal": "subtotal", "discount_total": "discount", "tax_total": "tax", "total": "total"}
     pricing = cast("Answer", priced["pricing"])
     show_pairs(
@@ -83,15 +81,21 @@ def _show_priced(priced: PricedQuoteView, currency: str) -> None:
         ]
         show_table(columns, rows)
         click.echo()
-    click.echo(_next_step(priced))
+    click.echo(_next_step(priced, person))
 
 
-def _next_step(priced: PricedQuoteView) -> str:
-    id_ = priced["quote_id"]
+def _next_step(priced: PricedQuoteView, person: str | None) -> str:
+    id_, as_ = priced["quote_id"], f"--as {person or 'NAME'}"
     if not priced["stored"]:
-        return f"Only evaluated: {id_} is {priced['status']} and stays unchanged."
+        return (
+            f"Only evaluated: {id_} is {priced['status']} and stays unchanged. Nothing was stored.\n"
+            f"Next: cpq quote revise {id_} {as_}"
+        )
     if any(one["severity"] == "block" for one in priced["policy_violations"]):
         return "A policy blocks the quote, and no approval can allow it: change the quote, then price it again."
     if priced["approval_required"]:
-        return "Next: the tool approval_request asks for the approvals; `cpq approvals list` shows them."
-    return f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`."
+        return f"Next: cpq quote request {id_} --why TEXT {as_}"
+    return (
+        f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`,\n"
+        f"then, when it has gone out: cpq quote send {id_} {as_}"
+    )

@@ -14,6 +14,7 @@ import pytest
 
 from cpq.base.clock import Effects
 from cpq.cli import main
+from tests.support import postgres
 from tests.support.engine import RunningEffects
 
 try:
@@ -33,8 +34,11 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home in which nothing has been done yet; no setting of the machine reaches the test."""
+def empty_home(cluster: postgres.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home in which nothing has been done yet; no setting of the machine reaches the test.
+
+    The cluster is found by a variable that this removes, so that it comes first.
+    """
     for name in list(os.environ):
         if name.startswith(("CPQ_", "MCP_")) or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)

@@ -209,7 +209,9 @@ def test_doctor_names_the_broken_policy_and_still_looks_at_the_database(
     assert findings["policies"]["found"].startswith(f"in {folder}: terms.yaml, line 2")
     assert "keeps the last valid policies" in findings["policies"]["to_do"]
     assert findings["database"]["state"] == findings["migrations"]["state"] == "ok"
-    refused = run("token", "list")
+    assert findings["catalogue"]["state"] == "ok"
+    assert run("token", "grant", "--name", "rita", "--role", "sales_rep").code == 0  # This needs no policies.
+    refused = run("quote", "create", "--account", "acct_acme_001", "--line", "prod_pro_v2:1", "--as", "rita")
     assert refused.code == 1
     assert "terms.yaml, line 2" in refused.err
 

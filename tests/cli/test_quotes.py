@@ -184,11 +184,12 @@ def test_a_draft_is_priced_and_checked_as_the_tool_does_it(home: Path, tools: To
     ran = run("quote", "price", quote_id)
     assert (ran.code, ran.err) == (0, "")
     assert cells(ran.out, "total") == ["total", "1,500.00", "USD"]
-    assert ran.out.endswith(f"\nNo approval is needed. Next: `cpq export quote {quote_id} --output {quote_id}.pdf`.\n")
+    assert f"\nNo approval is needed. Next: `cpq export quote {quote_id} --output {quote_id}.pdf`,\n" in ran.out
+    assert ran.out.endswith(f": cpq quote send {quote_id} --as NAME\n")
     ran = run("quote", "price", quote_id, "--discount", "10%")
     assert cells(ran.out, "total") == ["total", "1,350.00", "USD"]
     assert cells(ran.out, "approval_required")[1:3] == ["sales_manager", "discount_cap_sales_manager"]
-    assert "Next: the tool approval_request" in ran.out
+    assert f"Next: cpq quote request {quote_id} --why TEXT --as NAME\n" in ran.out
     again = json.loads(run("quote", "price", quote_id, "--json").out)  # The discount stays as it was asked for.
     assert (again["outcome"], again["pricing"]["total"], again["approval_required"]) == ("no_change", 1350, True)
     assert {**again, "replayed": False} == tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
@@ -209,7 +210,7 @@ def test_a_quote_that_was_submitted_is_only_evaluated(home: Path, tools: Tools, 
     ran = run("quote", "price", quote_id, "--discount", "2.5")
     assert ran.code == 0
     assert cells(ran.out, "total") == ["total", "1,462.50", "USD"]
-    assert f"Only evaluated: {quote_id} is pending_approval and stays unchanged." in ran.out
+    assert f"Only evaluated: {quote_id} is pending_approval and stays unchanged. Nothing was stored." in ran.out
     assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
     assert cells(run("quote", "price", quote_id).out, "total") == ["total", "1,350.00", "USD"]
 
@@ -224,7 +225,7 @@ def test_a_discount_that_is_none_is_not_understood(home: Path, tools: Tools, run
 
 def test_pricing_a_quote_that_is_not_there_says_so(home: Path, run: Run):
     ran = run("quote", "price", "Q-none")
-    assert (ran.code, ran.err) == (1, "Error: There is no quote 'Q-none'.\n")
+    assert (ran.code, ran.err) == (1, "Error: There is no quote 'Q-none'.\nNext: cpq quote list\n")
 
 
 @pytest.mark.parametrize("mistyped", ["acct_acme_01", "acct_acmee_001", "act_acme_001", "acme", "Acme Corp"])

@@ -1,0 +1,77 @@
+"""Lines of a quote as they are typed: `PRODUCT:QUANTITY` or `PRODUCT:QUANTITY:DISCOUNT`, and terms as options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from cpq.base.money import to_micro
+from cpq.domain.quotes.file_rows import Percent
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_LINE = re.compile(r"(?P<what>.+?):(?P<quantity>[^:]+)(?::(?P<discount>[^:]+))?")
+
+
+class TypedLine(click.ParamType[dict[str, Any]]):
+    """A line: what is sold or the number of a line, its quantity, and its discount in percent."""
+
+    def __init__(self, what: str) -> None:
+        self.name = f"{what}:QUANTITY[:DISCOUNT]"
+        self._what = what
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        found = _LINE.fullmatch(str(value).strip())
+        if found is None:
+            example = "3:20:5" if self._what == "LINE" else "prod_pro_v2:150:5"
+            self.fail(f"{value!r} is not {self.name}, for example {example}", param, ctx)
+        line: dict[str, Any] = {"what": found["what"].strip(), "quantity": found["quantity"].strip()}
+        if found["discount"]:
+            line["discount_pct"] = found["discount"].strip().removesuffix("%")
+        return line
+
+
+class PercentType(click.ParamType[int]):
+    """A percentage from 0 to 100, in millionths of a percent."""
+
+    name = "PERCENT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return to_micro(TypeAdapter(Percent).validate_python(str(value).removesuffix("%")))
+        except ValidationError:
+            self.fail(f"{value!r} is not a number from 0 to 100 with at most 6 decimals.", param, ctx)
+
+
+TERMS = {
+    "term_months": ("--term-months", "How many months recurring prices run."),
+    "start_date": ("--start", "First day of the term, for example 2026-03-01."),
+    "end_date": ("--end", "Last day of the term, instead of --term-months."),
+    "payment_terms": ("--payment-terms", "For example net_30."),
+    "deal_id": ("--deal", "Your reference to the opportunity."),
+    "notes": ("--notes", "Shown to the customer on the quote."),
+}
+
+
+def term_options(function: F) -> F:
+    """Adds an option for each term of a quote."""
+    for name, (option, help_) in reversed(TERMS.items()):
+        function = click.option(option, name, help=help_)(function)
+    return function
+
+
+def product_line(typed: dict[str, Any]) -> dict[str, Any]:
+    """A typed line with the names of a row in a file."""
+    return {"product_id" if name == "what" else name: value for name, value in typed.items()}
+
+
+def given(terms: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in terms.items() if value is not None}
