@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -59,14 +60,12 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
         loops += _loops(app)
         facade = Facade(app, tools_of(settings.enabled_toolsets), _principal(app, as_name))
         spare_the_collector()
-        if settings.transport != "stdio":
-            http.require_safe_bind(app)
-            http.require_free_port(settings)
-        log.info("server started", extra=_described(app))
         if settings.transport == "stdio":
+            log.info("server started", extra=_described(app))
             _start(loops)
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
         else:
+            http.require_safe_bind(app)
             serve_http(app, facade, loops)
     finally:
         background.stop(loops)
@@ -76,12 +75,25 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
 
 def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
     """Listen until the process is stopped."""
-    _start(loops)
-    endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
-    uvicorn.run(
-        http.build(app, endpoint, loops, routes.build(app, partial(_document, app), loops)),
-        **http.listening(app.settings),
-    )
+    with closing(http.listener(app.settings)) as listener:
+        app.settings = app.settings.model_copy(update={"port": listener.getsockname()[1]})
+        log.info("server started", extra=_described(app))
+        _say_where(app.settings)
+        _start(loops)
+        endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
+        application = http.build(app, endpoint, loops, routes.build(app, partial(_document, app), loops))
+        uvicorn.Server(uvicorn.Config(application, **http.listening(app.settings))).run(sockets=[listener])
+
+
+def _say_where(settings: Settings) -> None:
+    """Print the addresses for the person at the terminal; a program reads them in the log."""
+    where = settings.console_address
+    addresses = {"mcp": f"{where}/mcp", "console": f"{where}/console", "health": f"{where}/healthz"}
+    if settings.log_format == "json":
+        log.info("listening", extra=addresses)
+    else:
+        sys.stderr.write("".join(f"{name:8} {address}\n" for name, address in addresses.items()))
+        sys.stderr.flush()
 
 
 def _loops(app: App) -> list[Loop]:

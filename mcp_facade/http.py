@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,12 +27,14 @@ from cpq import __version__
 from cpq.app import App, Call, Command, tokens
 from cpq.app.access import LOCAL_AGENT, Permission, Principal
 from cpq.app.health import readiness
-from cpq.base import background, logs
+from cpq.base import background, logs, running_servers
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.metrics import HTTP_REJECTED, WRITE_WAIT_SECONDS, exposition
 from cpq.base.rate_limit import RateLimiter
+from cpq.base.running_servers import RunningServer
 from cpq.base.settings import LOOPBACK, Settings
+from cpq.base.text import to_wire
 from mcp_facade.envelope import failure
 from mcp_facade.http_protocol import PatientProtocol
 from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
@@ -57,7 +60,8 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.lifespan():
-            yield
+            with running_servers.announced(app.settings.home, described(app)):
+                yield
         # Stopped here: a signal may end the process as soon as the server has stopped.
         await anyio.to_thread.run_sync(background.stop, loops)
         await anyio.to_thread.run_sync(app.flush_audit)
@@ -86,13 +90,38 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         # People sign in; the console accepts no bearer token.
-        *([Route("/console", to_console), Mount("/console", pages)] if pages else []),
+        *([Route(path, to_console) for path in ("/", "/console")] if pages else []),
+        *([Mount("/console", pages)] if pages else []),
         Mount(
             "/",
             _Bearer(Starlette(routes=[Route("/metrics", metrics), Mount("/", _Readable(endpoint.application))]), app),
         ),
     ]
     return _Door(Starlette(routes=routes, lifespan=lifespan), app.settings)
+
+
+def described(app: App) -> RunningServer:
+    """This server, for the commands that have to find it."""
+    settings = app.settings
+    started_at = to_wire(app.effects.now())
+    return RunningServer(settings.console_address, settings.port, os.getpid(), started_at)
+
+
+def listener(settings: Settings) -> socket.socket:
+    """The socket that the server listens on; port 0 lets the system choose a free one."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    made = socket.socket(family)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((settings.host, settings.port))
+    except OSError as error:
+        made.close()
+        raise CpqError(
+            Code.UNAVAILABLE,
+            f"The server cannot listen on {settings.host}, port {settings.port}: {error.strerror}.",
+            hint="Stop the program that uses it, or set MCP_PORT to another port.",
+        ) from None
+    return made
 
 
 def listening(settings: Settings) -> dict[str, Any]:
@@ -120,21 +149,6 @@ def require_safe_bind(app: App) -> None:
             f"MCP_HOST is {app.settings.host}, which others can reach, but no token exists, so anyone could call.",
             hint="Run `cpq token create --name NAME --role agent`, or set MCP_AUTH_TOKEN, or bind to 127.0.0.1.",
         )
-
-
-def require_free_port(settings: Settings) -> None:
-    """UNAVAILABLE with a hint when the port is in use."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            raise CpqError(
-                Code.UNAVAILABLE,
-                f"The server cannot listen on {settings.host}, port {settings.port}: {error.strerror}.",
-                hint="Stop the program that uses it, or set MCP_PORT to another port.",
-            ) from None
 
 
 def allowed_hosts(settings: Settings) -> list[str]:

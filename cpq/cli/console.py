@@ -13,6 +13,7 @@ import click
 from cpq.app import Answer, App, sessions
 from cpq.app.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 from cpq.app.transaction import Tx
+from cpq.base import running_servers
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
 from cpq.cli import local_app, sample_quotes
@@ -48,14 +49,21 @@ def link(options: Options, user: str, minutes: int) -> None:
     Example:
       cpq console link --user dana
     """
-    _require_address(local_app.settings_of(options))
+    settings = local_app.settings_of(options)
+    _require_address(settings)
+    servers = running_servers.running(settings.home)
     with local_app.opened(options) as app:
         address = _link(app, user, minutes)
     if options.as_json:
-        show_json({"user": user, "minutes": minutes, "link": address})
+        show_json({"user": user, "minutes": minutes, "link": address, "server_runs": bool(servers)})
         return
     click.echo(f"Signs {user} in once, within {minutes} minutes:", err=True)
     click.echo(address)
+    if len(servers) > 1:
+        others = ", ".join(one.address for one in servers if not address.startswith(f"{one.address}/"))
+        click.echo(f"The link works on every server of this home; others: {others}", err=True)
+    elif not servers and not settings.console_url:
+        click.echo("No server runs on this home now: `cpq serve --transport streamable-http` starts one.", err=True)
 
 
 @console.command()
@@ -117,4 +125,13 @@ def _link(app: App, user: str, minutes: int) -> str:
         return {"user": user}
 
     local_app.write(app, "console_link", work, {"user": user, "minutes": minutes})
-    return f"{app.settings.console_address}/console/enter/{code}"
+    return f"{_address(app.settings)}/console/enter/{code}"
+
+
+def _address(settings: Settings) -> str:
+    """Where browsers reach the console: as configured, else where a server of this home runs, the newest first."""
+    servers = running_servers.running(settings.home)
+    configured = settings.console_address
+    if settings.console_url or not servers or configured in {one.address for one in servers}:
+        return configured
+    return servers[0].address

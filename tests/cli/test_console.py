@@ -2,14 +2,23 @@
 
 import json
 import re
+import subprocess
+import time
+from collections.abc import Callable
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from cpq.base import running_servers
+from cpq.base.running_servers import RunningServer
 from cpq.base.settings import read_settings
 from mcp_facade import demo
 from tests.cli.conftest import Run, query
+from tests.cli.test_commands import CPQ
+from tests.support.console import serving
 from tests.support.engine import Tools, open_app
 from tests.support.quotes import new_quote
 
@@ -29,6 +38,51 @@ def test_the_link_leads_to_where_people_reach_the_server(home: Path, run: Run, m
     run("token", "grant", "--name", "dana", "--role", "sales_manager")
     monkeypatch.setenv("CPQ_CONSOLE_URL", "https://cpq.example.com/")
     assert run("console", "link", "--user", "dana").out.startswith("https://cpq.example.com/console/enter/main.")
+
+
+def test_the_link_leads_to_the_server_that_runs_whatever_its_port(home: Path, run: Run):
+    run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    alone = run("console", "link", "--user", "dana")
+    assert alone.out.startswith("http://127.0.0.1:8765/console/enter/")
+    assert "No server runs on this home now" in alone.err
+    with serving(read_settings({}, home=home)) as one:
+        port = one.url.rpartition(":")[2]
+        found = run("console", "link", "--user", "dana")
+        assert found.out.startswith(f"http://127.0.0.1:{port}/console/enter/")
+        assert "No server" not in found.err
+        entered = httpx2.get(found.out.strip(), follow_redirects=True)
+        assert (entered.status_code, "dana" in entered.text) == (200, True)
+        with serving(read_settings({}, home=home)) as other:
+            both = run("console", "link", "--user", "dana")
+            assert f"others: {one.url}" in both.err or f"others: {other.url}" in both.err
+    assert json.loads(run("console", "link", "--user", "dana", "--json").out)["server_runs"] is False
+
+
+def test_the_bare_address_leads_to_the_console(home: Path):
+    with serving(read_settings({}, home=home)) as server:
+        answer = httpx2.get(f"{server.url}/")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
+
+
+def test_start_up_prints_the_addresses_and_the_server_is_found_until_it_stops(todays_home: Path):
+    command = [*CPQ, "serve", "--transport", "streamable-http", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            told = dict(line.split(maxsplit=1) for line in islice(server.stderr, 4))
+            [found] = _until(lambda: running_servers.running(todays_home))
+        finally:
+            server.terminate()
+    assert told["mcp"].strip() == f"{found.address}/mcp"
+    assert told["console"].strip() == f"{found.address}/console"
+    assert told["health"].strip() == f"{found.address}/healthz"
+    assert running_servers.running(todays_home) == []
+
+
+def _until(look: Callable[[], list[RunningServer]]) -> list[RunningServer]:
+    while not (found := look()):
+        time.sleep(0.05)
+    return found
 
 
 @pytest.mark.parametrize("variable", ["MCP_HOST=0.0.0.0", "MCP_ALLOWED_HOSTS=cpq.example.com"])

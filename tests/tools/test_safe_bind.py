@@ -42,7 +42,7 @@ def test_a_port_that_is_taken_is_told_with_the_way_out(store: Settings):
         other.listen()
         settings = store.model_copy(update={"port": other.getsockname()[1]})
         with pytest.raises(CpqError, match="cannot listen on") as refused:
-            http.require_free_port(settings)
+            http.listener(settings)
     assert "MCP_PORT" in str(refused.value.details["hint"])
 
 
