@@ -292,7 +292,7 @@ class _YamlDocument:
         return value
 
     def _root(self) -> yaml.Event | None:
-        """The first event of the document; None when there is none."""
+        """The first event of the document; None for an empty stream."""
         next(self._events)  # Start of the stream.
         return None if isinstance(next(self._events), yaml.StreamEndEvent) else next(self._events)
 

@@ -161,7 +161,7 @@ def _width(text: str) -> int:
 
 
 def _fitted(widths: list[int], room: int) -> list[int]:
-    """The widths of the columns, of which the widest give way until the table fits."""
+    """The widths of the columns; the widest become narrower until the table fits."""
     fitted = widths[:]
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
     for _ in range(excess):

@@ -22,7 +22,7 @@ from cpq.services import approvals
 @json_option
 @pass_options
 def withdraw(options: Options, quote_id: str, reason: str | None, key: str | None) -> None:
-    """Withdraw all pending approval requests of a quote. Whoever asked may, and an administrator.
+    """Withdraw all pending approval requests of a quote. The person who asked may, and an administrator.
 
     \b
     Example:

@@ -86,7 +86,7 @@ class Database:
                     raise
 
     def watch_waits(self, on_wait: Callable[[float], None]) -> None:
-        """Tell `on_wait` the seconds that each write waits for its turn; PostgreSQL has no such queue."""
+        """Give `on_wait` the seconds that each write waits for its turn; PostgreSQL has no such queue."""
         if self._gate is not None:
             self._gate.on_wait = on_wait
 

@@ -28,7 +28,7 @@ class WriterGate:
         self._paths = (path.with_suffix(".next"), path)
         self._effects = effects
         self.on_wait: Callable[[float], None] = lambda _seconds: None
-        """Is told how long each writer waited; a server measures it."""
+        """Gets the seconds that each writer waited; a server measures them."""
         self._threads = threading.Lock()
         self._open: tuple[int, tuple[int, int]] | None = None
 
