@@ -78,9 +78,11 @@ def list_tokens(tx: Tx) -> list[TokenSummary]:
 
 
 def has_tokens(connection: Connection) -> bool:
-    """True when any named caller exists, so that anonymous callers are refused."""
-    is_open = tables.token.c.revoked_at.is_(None) & (tables.token.c.secret_hash != NO_SECRET)
-    return bool(connection.scalar(sa.select(sa.exists().where(is_open))))
+    """True once a named caller exists, so that anonymous callers are refused.
+
+    A revoked token counts: taking the last caller's rights away must not give them to everybody.
+    """
+    return bool(connection.scalar(sa.select(sa.exists().where(tables.token.c.secret_hash != NO_SECRET))))
 
 
 def verify_token(connection: Connection, presented: str, now: datetime) -> Principal | None:

@@ -46,9 +46,10 @@ def test_a_port_that_is_taken_is_told_with_the_way_out(store: Settings):
     assert "MCP_PORT" in str(refused.value.details["hint"])
 
 
-async def test_a_public_server_stays_shut_when_its_last_token_is_revoked(store: Settings):
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+async def test_a_server_stays_shut_when_its_last_token_is_revoked(store: Settings, host: str):
     token = new_token(store, "robo", "agent")
-    with http_server(store.model_copy(update={"host": "0.0.0.0"})) as url:
+    with http_server(store.model_copy(update={"host": host})) as url:
         app = open_app(store)
 
         def revoke(tx) -> dict:
