@@ -214,7 +214,7 @@ def _show(found: Answer, stream: TextIO | None = None) -> None:
         ("total", f"{readable(found['quote_total'], found['currency'])} {found['currency']}"),
         ("discount", _percent(found["discount_pct"])),
         ("margin", _percent(found["margin_pct"])),
-        *(("why", violation["description"]) for violation in found["policy_violations"]),
+        *(("why", reason) for reason in found["reasons"]),
         ("justification", found["justification"]),
         ("asked", f"{to_wire(found['requested_at'])} by {found['requested_by']}"),
         ("expires", to_wire(found["expires_at"])),

@@ -299,9 +299,7 @@ class _Shop:
 
     def _ask(self, quote_id: str, story: Story) -> None:
         def work(tx: Tx) -> Answer:
-            steps = approvals.preview(tx, quote_id)["steps"]
-            role = steps[0]["approver_role"] if steps else "sales_manager"
-            return dict(approvals.request(tx, quote_id, justification=story.why, role=role))
+            return dict(approvals.request(tx, quote_id, justification=story.why))
 
         self._agent("approval_request", work, Permission.REQUEST_APPROVAL)
 

@@ -16,8 +16,8 @@ from cpq.base.errors import CpqError
 from cpq.console.formats import measured, number
 from cpq.console.visit import Visit
 from cpq.domain.policy.files.cases import CaseResult
-from cpq.domain.policy.overview import tables, unit_of
-from cpq.domain.policy.policy_set import Ladder, PolicySet
+from cpq.domain.policy.overview import tables
+from cpq.domain.policy.policy_set import Ladder, PolicySet, unit_of
 
 
 def show(visit: Visit) -> Response:

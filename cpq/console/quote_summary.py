@@ -44,7 +44,7 @@ def state(review: QuoteReview, openings: Sequence[Opening], records: Sequence[Ap
     """The status, and what has to happen next."""
     status = review["quote"]["status"]
     if openings:
-        return _waiting(review, openings, now)
+        return _waiting(openings, now)
     if status == QuoteStatus.PENDING_APPROVAL:
         return "No request is open: it has expired or was withdrawn. Approval has to be requested again."
     of_version = [record for record in records if record["version"] == review["quote"]["version"]]
@@ -68,16 +68,12 @@ _STATES: dict[str, str] = {
 }
 
 
-def _waiting(review: QuoteReview, openings: Sequence[Opening], now: datetime) -> str:
+def _waiting(openings: Sequence[Opening], now: datetime) -> str:
     roles = " and ".join(dict.fromkeys(words(one["approver_role"]) for one in openings))
     verb = "has" if len({one["approver_role"] for one in openings}) == 1 else "have"
-    asked = {one["approver_role"] for one in openings}
-    reason = next(
-        (one["description"] for one in review["policy_violations"] if one["required_approver_role"] in asked),
-        "it was asked for",
-    )
-    because = reason.partition(";")[0].rstrip(".")
-    because = because[:1].lower() + because[1:]
+    reasons = list(dict.fromkeys(reason for one in openings for reason in one["reasons"])) or ["It was asked for."]
+    clauses = [reason.partition(";")[0].rstrip(".") for reason in reasons]
+    because = ", and because ".join(clause[:1].lower() + clause[1:] for clause in clauses)
     first = openings[0]
     left = span(first["expires_at"] - now)
     age = span(now - first["requested_at"])

@@ -211,15 +211,16 @@ def approval_request(
         Justification, Field(description="Why this deal deserves approval; the approver decides on these words.")
     ],
     approver_role: Annotated[
-        Word,
-        Field(description="The role to ask. All other roles that the policies require are asked in the same call."),
-    ] = "sales_manager",
+        Word | None,
+        Field(description="A role to ask besides those that the policies require. Default: only those."),
+    ] = None,
 ) -> ApprovalRequested:
     """Submit the current version of a quote for approval. A person decides; you cannot, and waiting approves nothing.
 
-    The request is bound to this version and its price, and the quote cannot be changed while it is pending.
-    `also_requested` lists the other roles that the policies require. An earlier approval that still covers this
-    version is `kept` and not requested again. Next: approval_status, until nothing is pending.
+    It asks every role in `required_roles` of quote_price; leave `approver_role` out unless the user wants somebody
+    else to look at it, too. The request is bound to this version and its price, and the quote cannot be changed while
+    it is pending. `also_requested` lists the other roles. An earlier approval that still covers this version is `kept`
+    and not requested again. Next: approval_status, until nothing is pending.
     """
     return approvals.request(tx, quote_id, justification=justification, role=approver_role)
 

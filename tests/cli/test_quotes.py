@@ -99,7 +99,7 @@ def test_a_price_is_explained_from_list_to_total_with_the_reasons(home: Path, to
         assert row in shown
     assert ["total", "1,417.50"] in shown
     assert ["quote", "discount", "10", "%", "requested_discount_pct", "1,350.00"] in shown
-    assert "- A discount of 10 % is above 5 %; a sales manager has to approve." in out
+    assert "- A discount of 10 % is above 5 %." in out
     told = json.loads(run("quote", "explain", quote_id, "--json").out)
     assert told["waterfall"][-1] == {"stage": "total", "is_level": True, "amount": 1417.5}
     assert told["option_sets"][0]["lines"][0]["steps"]

@@ -1,12 +1,15 @@
 """The approval tools of the contract, Q-30 to Q-34: asking, the derived state, and what waits for a decision."""
 
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from cpq.app import App
 from cpq.base.settings import Settings
+from cpq.services import events
 from mcp_facade.tools import quotes as quote_tools
 from tests.services.quotes.test_races import race, the_winner
 from tests.support.approvals import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
@@ -57,6 +60,96 @@ def test_q30_a_request_answers_as_the_contract_says(tools: Tools):
     assert (answer["created_at"], answer["expires_at"]) == ("2026-11-16T09:00:00Z", "2026-11-16T13:00:00Z")
     assert answer["message"] == "Approval request submitted and persisted"
     assert (answer["also_requested"], answer["waits_for"], answer["replayed"]) == ([], None, False)
+
+
+def test_q30_without_a_role_the_policies_say_whom_to_ask_and_nobody_more_is_asked(app: App, tools: Tools):
+    vera = person(app, "vera", "vp_sales")
+    quote_id = priced_quote(tools, 25)
+    answer = tools("approval_request", quote_id=quote_id, justification="x")
+    assert (answer["approver_role"], answer["also_requested"], answer["warnings"]) == ("vp_sales", [], [])
+    assert decide(vera, answer)["quote_status"] == "approved"
+
+
+def test_q30_without_a_role_and_without_a_policy_the_sales_manager_is_asked_with_a_warning(tools: Tools, dana: Tools):
+    answer = tools("approval_request", quote_id=priced_quote(tools, 5), justification="x")
+    assert (answer["approver_role"], answer["required_roles"], answer["reasons"]) == ("sales_manager", [], [])
+    assert answer["warnings"] == ["No policy requires an approval of this version; sales_manager was asked anyway."]
+    assert decide(dana, answer)["quote_status"] == "approved"
+
+
+def test_q30_a_named_role_is_asked_besides_those_of_the_policies(tools: Tools):
+    answer = ask(tools, priced_quote(tools, 35), "legal")
+    assert answer["approver_role"] == "legal"
+    assert [one["approver_role"] for one in answer["also_requested"]] == answer["required_roles"]
+    assert answer["required_roles"] == ["vp_sales", "finance"]
+
+
+def test_q30_a_role_that_nobody_holds_gets_a_warning_with_the_roles_that_have_people(app: App, tools: Tools):
+    quote_id = priced_quote(tools, 35)
+    nobody = "nobody holds any role that approves."
+    assert tools("approval_preview", quote_id=quote_id)["warnings"] == [
+        f"Nobody holds the role vp_sales; {nobody}",
+        f"Nobody holds the role finance; {nobody}",
+    ]
+    person(app, "vera", "vp_sales")
+    person(app, "robot", "finance", kind="agent")
+    answer = tools("approval_request", quote_id=quote_id, justification="x")
+    assert answer["warnings"] == ["Nobody holds the role finance; people hold vp_sales."]
+
+
+def test_q30_preview_price_request_and_status_name_the_same_roles_in_the_same_order(tools: Tools):
+    """A discount for the sales manager in a deal for the VP Sales: the VP Sales is asked for both reasons."""
+    quote_id = new_quote(tools, {"product_id": "prod_pro_v2", "quantity": 60_000}, payment_terms="net_90")
+    priced = tools("quote_price", quote_id=quote_id, requested_discount_pct=6)
+    preview = tools("approval_preview", quote_id=quote_id)
+    asked = tools("approval_request", quote_id=quote_id, justification="x")
+    status = tools("approval_status", quote_id=quote_id)
+    roles = ["vp_sales", "legal"]
+    assert [found["required_roles"] for found in (priced, preview, asked, status)] == [roles] * 4
+    assert [step["approver_role"] for step in preview["steps"]] == roles
+    assert [one["required_approver_role"] for one in priced["policy_violations"]] == ["vp_sales", "vp_sales", "legal"]
+    assert [asked["approver_role"], *(one["approver_role"] for one in asked["also_requested"])] == roles
+    assert [one["approver_role"] for one in status["pending_requests"]] == roles
+
+
+def test_q34_all_reasons_for_a_role_are_in_the_request_the_queue_and_the_event(app: App, tools: Tools):
+    quote_id = new_quote(tools, {"product_id": "prod_pro_v2", "quantity": 60_000})
+    priced = tools("quote_price", quote_id=quote_id, requested_discount_pct=6)
+    asked = tools("approval_request", quote_id=quote_id, justification="x")
+    reasons = ["A discount of 6 % is above 5 %.", "A deal of USD 564,000.00 is above USD 500,000.00."]
+    assert [one["description"] for one in priced["policy_violations"]] == reasons
+    assert [one["unit"] for one in priced["policy_violations"]] == ["percent", "USD"]
+    [waiting] = tools("approval_pending")["items"]
+    [pending] = tools("approval_status", quote_id=quote_id)["pending_requests"]
+    [record] = tools("approval_history", quote_id=quote_id)["items"]
+    [step] = tools("approval_preview", quote_id=quote_id)["steps"]
+    assert [one["reasons"] for one in (asked, waiting, pending, record, step)] == [reasons] * 5
+    [told] = app.read_unaudited(app.new_call(), lambda tx: events.of_subject(tx, quote_id))
+    assert told.body["reasons"] == reasons
+
+
+def test_a_deal_in_euros_says_both_currencies(tools: Tools):
+    line = {"product_id": "prod_pro_v2", "quantity": 14_500}
+    quote_id = priced_quote(tools, 0, line, account_id="acct_rheinstahl_010", currency="EUR")
+    priced = tools("quote_price", quote_id=quote_id)
+    net = Decimal(str(priced["pricing"]["subtotal"]))
+    [violation] = [one for one in priced["policy_violations"] if one["policy_id"] == "deal_size_deal_desk"]
+    value = f"USD {net * Decimal('1.08'):,.2f} (EUR {net:,.2f})"
+    assert violation["description"] == f"A deal of {value} is above USD 100,000.00."
+    assert violation["unit"] == "USD"
+
+
+def test_whoever_may_not_see_margins_learns_nothing_of_them_from_reasons(app: App, tools: Tools):
+    fay = person(app, "fay", "finance")
+    quote_id = priced_quote(tools, 95)
+    answer = tools("approval_request", quote_id=quote_id, justification="x")
+    [finance] = [one for one in answer["also_requested"] if one["approver_role"] == "finance"]
+    hidden = "Cost or margin is outside its limit; finance has to approve."
+    assert finance["reasons"] == ["A discount of 95 % is above 30 %.", hidden]
+    for told in app.read_unaudited(app.new_call(), lambda tx: events.of_subject(tx, quote_id)):
+        assert "margin of" not in str(told.body)
+    [seen] = fay("approval_pending", approver_role="finance")["items"]
+    assert re.fullmatch(r"A margin of -?[\d,]+\.\d % is not known to reach 10 %\.", seen["reasons"][1])
 
 
 def test_q30_a_justification_has_at_most_2000_characters_not_bytes(tools: Tools):
@@ -168,6 +261,7 @@ def test_q33_the_state_is_derived_for_the_current_version(tools: Tools, dana: To
         "approval_id": answer["approval_id"],
         "status": "pending",
         "approver_role": "sales_manager",
+        "reasons": ["A discount of 10 % is above 5 %."],
         "waits_for": None,
         "requested_at": "2026-11-16T09:00:00Z",
         "expires_at": "2026-11-16T13:00:00Z",

@@ -99,9 +99,10 @@ def test_q26_the_worked_example(tools: Tools):
                 "policy_id": "discount_cap_sales_manager",
                 "policy_name": "discount cap sales manager",
                 "severity": "approval_required",
-                "description": "A discount of 10 % is above 5 %; a sales manager has to approve.",
+                "description": "A discount of 10 % is above 5 %.",
                 "threshold": 5,
                 "actual": 10,
+                "unit": "percent",
                 "required_approver_role": "sales_manager",
             }
         ],

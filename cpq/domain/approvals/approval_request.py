@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Decision = Literal["approve", "reject"]
 
@@ -37,6 +37,15 @@ class RequestStatus(StrEnum):
         return self not in (RequestStatus.PENDING, RequestStatus.EXPIRED)
 
 
+class Reason(NamedTuple):
+    """A violation that required the role, in words."""
+
+    policy_id: str
+    text: str
+    is_secret: bool
+    """Whether the text reveals a cost or a margin."""
+
+
 @dataclass(frozen=True)
 class ApprovalRequest:
     """A request to one role about one version of a quote: the price it is bound to, and its outcome."""
@@ -56,6 +65,8 @@ class ApprovalRequest:
     """The roles that the policies require: parallel chains, the roles of each asked in turn."""
     grounds: Sequence[Mapping[str, Any]]
     """The facts that caused it, as `reapproval.dump` writes them."""
+    reasons: tuple[Reason, ...]
+    """Why the policies require it; empty when it was asked for besides them."""
     quorum: str
     justification: str
     requested_by: str

@@ -50,9 +50,9 @@ class Answer(NamedTuple):
     reason: str
 
 
-def grounds_of(violations: Iterable[Violation], roles: Collection[str]) -> Grounds:
-    """The facts behind the violations that require any of these roles."""
-    return {found.policy_id: found.facts_read for found in violations if found.required_approver_role in roles}
+def grounds_of(violations: Iterable[Violation]) -> Grounds:
+    """The facts behind these violations."""
+    return {found.policy_id: found.facts_read for found in violations}
 
 
 def is_kept(

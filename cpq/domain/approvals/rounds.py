@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -54,7 +54,9 @@ class Round:
 
     @property
     def pending(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if step.status.is_open)
+        """The open steps, in the order in which their roles decide."""
+        opened = (step for step in self.steps if step.status.is_open)
+        return tuple(sorted(opened, key=lambda step: self.roles.rank(step.role)))
 
     @property
     def is_rejected(self) -> bool:
@@ -155,13 +157,7 @@ def read_quorum(text: str) -> Quorum:
     return words.get(text) or int(text)
 
 
-def roles_to_ask(round_: Round, asked: str) -> tuple[str, ...]:
-    """The asked role, and the required roles that nobody has asked yet."""
-    return (asked, *(role for role in round_.missing if role != asked))
-
-
-def covers(roles: Roles, chains: Sequence[Sequence[str]], role: str) -> frozenset[str]:
-    """The roles that a step decides for: where only the highest role is asked, it decides for those below it."""
-    if role not in roles.commercial or roles.asks_each or not any(role in chain for chain in chains):
-        return frozenset({role})
-    return frozenset(roles.commercial[: roles.commercial.index(role) + 1])
+def roles_to_ask(round_: Round, besides: str | None) -> tuple[str, ...]:
+    """The required roles that nobody has asked yet and a role besides them, in the order in which they decide."""
+    wanted = {*round_.missing, besides}
+    return tuple(role for role in round_.roles.known if role in wanted)

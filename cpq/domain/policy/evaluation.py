@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from enum import StrEnum
 from itertools import chain, compress
 from operator import itemgetter
@@ -13,13 +13,12 @@ from typing import NamedTuple
 from typing_extensions import TypeIs
 
 from cpq.base.money import plain
-from cpq.domain.policy.facts import SECRET, WORKING, FactsEnvironment, LineFacts, QuoteFacts, piece_ids
+from cpq.domain.policy.facts import SECRET, FactsEnvironment, LineFacts, QuoteFacts, Unit, piece_ids
 from cpq.domain.policy.files.shapes import Severity
 from cpq.domain.policy.language.nodes import Value
 from cpq.domain.policy.language.trends import Trend
-from cpq.domain.policy.policy_set import Ladder, Order, Outcome, PolicySet, Rule, Step
-
-SHOWN_DECIMALS = 4
+from cpq.domain.policy.policy_set import Expression, Ladder, Order, Outcome, PolicySet, Rule, Step, unit_of
+from cpq.domain.policy.violation_text import Measure, filled
 
 
 class Safe(StrEnum):
@@ -67,6 +66,8 @@ class Violation(NamedTuple):
     line_ids: tuple[str, ...]
     is_secret: bool = False
     """Whether its numbers reveal a cost or a margin."""
+    unit: str = ""
+    """The unit of its numbers: a currency code, `percent`, `months`, `days` or `pieces`; empty when unknown."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,16 @@ class PolicyDecision:
     @property
     def approval_required(self) -> bool:
         return bool(self.chains)
+
+    def asked_role(self, violation: Violation) -> str | None:
+        """The role that is asked because of a violation: the one it requires, or the highest of the commercial chain
+        where only that one is asked."""
+        role = violation.required_approver_role
+        return role if role is None or role in self.required_roles else self.chains[0][-1]
+
+    def reasons(self, role: str) -> tuple[Violation, ...]:
+        """The violations because of which a role is asked."""
+        return tuple(violation for violation in self.violations if self.asked_role(violation) == role)
 
     @property
     def blocking(self) -> tuple[Violation, ...]:
@@ -217,7 +228,8 @@ def _rule_violation(rule: Rule, environment: FactsEnvironment) -> Violation:
     sentence = rule.outcome.message or (
         f"{rule.name}: {{actual}} against a limit of {{threshold}}" if rule.threshold is not None else rule.name
     )
-    return _violation(rule, rule.outcome, sentence, rule.threshold, actual, reads, lines, is_secret=rule.is_secret)
+    measure = _measure(rule.actual, environment)
+    return _violation(rule, rule.outcome, sentence, rule.threshold, actual, measure, reads, lines, rule.is_secret)
 
 
 def _blamed(mask: Sequence[bool | None], environment: FactsEnvironment) -> Iterable[str]:
@@ -281,8 +293,8 @@ def _step_violation(
         reads += [_fact_read(name, Trend.EITHER, environment) for name in ladder.where.reads]
     word = "under" if ladder.is_falling else "above"
     sentence = step.outcome.message or f"{step.name}: {{actual}} is {word} {{threshold}}"
-    is_secret = ladder.is_secret
-    return _violation(step, step.outcome, sentence, step.bound, value, tuple(reads), lines, is_secret=is_secret)
+    measure = _measure(over, environment)
+    return _violation(step, step.outcome, sentence, step.bound, value, measure, tuple(reads), lines, ladder.is_secret)
 
 
 def _violation(
@@ -291,22 +303,36 @@ def _violation(
     sentence: str,
     threshold: Decimal | None,
     actual: Decimal | None,
+    measure: Measure,
     reads: tuple[FactRead, ...],
     lines: Iterable[str],
-    *,
     is_secret: bool,
 ) -> Violation:
     return Violation(
         policy_id=policy.id,
         policy_name=policy.name,
         severity=outcome.severity,
-        description=_filled(sentence, actual=actual, threshold=threshold),
+        description=filled(sentence, actual=actual, threshold=threshold, measure=measure),
         threshold=threshold,
         actual=None if actual is None else plain(actual),
         required_approver_role=outcome.role,
         facts_read=reads,
         line_ids=tuple(sorted(lines)),
         is_secret=is_secret,
+        unit=measure.name,
+    )
+
+
+def _measure(number: Expression | None, environment: FactsEnvironment) -> Measure:
+    """What the numbers of a violation are; `number` is the expression that is measured."""
+    unit = unit_of(number.node) if number else Unit.NONE
+    rate = environment["currency_rate"] if unit is Unit.VALUE else None
+    return Measure(
+        unit,
+        policy_currency=environment.currency,
+        currency=str(environment["currency"]),
+        rate=rate if isinstance(rate, Decimal) else None,
+        is_margin=unit is Unit.PERCENT and number is not None and number.is_secret,
     )
 
 
@@ -322,20 +348,6 @@ def _fact_read(name: str, trend: Trend, environment: FactsEnvironment) -> FactRe
         return FactRead(name, value, safe, is_secret)
     each: FactValue = environment["each", name]  # type: ignore[assignment] # Ids and values.
     return FactRead(name, each, safe, is_secret)
-
-
-def _filled(sentence: str, **numbers: Decimal | None) -> str:
-    for name, number in numbers.items():
-        if f"{{{name}}}" in sentence:
-            sentence = sentence.replace(f"{{{name}}}", _shown(number))
-    return sentence
-
-
-def _shown(number: Decimal | None) -> str:
-    """The number for people: with few decimals, or `unknown`."""
-    if number is None:
-        return "unknown"
-    return str(plain(number.quantize(Decimal(1).scaleb(-SHOWN_DECIMALS), ROUND_HALF_UP, WORKING)))
 
 
 _SAFE = {Trend.RISES: Safe.LOWER, Trend.FALLS: Safe.HIGHER, Trend.EITHER: Safe.SAME}

@@ -215,7 +215,7 @@ def share(part: Decimal, whole: Decimal) -> Decimal:
 class FactsEnvironment(dict[Any, object]):
     """The facts of one quote by name. Derived facts are computed once, when first read."""
 
-    __slots__ = ("attributes", "lines", "pieces", "rates", "standard_terms")
+    __slots__ = ("attributes", "currency", "lines", "pieces", "rates", "standard_terms")
 
     def __init__(
         self,
@@ -223,6 +223,7 @@ class FactsEnvironment(dict[Any, object]):
         rates: Mapping[str, Decimal],
         standard_terms: Sequence[str],
         attributes: Mapping[str, Declared] = MappingProxyType({}),
+        currency: str = "USD",
     ) -> None:
         super().__init__(vars(facts))
         self.lines: tuple[LineFacts, ...] = getattr(facts, "lines", ())
@@ -231,6 +232,8 @@ class FactsEnvironment(dict[Any, object]):
         self.rates = rates
         self.standard_terms = standard_terms
         self.attributes = attributes
+        self.currency = currency
+        """The policy's currency."""
 
     @property
     def line_ids(self) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Unit
-from cpq.domain.policy.language.nodes import Fact, Fold, Node
-from cpq.domain.policy.policy_set import Ladder, Order, PolicySet, PricingRule, Roles, Rule
+from cpq.domain.policy.facts import Unit
+from cpq.domain.policy.policy_set import Ladder, Order, PolicySet, PricingRule, Roles, Rule, unit_of
 
 Table = list[list[str]]
 """Rows of cells; the first row is the heading."""
@@ -28,16 +27,6 @@ def units(policies: PolicySet) -> dict[str, Unit]:
     """The unit of the limit of each rule and step of a ladder, by id."""
     of_steps = {step.id: unit_of(ladder.over.node) for ladder in policies.ladders for step in ladder.steps}
     return of_steps | {rule.id: unit_of(rule.actual.node) for rule in policies.rules if rule.actual}
-
-
-def unit_of(node: Node) -> Unit:
-    """The unit of an expression that is one fact, or the largest or smallest of the lines; unknown for others."""
-    if isinstance(node, Fold) and node.function in ("max", "min"):
-        return unit_of(node.body)
-    if not isinstance(node, Fact):
-        return Unit.NONE
-    declared = (LINE_FACTS if node.is_of_line else QUOTE_FACTS).get(node.name.removeprefix("line."))
-    return declared.unit if declared else Unit.NONE
 
 
 def overview(policies: PolicySet) -> Table:

@@ -11,10 +11,18 @@ from typing import Literal, NamedTuple
 
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.rounding import Rounding
-from cpq.domain.policy.facts import SECRET, FactsEnvironment, LineInputs, QuoteInputs
+from cpq.domain.policy.facts import (
+    LINE_FACTS,
+    QUOTE_FACTS,
+    SECRET,
+    FactsEnvironment,
+    LineInputs,
+    QuoteInputs,
+    Unit,
+)
 from cpq.domain.policy.files.shapes import PartPeriods, Severity, TaxCode, TaxRounding
 from cpq.domain.policy.language.compiler import Column, Run, compiled
-from cpq.domain.policy.language.nodes import Declared, Junction, Node, facts_in
+from cpq.domain.policy.language.nodes import Declared, Fact, Fold, Junction, Node, facts_in
 from cpq.domain.policy.language.trends import Trend
 
 AdjustmentKind = Literal["markup", "percentage", "amount"]
@@ -143,6 +151,16 @@ def _is_about_quote(node: Node) -> bool:
     return not any(name.startswith("line.") for name in facts_in(node))
 
 
+def unit_of(node: Node) -> Unit:
+    """The unit of an expression that is one fact, or the largest, smallest or sum of the lines; unknown for others."""
+    if isinstance(node, Fold) and node.function in ("max", "min", "sum"):
+        return unit_of(node.body)
+    if not isinstance(node, Fact):
+        return Unit.NONE
+    declared = (LINE_FACTS if node.is_of_line else QUOTE_FACTS).get(node.name.removeprefix("line."))
+    return declared.unit if declared else Unit.NONE
+
+
 class Escalation(NamedTuple):
     """A role that may also decide after some hours."""
 
@@ -169,6 +187,10 @@ class Roles:
     def known(self) -> tuple[str, ...]:
         """Every role, in the order in which they decide."""
         return (*self.commercial, *self.orthogonal)
+
+    def rank(self, role: str) -> int:
+        """The place of a role in that order; roles that the policies no longer have come last."""
+        return self.known.index(role) if role in self.known else len(self.known)
 
     def stands_for(self, role: str, other: str) -> bool:
         """Whether `role` has at least the authority of `other`: a higher role of its chain or, for an orthogonal role,
@@ -231,7 +253,7 @@ class PolicySet:
 
     def environment(self, facts: QuoteInputs) -> FactsEnvironment:
         terms = self.terms
-        return FactsEnvironment(facts, terms.rates, terms.standard_payment_terms, terms.attributes)
+        return FactsEnvironment(facts, terms.rates, terms.standard_payment_terms, terms.attributes, terms.currency)
 
     def adjustments(self, quote: QuoteInputs, line: LineInputs) -> tuple[Adjustment, ...]:
         """The adjustments of a line by the pricing rules: markups, percentages, amounts, each in the order they apply.

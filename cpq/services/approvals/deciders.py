@@ -67,6 +67,17 @@ def conflicts(tx: Tx, made_by: frozenset[str], *, since: datetime) -> Conflicts:
     return eligibility.conflicts(made_by, repository.delegations(tx, made_by, since=since), tx.now)
 
 
+def unheld(tx: Tx, roles: Iterable[str]) -> list[str]:
+    """A warning for each of these roles that nobody holds, with the roles that have people."""
+    empty = [role for role in roles if not tokens.holders(tx, role)]
+    if not empty:
+        return []
+    held = ", ".join(role for role in tx.policies.roles.known if tokens.holders(tx, role))
+    people = f"people hold {held}" if held else "nobody holds any role that approves"
+    backup = {role: f"; {other} decides in its place" for role, other in tx.policies.roles.backup.items()}
+    return [f"Nobody holds the role {role}{backup.get(role, '')}; {people}." for role in empty]
+
+
 def without_permission(tx: Tx, callers: Collection[str]) -> frozenset[str]:
     """The callers who may no longer decide anything."""
     able = (repository.caller_of(name) for name in tokens.people(tx, Permission.DECIDE))

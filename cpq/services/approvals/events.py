@@ -6,10 +6,15 @@ from cpq.app.transaction import Tx
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.services import events
 from cpq.services.events import EventName
+from cpq.services.quotes.policy_check import redacted
+
+REASONS_MAX = 20
 
 
 def requested(tx: Tx, request: ApprovalRequest) -> None:
-    _publish(tx, EventName.APPROVAL_REQUESTED, request, role=request.role)
+    """With the reasons as everybody may read them: a webhook need not know costs and margins."""
+    reasons = list(dict.fromkeys(redacted(request.role) if one.is_secret else one.text for one in request.reasons))
+    _publish(tx, EventName.APPROVAL_REQUESTED, request, role=request.role, reasons=reasons[:REASONS_MAX])
 
 
 def decided(tx: Tx, request: ApprovalRequest, status: RequestStatus) -> None:
@@ -25,6 +30,6 @@ def escalated(tx: Tx, request: ApprovalRequest) -> None:
     _publish(tx, EventName.APPROVAL_ESCALATED, request, role=str(request.escalates_to))
 
 
-def _publish(tx: Tx, name: EventName, request: ApprovalRequest, **body: str) -> None:
+def _publish(tx: Tx, name: EventName, request: ApprovalRequest, **body: object) -> None:
     about = {"quote_id": request.quote_id, "approval_id": request.id}
     events.publish(tx, name, request.quote_id, {**about, **body, "by": tx.caller})

@@ -24,6 +24,7 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.services.approvals import deciders, repository, views
 from cpq.services.approvals.refusals import refusal
 from cpq.services.approvals.repository import WaitingRequest
+from cpq.services.approvals.requests import reasons_view
 from cpq.services.approvals.views import PendingApproval
 from cpq.services.catalog.accounts import has_words
 from cpq.services.pagination import Pagination, pagination
@@ -71,6 +72,7 @@ class Opening(TypedDict):
     rejects_as: str | None
     """Set also when they may only reject: the delegate of a maker cannot approve."""
     why_not: str | None
+    reasons: list[str]
     waits_for: str | None
     requested_by: str
     justification: str
@@ -153,6 +155,7 @@ def openings(tx: Tx, quote_id: str) -> list[Opening]:
                 "acts_as": views.acted_as(approves) if approves else None,
                 "rejects_as": views.acted_as(rejects) if rejects else None,
                 "why_not": refusal(refused, caller=tx.caller, quote_id=quote_id).message if refused else None,
+                "reasons": reasons_view(tx, request.role, request.reasons),
                 "waits_for": round_.waits_for(request.role),
                 "requested_by": request.requested_by,
                 "justification": request.justification,

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
-from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus, Vote
+from cpq.domain.approvals.approval_request import ApprovalRequest, Reason, RequestStatus, Vote
 from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.lifecycle import QuoteStatus
@@ -122,6 +122,7 @@ def tenants_overdue(tx: Tx) -> list[str]:
 
 def add(tx: Tx, request: ApprovalRequest) -> None:
     values = {**vars(request), "status": request.status.value}
+    values["reasons"] = [reason._asdict() for reason in request.reasons]
     tx.connection.execute(sa.insert(tables.approval).values(tenant_id=tx.tenant_id, **values))
 
 
@@ -271,6 +272,7 @@ def _request(row: sa.RowMapping) -> ApprovalRequest:
     values = {column.name: row[column.name] for column in REQUEST_COLUMNS}
     values["status"] = RequestStatus(values["status"])
     values["chains"] = tuple(tuple(chain) for chain in values["chains"])
+    values["reasons"] = tuple(Reason(**reason) for reason in values["reasons"])
     return ApprovalRequest(**values)
 
 

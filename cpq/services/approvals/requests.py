@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from typing_extensions import TypedDict
 
+from cpq.app.access import Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.approvals import reapproval
-from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
+from cpq.domain.approvals.approval_request import ApprovalRequest, Reason, RequestStatus
 from cpq.domain.approvals.eligibility import Facts, RequestFacts
 from cpq.domain.approvals.reapproval import Earlier, Grounds
-from cpq.domain.approvals.rounds import Round, Step, covers, roles_to_ask, votes_needed
+from cpq.domain.approvals.rounds import Round, Step, roles_to_ask, votes_needed
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus
 from cpq.domain.quotes.quote import Quote
@@ -22,7 +23,7 @@ from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
-from cpq.services.quotes.policy_check import PolicyViolation, described, violations_view
+from cpq.services.quotes.policy_check import PolicyViolation, redacted, violations_view
 
 
 class AlsoRequested(TypedDict):
@@ -32,6 +33,7 @@ class AlsoRequested(TypedDict):
     approver_role: str
     status: str
     reason: str | None
+    reasons: list[str]
 
 
 class ApprovalRequested(TypedDict):
@@ -46,9 +48,14 @@ class ApprovalRequested(TypedDict):
     expires_at: datetime
     reason: str | None
     """Why an earlier approval was kept, or is requested again."""
+    reasons: list[str]
+    """Everything for which the policies require this role; empty when it was asked besides them."""
     waits_for: str | None
     """The role that must decide first."""
     also_requested: list[AlsoRequested]
+    required_roles: list[str]
+    """The roles that the policies require, in the order in which they decide."""
+    warnings: list[str]
     quote_status: str
     fingerprint: str
     outcome: str
@@ -72,8 +79,10 @@ class ApprovalPreview(TypedDict):
     status: str
     approval_required: bool
     is_blocked: bool
+    required_roles: list[str]
     steps: list[PreviewedStep]
     policy_violations: list[PolicyViolation]
+    warnings: list[str]
 
 
 @dataclass(frozen=True)
@@ -82,8 +91,8 @@ class Demand:
 
     chains: tuple[tuple[str, ...], ...]
     policy_hash: str
-    grounds: dict[str, Grounds]
-    violations: dict[str, tuple[str, ...]]
+    grounds: Mapping[str, Grounds]
+    reasons: Mapping[str, tuple[Reason, ...]]
     """Why each role is required, in words."""
 
 
@@ -97,22 +106,33 @@ class Planned:
     reason: str | None = None
 
 
-def request(tx: Tx, quote_id: str, *, justification: str, role: str) -> ApprovalRequested:
-    """Ask a role about the current version, together with every required role that nobody has asked."""
-    require_role(tx, role, "/approver_role")
+def request(tx: Tx, quote_id: str, *, justification: str, role: str | None = None) -> ApprovalRequested:
+    """Ask every role that the policies require for the current version and that nobody has asked, and `role` besides.
+
+    Where the policies require nobody and no role is given, the lowest role that approves is asked.
+    """
+    if role is not None:
+        require_role(tx, role, "/approver_role")
     quote = quote_rows.load(tx, quote_id, for_update=True)
     transitions.require(quote, Move.SUBMIT)
     requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status.awaits_approval else []
     demand = _demand(tx, quote, requests)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
-    _require_open(quote, round_, role)
+    besides = role if round_.required or role else _lowest_role(tx)
+    wanted = roles_to_ask(round_, besides)
+    _require_open(quote, round_, besides, wanted)
     _close_overdue(tx, requests, round_)
-    planned = [_plan(tx, quote, demand, wanted, is_first=not requests) for wanted in roles_to_ask(round_, role)]
+    planned = [_plan(tx, quote, demand, one, is_first=not requests) for one in wanted]
     added = [_add(tx, quote, demand, one, justification) for one in planned]
     for one in added:
         round_ = round_.with_step(Step.of(one))
     moves = [Move.SUBMIT, Move.APPROVE] if round_.is_approved else [Move.SUBMIT]
-    return _answer(transitions.apply(tx, quote, *moves), round_, added)
+    warnings = deciders.unheld(tx, wanted)
+    if not round_.required:
+        warnings.insert(0, f"No policy requires an approval of this version; {besides} was asked anyway.")
+    # The role that the caller named comes first.
+    added.sort(key=lambda one: one.role != role)
+    return _answer(tx, transitions.apply(tx, quote, *moves), round_, added, warnings)
 
 
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
@@ -120,18 +140,26 @@ def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     quote = quote_rows.load(tx, quote_id)
     requests = repository.of_quote(tx, quote_id, quote.current_version) if not quote.status.is_draft else []
     decision = quotes.judge(tx, quote)
-    demand = _of_requests(requests) if requests else _of_decision(tx, decision)
+    demand = _of_requests(requests) if requests else _of_decision(decision)
     round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
-    roles = dict.fromkeys((*round_.required, *round_.missing, *(step.role for step in round_.pending)))
+    shown = {*round_.required, *round_.missing, *(step.role for step in round_.pending)}
+    roles = [role for role in round_.roles.known if role in shown]
     return {
         "quote_id": quote_id,
         "version": quote.current_version,
         "status": quote.status,
         "approval_required": bool(demand.chains),
         "is_blocked": decision.is_blocked,
-        "steps": _preview_steps(tx, quote, demand, round_, list(roles)),
+        "required_roles": list(round_.required),
+        "steps": _preview_steps(tx, quote, demand, round_, roles),
         "policy_violations": violations_view(tx, decision),
+        "warnings": deciders.unheld(tx, roles),
     }
+
+
+def reasons_view(tx: Tx, role: str, reasons: Sequence[Reason]) -> list[str]:
+    """Why the policies require a role, without margins and costs if the caller may not see them."""
+    return list(dict.fromkeys(redacted(role) if one.is_secret and not tx.sees_margin else one.text for one in reasons))
 
 
 def require_role(tx: Tx, role: str, field: str) -> None:
@@ -157,36 +185,45 @@ def _demand(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Demand
     quotes.require_current_price(tx, quote)
     decision = quotes.judge(tx, quote)
     quotes.require_unblocked(tx, quote, decision)
-    return _of_decision(tx, decision)
+    return _of_decision(decision)
 
 
 def _of_requests(requests: Sequence[ApprovalRequest]) -> Demand:
     first = requests[0]
-    return Demand(first.chains, first.policy_hash, {one.role: reapproval.load(one.grounds) for one in requests}, {})
+    grounds = {one.role: reapproval.load(one.grounds) for one in requests}
+    return Demand(first.chains, first.policy_hash, grounds, {one.role: one.reasons for one in requests})
 
 
-def _of_decision(tx: Tx, decision: PolicyDecision) -> Demand:
-    chains = decision.chains
-    covered = {role: covers(tx.policies.roles, chains, role) for chain in chains for role in chain}
+def _of_decision(decision: PolicyDecision) -> Demand:
+    found = {role: decision.reasons(role) for role in decision.required_roles}
+    grounds = {role: reapproval.grounds_of(violations) for role, violations in found.items()}
     reasons = {
-        role: tuple(described(tx, one) for one in decision.violations if one.required_approver_role in concerns)
-        for role, concerns in covered.items()
+        role: tuple(Reason(one.policy_id, one.description, one.is_secret) for one in violations)
+        for role, violations in found.items()
     }
-    grounds = {role: reapproval.grounds_of(decision.violations, concerns) for role, concerns in covered.items()}
-    return Demand(chains, decision.policy_hash, grounds, reasons)
+    return Demand(decision.chains, decision.policy_hash, grounds, reasons)
 
 
-def _require_open(quote: Quote, round_: Round, role: str) -> None:
-    step = round_.active_step(role)
-    if step is None:
+def _lowest_role(tx: Tx) -> str:
+    """Whom a caller asks who names nobody, where no policy requires anybody."""
+    roles = tx.policies.roles
+    return Role.SALES_MANAGER.value if Role.SALES_MANAGER in roles.known else roles.commercial[0]
+
+
+def _require_open(quote: Quote, round_: Round, role: str | None, wanted: Sequence[str]) -> None:
+    """CONFLICT when the role was asked already or, without a role, when every required one was."""
+    if role is None and wanted:
         return
-    done = "is asked about this version already" if step.status.is_open else "has approved this version already"
+    asked = round_.active_step(role) if role else next(iter(round_.pending), round_.steps[-1])
+    if asked is None:
+        return
+    done = "is asked about this version already" if asked.status.is_open else "has approved this version already"
     raise CpqError(
         Code.CONFLICT,
-        f"{role} {done}.",
+        f"{asked.role} {done}.",
         field="/approver_role",
-        approval_id=step.id,
-        status=step.status.value,
+        approval_id=asked.id,
+        status=asked.status.value,
         next_call=next_call("approval_status", quote_id=quote.id),
     )
 
@@ -264,6 +301,7 @@ def _add(tx: Tx, quote: Quote, demand: Demand, planned: Planned, justification: 
         policy_hash=demand.policy_hash,
         chains=demand.chains,
         grounds=reapproval.dump(demand.grounds.get(planned.role, {})),
+        reasons=demand.reasons.get(planned.role, ()),
         quorum=str(roles.quorum.get(planned.role, "one")),
         justification=justification,
         requested_by=tx.caller,
@@ -287,7 +325,9 @@ def _add(tx: Tx, quote: Quote, demand: Demand, planned: Planned, justification: 
     return added
 
 
-def _answer(quote: Quote, round_: Round, added: Sequence[ApprovalRequest]) -> ApprovalRequested:
+def _answer(
+    tx: Tx, quote: Quote, round_: Round, added: Sequence[ApprovalRequest], warnings: list[str]
+) -> ApprovalRequested:
     asked, *others = added
     is_approved = quote.status is QuoteStatus.APPROVED
     return {
@@ -301,11 +341,20 @@ def _answer(quote: Quote, round_: Round, added: Sequence[ApprovalRequest]) -> Ap
         "created_at": asked.requested_at,
         "expires_at": asked.expires_at,
         "reason": asked.reason,
+        "reasons": reasons_view(tx, asked.role, asked.reasons),
         "waits_for": round_.waits_for(asked.role),
         "also_requested": [
-            {"approval_id": one.id, "approver_role": one.role, "status": one.status.value, "reason": one.reason}
+            {
+                "approval_id": one.id,
+                "approver_role": one.role,
+                "status": one.status.value,
+                "reason": one.reason,
+                "reasons": reasons_view(tx, one.role, one.reasons),
+            }
             for one in others
         ],
+        "required_roles": list(round_.required),
+        "warnings": warnings,
         "quote_status": quote.status,
         "fingerprint": asked.fingerprint,
         "outcome": "created",
@@ -325,7 +374,7 @@ def _preview_step(
     tx: Tx, quote: Quote, demand: Demand, round_: Round, request: RequestFacts, facts: Facts
 ) -> PreviewedStep:
     role = request.role
-    reasons = list(demand.violations.get(role, ()))
+    reasons = reasons_view(tx, role, demand.reasons.get(role, ()))
     step = round_.active_step(role)
     if step is not None:
         would_be = step.status.value

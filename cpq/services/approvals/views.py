@@ -29,6 +29,7 @@ class PendingRequest(TypedDict):
     approval_id: str
     status: str
     approver_role: str
+    reasons: list[str]
     waits_for: str | None
     requested_at: datetime
     expires_at: datetime
@@ -55,6 +56,7 @@ class PendingApproval(TypedDict):
     quote_total: Amount
     currency: str
     approver_role: str
+    reasons: list[str]
     waits_for: str | None
     escalates_to: str | None
     is_escalated: bool
@@ -88,6 +90,7 @@ class ApprovalRecord(TypedDict):
     approver_role: str
     status: str
     reason: str | None
+    reasons: list[str]
     quorum: str
     quote_total: Amount
     fingerprint: str
@@ -146,7 +149,7 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
         "quote_id": quote_id,
         "version": quote.current_version,
         "current_status": round_.status.value,
-        "pending_requests": [_pending_request(round_, step, by_id[step.id]) for step in round_.pending],
+        "pending_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.pending],
         "can_proceed": round_.is_settled and not is_blocked and quote.status not in HELD,
         "required_roles": list(round_.required),
         "missing_roles": list(round_.missing),
@@ -205,11 +208,12 @@ def _round(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> tuple[Roun
     return repository.round_of(tx, quote, found), False
 
 
-def _pending_request(round_: Round, step: Step, request: ApprovalRequest) -> PendingRequest:
+def _pending_request(tx: Tx, round_: Round, step: Step, request: ApprovalRequest) -> PendingRequest:
     return {
         "approval_id": request.id,
         "status": step.status.value,
         "approver_role": request.role,
+        "reasons": requests.reasons_view(tx, request.role, request.reasons),
         "waits_for": round_.waits_for(step.role),
         "requested_at": request.requested_at,
         "expires_at": request.expires_at,
@@ -229,6 +233,7 @@ def _pending_item(tx: Tx, waiting: WaitingRequest, of_version: Sequence[Approval
         "quote_total": amount(request.total),
         "currency": waiting.currency,
         "approver_role": request.role,
+        "reasons": requests.reasons_view(tx, request.role, request.reasons),
         "waits_for": round_.waits_for(request.role),
         "escalates_to": request.escalates_to,
         "is_escalated": request.is_escalated(tx.now),
@@ -254,6 +259,7 @@ def _record(tx: Tx, quote: Quote, request: ApprovalRequest, votes: Sequence[stor
         "approver_role": request.role,
         "status": step.status.value,
         "reason": request.reason,
+        "reasons": requests.reasons_view(tx, request.role, request.reasons),
         "quorum": request.quorum,
         "quote_total": amount(request.total),
         "fingerprint": request.fingerprint,

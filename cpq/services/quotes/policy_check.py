@@ -25,7 +25,10 @@ class PolicyViolation(TypedDict):
     description: str
     threshold: Amount | None
     actual: Amount | None
+    unit: str | None
+    """Of threshold and actual: a currency code, `percent`, `months`, `days` or `pieces`."""
     required_approver_role: str | None
+    """The role that is asked, as in `required_roles`."""
 
 
 def decide(
@@ -74,20 +77,23 @@ def violations_view(tx: Tx, decision: PolicyDecision) -> list[PolicyViolation]:
             "policy_id": violation.policy_id,
             "policy_name": violation.policy_name,
             "severity": violation.severity,
-            "description": described(tx, violation),
+            "description": described(tx, violation, decision.asked_role(violation)),
             "threshold": violation.threshold,
             "actual": None if _is_hidden(tx, violation) else violation.actual,
-            "required_approver_role": violation.required_approver_role,
+            "unit": violation.unit or None,
+            "required_approver_role": decision.asked_role(violation),
         }
         for violation in decision.violations
     ]
 
 
-def described(tx: Tx, violation: Violation) -> str:
-    """The violation's description, redacted for callers who may not see margins."""
-    if not _is_hidden(tx, violation):
-        return violation.description
-    role = violation.required_approver_role
+def described(tx: Tx, violation: Violation, role: str | None) -> str:
+    """The violation's description, redacted for callers who may not see margins; `role` is asked because of it."""
+    return redacted(role) if _is_hidden(tx, violation) else violation.description
+
+
+def redacted(role: str | None) -> str:
+    """The description of a violation for those who may not see margins."""
     return "Cost or margin is outside its limit" + (f"; {role} has to approve." if role else ".")
 
 

@@ -63,7 +63,7 @@ def require_unblocked(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:
         first = decision.blocking[0]
         raise CpqError(
             Code.POLICY_BLOCKED,
-            f"{first.policy_name}: {described(tx, first)}",
+            f"{first.policy_name}: {described(tx, first, None)}",
             policy_violations=[dict(violation) for violation in violations_view(tx, decision)],
             next_call=next_call("quote_price", quote_id=quote.id),
         )

@@ -54,6 +54,7 @@ class QuoteReview(QuoteDetail):
     option_sets: list[str]
     other_totals: list[Amount]
     """Totals of the option sets that are not selected."""
+    required_roles: list[str]
     policy_violations: list[PolicyViolation]
     policy_hash: str
     versions: dict[int, str]
@@ -91,6 +92,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
     pricings = repository.pricings(tx, quote)
     sets = [pricing.result for pricing in pricings]
     selected = sets[0]
+    decision = judge_at(tx, quote.as_draft(), sets)
     return {
         **views.detail(tx, quote, include_pricing=True, pricings=pricings),
         "fingerprint": quote.version.fingerprint,
@@ -101,7 +103,8 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         "waterfall": list(waterfall(selected)),
         "option_sets": [pricing.option_set for pricing in pricings if pricing.option_set],
         "other_totals": [amount(one.total) for one in sets[1:]],
-        "policy_violations": violations_view(tx, judge_at(tx, quote.as_draft(), sets)),
+        "required_roles": list(decision.required_roles),
+        "policy_violations": violations_view(tx, decision),
         "policy_hash": tx.policies.content_hash,
         "versions": dict(repository.statuses(tx, quote_id)),
     }

@@ -173,6 +173,8 @@ class PricedQuoteView(TypedDict):
     tax_groups: list[TaxGroupView]
     line_pricing: list[LinePrice]
     approval_required: bool
+    required_roles: list[str]
+    """The roles that approval_request asks, in the order in which they decide."""
     policy_violations: list[PolicyViolation]
     stored: bool
     outcome: str
@@ -490,6 +492,7 @@ def _priced(
         "tax_groups": tax_groups(selected.tax_groups),
         "line_pricing": _line_prices(quote.id, asked, selected, names),
         "approval_required": decision.approval_required,
+        "required_roles": list(decision.required_roles),
         "policy_violations": violations_view(tx, decision),
         "stored": False,
         "outcome": "no_change",

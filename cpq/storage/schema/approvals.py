@@ -22,6 +22,7 @@ approval = table(
     text("policy_hash"),
     Column("chains", Json, nullable=False),
     Column("grounds", Json, nullable=False),
+    Column("reasons", Json, nullable=False),
     text("quorum"),
     text("justification"),
     text("requested_by"),

@@ -68,7 +68,7 @@ def test_ten_percent_on_the_demo_quote_is_one_violation_for_the_sales_manager():
             policy_id="discount_cap_sales_manager",
             policy_name="discount cap sales manager",
             severity=Severity.APPROVAL_REQUIRED,
-            description="A discount of 10 % is above 5 %; a sales manager has to approve.",
+            description="A discount of 10 % is above 5 %.",
             threshold=Decimal(5),
             actual=Decimal(10),
             required_approver_role="sales_manager",
@@ -77,6 +77,7 @@ def test_ten_percent_on_the_demo_quote_is_one_violation_for_the_sales_manager():
                 FactRead("line.discount by line", LinesPast((("Q-1-ql-1 prod_pro_v2", Decimal(10)),)), Safe.LOWER),
             ),
             line_ids=("Q-1-ql-1",),
+            unit="percent",
         ),
     )
     assert (decision.required_roles, decision.chains) == (("sales_manager",), (("sales_manager",),))
