@@ -44,6 +44,7 @@ DONE: dict[str, str] = {
     "noted": "Your approval is on record. Others still have to decide.",
     RequestStatus.REJECTED: "You rejected it. The quote is a draft again, with your reason.",
     "change": "You asked for a change. The quote is a draft again, with what you wrote.",
+    "asked": "Approval is requested again.",
     "delegated": "The role is delegated. Until it ends, either of you may decide, except on quotes the other made.",
 }
 
@@ -88,6 +89,21 @@ def decide(visit: Visit) -> Response:
 
 
 _DONE_OF: dict[str, str] = {RequestStatus.PENDING: "noted"}
+
+
+def ask_again(visit: Visit) -> Response:
+    """Ask again for the version that nobody approved in time, with the words of the last request."""
+    quote_id = visit.named("quote_id")
+
+    def work(tx: Tx) -> Answer:
+        last = approvals.history(tx, quote_id)["items"][-1:]
+        if not last or last[0]["status"] != RequestStatus.EXPIRED:
+            raise CpqError(Code.CONFLICT, "No request of this quote has expired.", field="/quote_id")
+        return dict(approvals.request(tx, quote_id, justification=last[0]["justification"]))
+
+    command = Command("approval_request", Permission.REQUEST_APPROVAL, {"quote_id": quote_id}, subject=quote_id)
+    visit.write(command, work)
+    return RedirectResponse(link(_address(quote_id), done="asked"), 303)
 
 
 def delegate(visit: Visit) -> Response:
@@ -167,6 +183,7 @@ def _page(
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
             "people": able,
             "own_roles": own_roles,
+            "expired": approvals.status(tx, quote_id)["expired_requests"] if is_current else [],
             "has_delegated": done == "delegated" and bool(approvals.given_delegations(tx)),
             "units": units(tx.policies),
             "policy_currency": tx.policies.terms.currency,
@@ -187,6 +204,7 @@ def _page(
         shown=shown,
         comment=visit.form.get("comment", ""),
         sees_margin=visit.principal.may(Permission.SEE_MARGIN),
+        may_ask=visit.principal.may(Permission.REQUEST_APPROVAL),
         has_document=visit.request.app.state.document is not None,
         waterfalls=[charts.waterfall(review["waterfall"], frame) for frame in charts.FRAMES],
         reasons=_reasons(answer),
@@ -197,6 +215,8 @@ def _is_true(done: str | None, caller: str, answer: Answer) -> bool:
     """Whether the caller really did what the address claims: an address can be bookmarked or made up."""
     if done == "delegated":
         return bool(answer["has_delegated"])
+    if done == "asked":
+        return any(one["requested_by"] == caller for one in answer["openings"])
     decisions = {vote["decision"] for one in answer["history"] for vote in one["votes"] if vote["by"] == caller}
     if done == RequestStatus.APPROVED:
         return "approve" in decisions and answer["review"]["quote"]["status"] != QuoteStatus.PENDING_APPROVAL

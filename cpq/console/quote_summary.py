@@ -46,11 +46,15 @@ def state(review: QuoteReview, openings: Sequence[Opening], records: Sequence[Ap
     if openings:
         return _waiting(openings, now)
     if status == QuoteStatus.PENDING_APPROVAL:
-        return "No request is open: it has expired or was withdrawn. Approval has to be requested again."
+        return "No request is open: it was withdrawn. Approval has to be requested again."
     of_version = [record for record in records if record["version"] == review["quote"]["version"]]
     rejected = next((record for record in of_version if record["status"] == RequestStatus.REJECTED), None)
     if rejected:
         return f"{who(rejected['decided_by'])} rejected this version as {words(rejected['approver_role'])}."
+    expired = [record for record in of_version if record["status"] == RequestStatus.EXPIRED]
+    if status == QuoteStatus.DRAFT and expired:
+        roles = " and ".join(dict.fromkeys(words(record["approver_role"]) for record in expired))
+        return f"The request to {roles} has expired: nothing was approved, and the quote is a draft again."
     granted = [record for record in of_version if RequestStatus(record["status"]).is_granted]
     if status == QuoteStatus.APPROVED and granted:
         names = ", ".join(dict.fromkeys(who(record["decided_by"]) for record in granted))

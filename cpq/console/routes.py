@@ -58,6 +58,7 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/quotes/{quote_id}/audit", visited(site, audit.verify), methods=["POST"]),
         Route("/quotes/{quote_id}/decide", visited(site, quote.decide), methods=["POST"]),
         Route("/quotes/{quote_id}/delegate", visited(site, quote.delegate), methods=["POST"]),
+        Route("/quotes/{quote_id}/ask", visited(site, quote.ask_again), methods=["POST"]),
         *_document(site, document),
         Route("/quotes/{quote_id}", visited(site, quote.show)),
         Route("/accounts", visited(site, accounts.show)),

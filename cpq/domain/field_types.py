@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
@@ -78,6 +80,18 @@ def _currency(code: str) -> str:
     return code
 
 
+def _time_zone(name: str) -> str:
+    # Not zoneinfo.ZoneInfo(name): that would read a file named by the row.
+    if name not in _time_zones():
+        raise ValueError("is not an IANA time zone such as Europe/Berlin")
+    return name
+
+
+@cache
+def _time_zones() -> set[str]:
+    return zoneinfo.available_timezones()
+
+
 def empty_as_absent(value: object) -> object:
     return None if value == "" else value
 
@@ -98,6 +112,7 @@ Amount = Annotated[Number, Field(ge=0)]
 Whole = Annotated[int, BeforeValidator(_counted)]
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[str, AfterValidator(_currency)]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
 Free = Annotated[Any, AfterValidator(_storable)]
 Scalar = StrictBool | Number | Annotated[str, Field(max_length=1000), AfterValidator(clean)]
 

@@ -232,9 +232,9 @@ def approval_status(
     """Read the approval status of a quote's current version: `rejected`, `pending_approval`, `approved` or `none`.
 
     `can_proceed` is true when the quote may go to the customer: every role that the policies require has approved, and
-    nothing is pending or rejected. `missing_roles` still have to be asked: a request that nobody decided in time has
-    expired. A request to a role outside `required_roles` can be withdrawn instead. After a rejection, read `reason`,
-    then price the quote again to open a new version.
+    nothing is pending or rejected. `missing_roles` still have to be asked. If nobody decided in time, the request is in
+    `expired_requests`, `reason` says so, and the quote is a draft again at the same price: approval_request asks again.
+    After a rejection, read `reason`, then price the quote again to open a new version.
     """
     return approvals.status(tx, quote_id)
 

@@ -9,7 +9,7 @@ from markupsafe import escape
 
 from cpq.console.quote import DONE
 from cpq.services.approvals.views import ApprovalStatus
-from tests.support.approvals import ask, decide, person, priced_quote
+from tests.support.approvals import ask, decide, let_lapse, person, priced_quote
 from tests.support.console import Console, fields
 from tests.support.quotes import SEATS, stored
 
@@ -47,6 +47,39 @@ def test_an_approval_is_what_the_agent_sees(console: Console):
     assert status(console, quote_id)["current_status"] == "approved"
     record = console.tools("approval_history", quote_id=quote_id)["items"][0]
     assert (record["decided_by"], record["comment"]) == ("human:dana", "Go.")
+
+
+def test_what_nobody_decided_in_time_stays_in_sight_and_can_be_asked_for_again(console: Console):
+    dana, rob = console.signed_in("dana", "sales_manager"), console.signed_in("rob", "sales_rep")
+    lee = console.signed_in("lee", "legal")
+    quote_id = priced_quote(console.tools)
+    ask(console.tools, quote_id)
+    let_lapse(console.app, quote_id)
+    page = rob.get(f"/console/quotes/{quote_id}").text
+    assert "The request to Sales manager has expired: nothing was approved, and the quote is a draft again." in page
+    assert "Nobody decided in time" in page
+    assert "Nobody decided in time" in lee.get(f"/console/quotes/{quote_id}").text
+    assert "Ask again" not in lee.get(f"/console/quotes/{quote_id}").text
+    assert f"/console/quotes/{quote_id}" not in dana.get("/console/queue").text
+    found = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert found
+    form = {"form_token": found[1]}
+    asked = rob.post(f"/console/quotes/{quote_id}/ask", data=form)
+    assert "Approval is requested again." in rob.get(asked.headers["location"]).text
+    assert status(console, quote_id)["current_status"] == "pending_approval"
+    assert f"/console/quotes/{quote_id}" in dana.get("/console/queue").text
+    assert rob.post(f"/console/quotes/{quote_id}/ask", data=form).status_code == 409
+
+
+def test_the_console_says_every_reason_for_which_a_role_is_asked(console: Console):
+    vera = console.signed_in("vera", "vp_sales")
+    quote_id = priced_quote(console.tools, 6, {"product_id": "prod_pro_v2", "quantity": 60_000})
+    console.tools("approval_request", quote_id=quote_id, justification="x")
+    page = html.unescape(vera.get(f"/console/quotes/{quote_id}").text)
+    assert (
+        "VP Sales has to approve, because a discount of 6 % is above 5 %,"
+        " and because a deal of USD 564,000.00 is above USD 500,000.00; mcp (agent) asked"
+    ) in page
 
 
 @pytest.mark.parametrize(

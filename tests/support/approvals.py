@@ -4,13 +4,17 @@ import shutil
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import sqlalchemy as sa
 
 from cpq.app import App, Command, tokens
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
+from cpq.storage.schema import tables
 from tests.support.engine import Tools, patient
 from tests.support.quotes import new_quote, stored
 
@@ -125,3 +129,20 @@ def _is_replaced(line: str, lines: tuple[str, ...]) -> bool:
     """Whether the file already says something under the same name."""
     names = tuple(f"  {said.partition(':')[0]}:" for said in lines)
     return line.startswith(names)
+
+
+def let_lapse(app: App, quote_id: str) -> None:
+    """The time of all open requests of a quote is over, as if nobody had answered."""
+
+    def work(tx: Tx) -> dict[str, Any]:
+        over = tx.now - timedelta(seconds=1)
+        for table in (tables.quote, tables.quote_version):
+            mine = (table.c.id if table is tables.quote else table.c.quote_id) == quote_id
+            is_waiting = table.c.status == "pending_approval"
+            tx.connection.execute(sa.update(table).where(tx.own(table), mine, is_waiting).values(lapses_at=over))
+        requests = tx.own(tables.approval) & (tables.approval.c.quote_id == quote_id)
+        is_open = tables.approval.c.status == "pending"
+        tx.connection.execute(sa.update(tables.approval).where(requests, is_open).values(expires_at=over))
+        return {}
+
+    app.write(app.new_call(OPERATOR), Command("lapse", Permission.ADMINISTER), work)

@@ -526,7 +526,7 @@ def test_the_sweeper_writes_down_what_time_has_done_and_reads_do_not_change(
     before = [tools(name, quote_id=one) for name in seen for one in (left, revised, partly)]
     assert swept(app) == {"expired": 2, "withdrawn": 0, "escalated": 0, "quotes": 2, "has_more": 0}
     assert [tools(name, quote_id=one) for name in seen for one in (left, revised, partly)] == before
-    assert status_of(tools, partly) == status_of(tools, left) == "pending_approval", "nothing is approved by silence"
+    assert status_of(tools, partly) == status_of(tools, left) == "draft", "nothing is approved by silence"
     assert swept(app)["quotes"] == 0
     assert sweep_if_due(app) is False
 
@@ -558,7 +558,10 @@ def test_a_server_sweeps_by_itself(app: App, tools: Tools, clock: StillEffects):
             break
     stop([loop])
     [record] = tools("approval_history", quote_id=quote_id)["items"]
-    assert (record["status"], record["reason"]) == ("expired", "Nobody decided in time.")
+    assert record["status"] == "expired"
+    assert (
+        record["reason"] == "Nobody with the role sales_manager decided by 2026-11-16 13:00 UTC; nothing was approved."
+    )
 
 
 def sweep_waits(app: App) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cpq.app import App
 from cpq.base.settings import Settings
 from cpq.services import events
+from cpq.services.approvals.expiry import sweep_if_due
 from mcp_facade.tools import quotes as quote_tools
 from tests.services.quotes.test_races import race, the_winner
 from tests.support.approvals import ask, decide, follow, person, priced_quote, refused, refused_decision, with_roles
@@ -290,14 +292,14 @@ def test_q33_a_quote_that_no_policy_holds_can_proceed(tools: Tools):
     assert told(tools, quote_id)[:2] == ("pending_approval", False)
 
 
-def test_q33_silence_is_no_answer_even_where_nobody_had_to_be_asked(tools: Tools, clock: StillEffects):
+def test_q33_silence_approves_nothing_where_nobody_had_to_be_asked(tools: Tools, clock: StillEffects):
     quote_id = priced_quote(tools, 5)
-    answer = ask(tools, quote_id)
+    ask(tools, quote_id)
     clock.advance(hours=4)
-    assert told(tools, quote_id) == ("none", False, [], ["sales_manager"])
-    tools("approval_withdraw", approval_id=answer["approval_id"])
     assert told(tools, quote_id) == ("none", True, [], [])
+    assert [one["status"] for one in tools("approval_status", quote_id=quote_id)["expired_requests"]] == ["expired"]
     assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
+    assert [one["status"] for one in tools("approval_history", quote_id=quote_id)["items"]] == ["expired"]
 
 
 def test_q33_every_role_of_the_policy_must_have_approved(app: App, tools: Tools, dana: Tools, clock: StillEffects):
@@ -309,8 +311,9 @@ def test_q33_every_role_of_the_policy_must_have_approved(app: App, tools: Tools,
     assert told(tools, quote_id) == ("pending_approval", False, [], [])
     clock.advance(hours=4)
     assert told(tools, quote_id) == ("none", False, [], ["finance"])
-    again = ask(tools, quote_id, "finance")
-    assert again["also_requested"] == []
+    assert status_of(tools, quote_id) == "draft"
+    again = tools("approval_request", quote_id=quote_id, justification="x")
+    assert (again["approver_role"], again["also_requested"]) == ("finance", [])
     decided = decide(person(app, "fay", "finance"), again)
     assert decided["quote_status"] == "approved"
     assert told(tools, quote_id) == ("approved", True, [], [])
@@ -328,6 +331,123 @@ def test_q33_an_expired_request_is_not_pending_and_does_not_block(tools: Tools, 
     assert (error["code"], error["details"]["status"]) == ("CONFLICT", "expired")
     again = follow(tools, error)
     assert decide(dana, again)["quote_status"] == "approved"
+
+
+def test_q33_an_expired_request_stays_in_sight_and_the_quote_is_a_draft_with_its_price(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects
+):
+    quote_id = priced_quote(tools)
+    before = tools("quote_get", quote_id=quote_id)
+    answer = ask(tools, quote_id)
+    clock.advance(hours=4)
+    found = tools("approval_status", quote_id=quote_id)
+    assert (found["current_status"], found["pending_requests"], found["can_proceed"]) == ("none", [], False)
+    [expired] = found["expired_requests"]
+    assert (expired["approval_id"], expired["status"]) == (answer["approval_id"], "expired")
+    assert found["reason"] == (
+        "Nobody with the role sales_manager decided by 2026-11-16 13:00 UTC; nothing was approved."
+        " The quote is a draft again, at the same price; approval_request asks again."
+    )
+    shown = tools("quote_get", quote_id=quote_id)
+    assert (shown["quote"]["status"], shown["quote"]["version"]) == ("draft", 1)
+    assert shown["quote"]["reason"].startswith("Nobody decided by 2026-11-16 13:00 UTC; the quote is a draft again")
+    assert (shown["pricing"], shown["line_items"]) == (before["pricing"], before["line_items"])
+    assert [one["id"] for one in tools("quote_list", status="draft")["items"]] == [quote_id]
+    assert tools("quote_list", status="pending_approval")["items"] == []
+    again = tools("approval_request", quote_id=quote_id, justification="Please.")
+    assert (again["version"], again["fingerprint"]) == (1, answer["fingerprint"])
+    assert decide(dana, again)["quote_status"] == "approved"
+
+
+def test_q33_the_asker_is_told_once_however_the_expiry_is_found(app: App, tools: Tools, clock: StillEffects):
+    swept, priced, cancelled, asked = (priced_quote(tools) for _ in range(4))
+    for quote_id in (swept, priced, cancelled, asked):
+        ask(tools, quote_id)
+    clock.advance(hours=4)
+    tools("quote_price", quote_id=priced, requested_discount_pct=9)
+    tools("quote_cancel", quote_id=cancelled, expected_version=1)
+    ask(tools, asked)
+    assert sweep_if_due(app)
+    assert not sweep_if_due(app)
+    for quote_id in (swept, priced, cancelled, asked):
+        told = app.read_unaudited(app.new_call(), partial(events.of_subject, subject=quote_id))
+        [expired] = [one.body for one in told if one.name == "approval.expired"]
+        assert expired["requested_by"] == "agent:mcp"
+        assert expired["note"] == (
+            "Nobody with the role sales_manager decided by 2026-11-16 13:00 UTC; nothing was approved."
+        )
+    assert tools("quote_get", quote_id=priced)["quote"]["version"] == 2
+
+
+def test_q33_a_change_of_a_lapsed_draft_opens_the_next_version_and_keeps_the_asked_one(
+    tools: Tools, clock: StillEffects
+):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    clock.advance(hours=4)
+    assert tools("quote_price", quote_id=quote_id, requested_discount_pct=10)["outcome"] == "no_change"
+    moved = tools("quote_update", quote_id=quote_id, expected_version=1, notes="Cheaper.")
+    assert moved["version"] == 2
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=8)
+    assert ask(tools, quote_id)["version"] == 2
+    records = tools("approval_history", quote_id=quote_id)["items"]
+    assert [(one["version"], one["status"]) for one in records] == [(1, "expired"), (2, "pending")]
+    assert records[0]["fingerprint"] == answer["fingerprint"]
+    assert tools("quote_get", quote_id=quote_id, version=1)["quote"]["notes"] is None
+
+
+def test_q33_what_was_left_in_time_does_not_lapse_later(tools: Tools, clock: StillEffects):
+    revised, cancelled = priced_quote(tools), priced_quote(tools)
+    for quote_id in (revised, cancelled):
+        ask(tools, quote_id)
+    tools("quote_revise", quote_id=revised, expected_version=1)
+    tools("quote_cancel", quote_id=cancelled, expected_version=1)
+    clock.advance(hours=5)
+    for quote_id, status in ((revised, "draft"), (cancelled, "cancelled")):
+        assert [one["status"] for one in tools("approval_history", quote_id=quote_id)["items"]] == ["withdrawn"]
+        assert status_of(tools, quote_id) == status
+
+
+def test_q33_with_the_first_request_that_expires_the_whole_round_does(
+    store: Settings, tmp_path: Path, clock: StillEffects
+):
+    """A round waits no longer than its most urgent role; what was granted stays."""
+    app = open_app(with_roles(store, tmp_path / "policies", "time_limit: {finance: {hours: 8}}"), clock)
+    tools, vera, fay = Tools(app), person(app, "vera", "vp_sales"), person(app, "fay", "finance")
+    quote_id = priced_quote(tools, 35)
+    first = tools("approval_request", quote_id=quote_id, justification="x")
+    clock.advance(hours=4)
+    found = tools("approval_status", quote_id=quote_id)
+    assert [one["approver_role"] for one in found["expired_requests"]] == ["vp_sales", "finance"]
+    assert refused_decision(fay, first, "finance")["details"]["status"] == "expired"
+    again = tools("approval_request", quote_id=quote_id, justification="x")
+    decide(vera, again)
+    clock.advance(hours=8)
+    assert told(tools, quote_id) == ("none", False, [], ["finance"])
+    last = tools("approval_request", quote_id=quote_id, justification="x")
+    assert last["approver_role"] == "finance"
+    assert decide(fay, last)["quote_status"] == "approved"
+    app.close()
+
+
+def test_business_hours_count_only_while_people_work(store: Settings, tmp_path: Path, clock: StillEffects):
+    """Asked on Monday at 9:00 UTC, 10:00 in Berlin: eight open hours end on Tuesday at 11:00 there."""
+    settings = with_roles(store, tmp_path / "policies", "time_limit: {sales_manager: {hours: 8, calendar: office}}")
+    path = tmp_path / "policies" / "approvals.yaml"
+    days = ", ".join(f"{day}: [09:00-12:00, 13:00-17:00]" for day in ("mon", "tue", "wed", "thu", "fri"))
+    calendar = f"calendars: {{office: {{time_zone: Europe/Berlin, hours: {{{days}}}, holidays: [2026-11-17]}}}}\n"
+    path.write_text(path.read_text(encoding="utf-8") + calendar, encoding="utf-8")
+    app = open_app(settings, clock)
+    tools = Tools(app)
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id)
+    assert answer["expires_at"] == "2026-11-18T10:00:00Z"
+    [waiting] = tools("approval_pending")["items"]
+    assert waiting["is_escalated"] is False
+    clock.advance(days=2, hours=1)
+    reason = tools("approval_status", quote_id=quote_id)["reason"]
+    assert "decided by 2026-11-18 11:00 (Europe/Berlin)" in reason
+    app.close()
 
 
 def test_q33_an_unknown_quote_is_not_found(tools: Tools):

@@ -428,7 +428,8 @@ def test_whoever_was_asked_beyond_the_policies_does_not_approve_by_silence(
     clock.advance(hours=4)
     for _ in range(2):
         found = tools("approval_status", quote_id=quote_id)
-        assert (found["current_status"], found["can_proceed"], found["missing_roles"]) == ("none", False, ["legal"])
+        assert (found["current_status"], found["can_proceed"], found["missing_roles"]) == ("none", False, [])
+        assert [one["approver_role"] for one in found["expired_requests"]] == ["legal"]
         cannot_send(tools, quote_id)
         sweep_if_due(app)
     again = ask(tools, quote_id, "legal")
@@ -437,7 +438,7 @@ def test_whoever_was_asked_beyond_the_policies_does_not_approve_by_silence(
 
 
 @pytest.mark.parametrize("is_swept", [False, True])
-def test_what_nobody_answered_can_be_withdrawn(
+def test_what_nobody_had_to_answer_need_not_be_asked_again(
     app: App, tools: Tools, dana: Tools, clock: StillEffects, is_swept: bool
 ):
     quote_id = priced_quote(tools)
@@ -445,10 +446,12 @@ def test_what_nobody_answered_can_be_withdrawn(
     decide(dana, answer, "sales_manager")
     clock.advance(hours=4)
     assert sweep_if_due(app) is True if is_swept else True
-    assert tools("approval_withdraw", approval_id=answer["approval_id"])["quote_status"] == "approved"
-    seen = app.read_unaudited(app.new_call(), lambda tx: [row.name for row in events.of_subject(tx, quote_id)])
-    assert seen[-2:] == ["approval.expired", "approval.decided"]
     assert refused(tools, "approval_withdraw", approval_id=answer["approval_id"])["code"] == "CONFLICT"
+    cannot_send(tools, quote_id)
+    again = tools("approval_request", quote_id=quote_id, justification="x")
+    assert (again["approver_role"], again["status"], again["quote_status"]) == ("sales_manager", "approved", "approved")
+    seen = app.read_unaudited(app.new_call(), lambda tx: [row.name for row in events.of_subject(tx, quote_id)])
+    assert seen[-2:] == ["approval.decided", "approval.expired"]
 
 
 def test_withdrawing_what_an_old_version_asked_approves_no_new_one(
@@ -465,7 +468,7 @@ def test_withdrawing_what_an_old_version_asked_approves_no_new_one(
     cannot_send(tools, quote_id, 2)
 
 
-def test_only_the_request_that_is_waited_for_is_withdrawn(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+def test_a_request_is_withdrawn_once_and_only_in_its_time(app: App, tools: Tools, dana: Tools, clock: StillEffects):
     quote_id = priced_quote(tools)
     answer = ask(tools, quote_id)
     first = ask(tools, quote_id, "legal")
@@ -473,9 +476,9 @@ def test_only_the_request_that_is_waited_for_is_withdrawn(app: App, tools: Tools
     clock.advance(minutes=1)
     second = ask(tools, quote_id, "legal")
     decide(dana, answer)
-    clock.advance(hours=4)
     assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
-    assert tools("approval_withdraw", approval_id=second["approval_id"])["quote_status"] == "approved"
+    clock.advance(hours=4)
+    assert refused(tools, "approval_withdraw", approval_id=second["approval_id"])["code"] == "CONFLICT"
 
 
 @pytest.mark.parametrize("role", ["agent", "sales_manager", "admin"])

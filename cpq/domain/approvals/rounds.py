@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -24,11 +24,15 @@ class Step:
     def of(cls, request: ApprovalRequest) -> Step:
         return cls(request.id, request.role, request.status, request.expires_at)
 
-    def at(self, now: datetime, *, is_live: bool) -> Step:
-        """The step as of now, whether or not it was swept: none is pending after its expiry, or on a changed quote."""
+    def at(self, now: datetime, *, is_live: bool, has_lapsed: bool = False) -> Step:
+        """The step as of now, whether or not it was swept: none is pending after its expiry, or on a changed quote.
+
+        With the first request of a round that expires the round lapses, and all its requests expire.
+        """
         if not self.status.is_open or (is_live and now < self.expires_at):
             return self
-        return replace(self, status=RequestStatus.EXPIRED if is_live else RequestStatus.WITHDRAWN)
+        has_expired = is_live or has_lapsed
+        return replace(self, status=RequestStatus.EXPIRED if has_expired else RequestStatus.WITHDRAWN)
 
 
 class RoundStatus(StrEnum):
@@ -55,8 +59,7 @@ class Round:
     @property
     def pending(self) -> tuple[Step, ...]:
         """The open steps, in the order in which their roles decide."""
-        opened = (step for step in self.steps if step.status.is_open)
-        return tuple(sorted(opened, key=lambda step: self.roles.rank(step.role)))
+        return self._in_order(step for step in self.steps if step.status.is_open)
 
     @property
     def is_rejected(self) -> bool:
@@ -71,25 +74,24 @@ class Round:
     def missing(self) -> tuple[str, ...]:
         """The roles that must be asked: required roles without a request, and roles whose request expired."""
         unasked = tuple(role for role in self.ungranted if not self._is_open(role))
-        return (*unasked, *self.unanswered)
+        return (*unasked, *(step.role for step in self.expired if step.role not in self.required))
 
     @property
-    def unanswered(self) -> tuple[str, ...]:
-        """The roles that the policies do not require and whose request expired without an answer.
+    def expired(self) -> tuple[Step, ...]:
+        """The last request to each role that has not approved, where nobody decided it in time."""
+        last = {step.role: step for step in self.steps}
+        silent = (step for step in last.values() if step.status is RequestStatus.EXPIRED)
+        return self._in_order(step for step in silent if not self._is_granted(step.role))
 
-        They are asked again, or the request is withdrawn.
-        """
-        last = {step.role: step.status for step in self.steps}
-        return tuple(
-            role
-            for role, status in last.items()
-            if status is RequestStatus.EXPIRED and role not in self.required and not self._is_granted(role)
-        )
+    @property
+    def lapses_at(self) -> datetime | None:
+        """The moment at which the first open request expires, and with it the round."""
+        return min((step.expires_at for step in self.pending), default=None)
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is open, unanswered or rejected, and every required role has approved."""
-        return not (self.is_rejected or self.pending or self.ungranted or self.unanswered)
+        """Whether nothing is open, expired or rejected, and every required role has approved."""
+        return not (self.is_rejected or self.pending or self.ungranted or self.expired)
 
     @property
     def is_approved(self) -> bool:
@@ -125,6 +127,9 @@ class Round:
         known = any(step.id == changed.id for step in self.steps)
         steps = tuple(changed if step.id == changed.id else step for step in self.steps)
         return replace(self, steps=steps if known else (*steps, changed))
+
+    def _in_order(self, steps: Iterable[Step]) -> tuple[Step, ...]:
+        return tuple(sorted(steps, key=lambda step: self.roles.rank(step.role)))
 
     def _is_open(self, role: str) -> bool:
         return any(step.role == role and step.status.is_open for step in self.steps)

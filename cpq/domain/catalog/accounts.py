@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from enum import StrEnum
-from functools import cache
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from cpq.base.text import clean
-from cpq.domain.field_types import Currency, Identifier, Name, Row, Word
+from cpq.domain.field_types import Currency, Identifier, Name, Row, TimeZone, Word
 
 
 class TaxStatus(StrEnum):
@@ -32,18 +30,6 @@ def _locale(name: str) -> str:
     return name
 
 
-def _time_zone(name: str) -> str:
-    # Not zoneinfo.ZoneInfo(name): that would read a file named by the row.
-    if name not in _time_zones():
-        raise ValueError("is not an IANA time zone such as Europe/Berlin")
-    return name
-
-
-@cache
-def _time_zones() -> set[str]:
-    return zoneinfo.available_timezones()
-
-
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _LOCALE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{4})?([_-][A-Z]{2})?")
 
@@ -58,7 +44,7 @@ class AccountRow(Row):
     tax_status: TaxStatus = TaxStatus.TAXABLE
     tax_note: Name | None = None
     locale: Annotated[str, AfterValidator(_locale)] = "en_US"
-    time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
+    time_zone: TimeZone = "UTC"
     currency: Currency = "USD"
     price_book: Identifier = "list"
     contact: Name | None = None

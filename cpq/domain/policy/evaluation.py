@@ -96,7 +96,7 @@ class PolicyDecision:
         return role if role is None or role in self.required_roles else self.chains[0][-1]
 
     def reasons(self, role: str) -> tuple[Violation, ...]:
-        """The violations because of which a role is asked."""
+        """The violations for which a role is asked."""
         return tuple(violation for violation in self.violations if self.asked_role(violation) == role)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cpq.domain.policy.facts import Unit
-from cpq.domain.policy.policy_set import Ladder, Order, PolicySet, PricingRule, Roles, Rule, unit_of
+from cpq.domain.policy.policy_set import Ladder, Order, PolicySet, PricingRule, Roles, Rule, TimeLimit, unit_of
 
 Table = list[list[str]]
 """Rows of cells; the first row is the heading."""
@@ -14,7 +14,7 @@ Table = list[list[str]]
 def tables(policies: PolicySet) -> dict[str, Table]:
     """The whole policy set as tables, by subject."""
     return {
-        "roles": _roles(policies.roles),
+        "roles": _roles(policies.roles, policies.terms.approval_expiry_hours),
         "policies": overview(policies),
         "pricing": _pricing(policies.pricing),
         "terms": _terms(policies),
@@ -51,15 +51,18 @@ def _ladder_rows(ladder: Ladder) -> Iterator[list[str]]:
         yield [step.id, condition, step.outcome.severity, step.outcome.role or ""]
 
 
-def _roles(roles: Roles) -> Table:
+def _roles(roles: Roles, hours: int) -> Table:
     asked = "in turn, each that is needed" if roles.asks_each else "only the highest that is needed"
     count = len(roles.commercial)
-    commercial = [[role, f"commercial, {number} of {count}", asked] for number, role in enumerate(roles.commercial, 1)]
-    return [
-        ["role", "authority", "asked"],
-        *commercial,
-        *([role, "orthogonal", "beside the others, whenever it is needed"] for role in roles.orthogonal),
-    ]
+    rows = [[role, f"commercial, {number} of {count}", asked] for number, role in enumerate(roles.commercial, 1)]
+    rows += [[role, "orthogonal", "beside the others, whenever it is needed"] for role in roles.orthogonal]
+    limits = {role: _limit(part) for role, part in roles.time_limit.items()}
+    rows = [[*row, limits.get(row[0], f"{hours} hours")] for row in rows]
+    return [["role", "authority", "asked", "time to answer"], *rows]
+
+
+def _limit(limit: TimeLimit) -> str:
+    return f"{limit.hours} hours" if limit.calendar is None else f"{limit.hours} open hours of {limit.calendar}"
 
 
 def _pricing(rules: tuple[PricingRule, ...]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from itertools import takewhile
@@ -11,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.rounding import Rounding
+from cpq.domain.policy.business_hours import Calendar, deadline
 from cpq.domain.policy.facts import (
     LINE_FACTS,
     QUOTE_FACTS,
@@ -168,6 +170,13 @@ class Escalation(NamedTuple):
     after_hours: int
 
 
+class TimeLimit(NamedTuple):
+    """How long a role has to answer: hours by the clock, or open hours of a calendar."""
+
+    hours: int
+    calendar: Calendar | None
+
+
 Quorum = Literal["one", "all", "majority"] | int
 
 
@@ -182,6 +191,7 @@ class Roles:
     backup: Mapping[str, str] = field(default_factory=dict)
     escalate_to: Mapping[str, Escalation] = field(default_factory=dict)
     keep: Mapping[str, bool] = field(default_factory=dict)
+    time_limit: Mapping[str, TimeLimit] = field(default_factory=dict)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -191,6 +201,18 @@ class Roles:
     def rank(self, role: str) -> int:
         """The place of a role in that order; roles that the policies no longer have come last."""
         return self.known.index(role) if role in self.known else len(self.known)
+
+    def calendar(self, role: str) -> Calendar | None:
+        """The calendar by which the hours of a role are counted; None for the clock."""
+        return self.time_limit[role].calendar if role in self.time_limit else None
+
+    def deadline(self, role: str, start: datetime, hours: int) -> datetime:
+        """The end of some hours of a role, by its calendar."""
+        return deadline(start, hours, self.calendar(role))
+
+    def expires_at(self, role: str, start: datetime, hours: int) -> datetime:
+        """The end of the time limit of a role; `hours` is the limit of roles without one of their own."""
+        return self.deadline(role, start, self.time_limit[role].hours if role in self.time_limit else hours)
 
     def stands_for(self, role: str, other: str) -> bool:
         """Whether `role` has at least the authority of `other`: a higher role of its chain or, for an orthogonal role,

@@ -69,6 +69,10 @@ class VersionStatus(StrEnum):
     def can_expire(self) -> bool:
         return self in (VersionStatus.APPROVED, VersionStatus.SENT)
 
+    @property
+    def awaits_approval(self) -> bool:
+        return self is VersionStatus.PENDING_APPROVAL
+
 
 Status = TypeVar("Status", QuoteStatus, VersionStatus)
 
@@ -97,8 +101,11 @@ TRANSITIONS: dict[tuple[QuoteStatus, Move], QuoteStatus] = {
 EXPIRING = tuple(status for status in QuoteStatus if status.can_expire)
 
 
-def status_at(status: Status, expires_at: datetime, now: datetime) -> Status:
-    """The status at `now`: expired after the last valid day, even if no sweep has stored it yet."""
+def status_at(status: Status, expires_at: datetime, now: datetime, lapses_at: datetime | None = None) -> Status:
+    """The status at `now`, even if no sweep has stored it yet: expired after the last valid day, and a draft again
+    after the moment until which it waited for approval."""
+    if status.awaits_approval and lapses_at is not None and lapses_at <= now:
+        return type(status).DRAFT
     return type(status).EXPIRED if status.can_expire and expires_at <= now else status
 
 

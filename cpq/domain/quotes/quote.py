@@ -22,7 +22,7 @@ class QuoteVersion:
 
     number: int
     status: VersionStatus
-    """As stored; `status_at` takes the last valid day into account."""
+    """As stored, or a draft again if nobody approved in time; `status_at` takes the last valid day into account."""
     reason: str | None
     """Why it was cancelled, declined, rejected or superseded, or which option sets are void."""
     deal_id: str | None
@@ -43,12 +43,15 @@ class QuoteVersion:
     hashes: Mapping[str, str]
     valid_until: date
     expires_at: datetime
+    lapses_at: datetime | None
+    """Until when it waits for approval; after that moment it is a draft again. None if it was not submitted, or if
+    something else happened before that moment."""
     created_at: datetime
     created_by: str
     edited_by: Sequence[str]
 
     def status_at(self, now: datetime) -> VersionStatus:
-        return status_at(self.status, self.expires_at, now)
+        return status_at(self.status, self.expires_at, now, self.lapses_at)
 
 
 class QuoteLine(NamedTuple):
@@ -141,6 +144,16 @@ class Quote:
     def is_current(self) -> bool:
         """Whether `version` is the current one."""
         return self.version.number == self.current_version
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether `version` is a draft again, because nobody approved it in time."""
+        return self.version.status is VersionStatus.DRAFT and self.version.lapses_at is not None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether `version` is a draft that was submitted: it never changes, and the quote continues with the next."""
+        return self.is_rejected or self.has_lapsed
 
     @property
     def is_rejected(self) -> bool:

@@ -23,6 +23,7 @@ from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository, views
 from cpq.services.approvals.refusals import denied, refusal
+from cpq.services.approvals.requests import expiry_note
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
 from cpq.storage.schema import tables
@@ -65,10 +66,8 @@ class Case:
     requests: Sequence[ApprovalRequest]
     round: Round
 
-    @property
-    def status(self) -> RequestStatus:
-        """The status of the request as of now."""
-        return next(step.status for step in self.round.steps if step.id == self.request.id)
+    status: RequestStatus
+    """Of the request as of now."""
 
 
 @dataclass(frozen=True)
@@ -132,15 +131,12 @@ def require_decidable(tx: Tx, approval_id: str, decision: Decision) -> None:
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
-    """Withdraw a request, even an expired one: for the caller who made it, and for administrators."""
+    """Withdraw a request that nobody has decided: for the caller who made it, and for administrators."""
     request, quote = _locked(tx, approval_id)
     if tx.caller != request.requested_by and Role.ADMIN not in tx.roles:
         raise denied()
     case = _gather(tx, request, quote)
-    if not _is_unanswered(case):
-        _require_pending(case)
-    elif request.status.is_open:
-        events.expired(tx, request)  # As a sweep would have published it.
+    _require_pending(tx, case)
     message = f"Withdrawn by {tx.caller}" + (f": {reason}" if reason else ".")
     repository.close(tx, request, RequestStatus.WITHDRAWN, reason=message, decided_by=tx.caller, decided_at=tx.now)
     events.decided(tx, request, RequestStatus.WITHDRAWN)
@@ -171,7 +167,7 @@ def settle(tx: Tx, quote: Quote, round_: Round) -> None:
     if round_.is_approved or (round_.is_settled and quotes.may_be_sent(tx, quote)):
         transitions.apply(tx, quote, Move.APPROVE)
     else:
-        transitions.count_edit(tx, quote)
+        transitions.wait_until(tx, quote, round_.lapses_at)
 
 
 def _locked(tx: Tx, approval_id: str) -> tuple[ApprovalRequest, Quote]:
@@ -187,7 +183,8 @@ def _locked(tx: Tx, approval_id: str) -> tuple[ApprovalRequest, Quote]:
 
 def _gather(tx: Tx, request: ApprovalRequest, quote: Quote) -> Case:
     requests = repository.of_quote(tx, request.quote_id, request.version)
-    return Case(request, quote, requests, repository.round_of(tx, quote, requests))
+    [step] = repository.steps(tx, quote, [request])
+    return Case(request, quote, requests, repository.round_of(tx, quote, requests), step.status)
 
 
 def _gather_ballot(tx: Tx, case: Case) -> Ballot:
@@ -201,7 +198,7 @@ def _require_decidable(tx: Tx, case: Case, ballot: Ballot, fingerprint: str, dec
     answer = eligibility(ballot.facts, ballot.request, decision)
     if isinstance(answer, Refused) and answer.reason is not Refusal.HAS_VOTED:
         raise refusal(answer, caller=tx.caller, quote_id=case.quote.id)
-    _require_pending(case)
+    _require_pending(tx, case)
     _require_same(tx, case, fingerprint)
     _require_turn(case)
     if isinstance(answer, Allowed):
@@ -213,18 +210,21 @@ def _require_decidable(tx: Tx, case: Case, ballot: Ballot, fingerprint: str, dec
     return answer.otherwise
 
 
-def _require_pending(case: Case) -> None:
+def _require_pending(tx: Tx, case: Case) -> None:
     request, quote, status = case.request, case.quote, case.status
     if status.is_open:
         return
     messages = {
-        RequestStatus.EXPIRED: f"The request expired at {request.expires_at:%Y-%m-%d %H:%M} UTC.",
+        RequestStatus.EXPIRED: f"The request has expired. {request.reason or expiry_note(tx, request)}",
         RequestStatus.WITHDRAWN: request.reason or "The quote has changed since the request.",
         RequestStatus.KEPT: "An earlier approval is kept for this version; there is nothing to decide.",
     }
-    advice = {"quote_id": quote.id, "justification": request.justification, "approver_role": request.role}
+    advice = {"quote_id": quote.id, "justification": request.justification}
+    if request.role not in case.round.required:
+        advice["approver_role"] = request.role
     has_ended = status in (RequestStatus.EXPIRED, RequestStatus.WITHDRAWN)
-    can_be_asked = has_ended and repository.is_awaited(quote, request)
+    is_waiting = quote.status.awaits_approval or quote.has_lapsed
+    can_be_asked = has_ended and is_waiting and quote.current_version == request.version
     raise CpqError(
         Code.CONFLICT,
         messages.get(status, f"{request.decided_by} has {status} it already."),
@@ -238,12 +238,6 @@ def _require_pending(case: Case) -> None:
         if can_be_asked
         else next_call("approval_status", quote_id=quote.id),
     )
-
-
-def _is_unanswered(case: Case) -> bool:
-    """Whether the round waits for this expired request. Rounds of older versions wait for nothing."""
-    is_expired = case.status is RequestStatus.EXPIRED and case.request.role in case.round.unanswered
-    return is_expired and repository.is_awaited(case.quote, case.request)
 
 
 def _moved_to(request: ApprovalRequest, quote: Quote) -> dict[str, object]:

@@ -22,8 +22,10 @@ def decided(tx: Tx, request: ApprovalRequest, status: RequestStatus) -> None:
     _publish(tx, EventName.APPROVAL_DECIDED, request, role=request.role, status=status.value)
 
 
-def expired(tx: Tx, request: ApprovalRequest) -> None:
-    _publish(tx, EventName.APPROVAL_EXPIRED, request, role=request.role)
+def expired(tx: Tx, request: ApprovalRequest, note: str) -> None:
+    """With a note to the caller who asked."""
+    about = {"role": request.role, "version": request.version, "requested_by": request.requested_by}
+    _publish(tx, EventName.APPROVAL_EXPIRED, request, **about, note=note)
 
 
 def escalated(tx: Tx, request: ApprovalRequest) -> None:

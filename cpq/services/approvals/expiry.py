@@ -8,9 +8,10 @@ from cpq.app import App, Command
 from cpq.app.access import ENGINE, Permission
 from cpq.app.transaction import Tx
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
-from cpq.domain.approvals.rounds import Step
 from cpq.services.approvals import events, repository
+from cpq.services.approvals.requests import close_expired
 from cpq.services.quotes import repository as quote_rows
+from cpq.services.quotes import transitions
 
 QUOTES_MAX = 200
 
@@ -43,16 +44,15 @@ def sweep_if_due(app: App) -> bool:
 def _sweep_quote(tx: Tx, quote_id: str) -> list[str]:
     quote = quote_rows.load(tx, quote_id, for_update=True, with_lines=False)
     requests = [one for one in repository.of_quote(tx, quote_id) if one.status.is_open]
-    done = [_end(tx, one, is_live=repository.is_awaited(quote, one)) for one in requests]
-    return [word for word in done if word]
+    expired = close_expired(tx, quote, requests)
+    left = [one for one in requests if one.id not in expired]
+    done = [_end(tx, one, step.status) for one, step in zip(left, repository.steps(tx, quote, left), strict=True)]
+    if quote.has_lapsed:
+        transitions.lapse(tx, quote)
+    return [*(RequestStatus.EXPIRED.value for _ in expired), *(word for word in done if word)]
 
 
-def _end(tx: Tx, request: ApprovalRequest, *, is_live: bool) -> str | None:
-    status = Step.of(request).at(tx.now, is_live=is_live).status
-    if status is RequestStatus.EXPIRED:
-        repository.close(tx, request, status, reason="Nobody decided in time.")
-        events.expired(tx, request)
-        return status.value
+def _end(tx: Tx, request: ApprovalRequest, status: RequestStatus) -> str | None:
     if status is RequestStatus.WITHDRAWN:
         repository.close(tx, request, status, reason="The quote has changed since the request.")
         events.decided(tx, request, status)

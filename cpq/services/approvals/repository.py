@@ -18,9 +18,11 @@ from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
+from cpq.services.quotes import repository as quote_rows
 from cpq.storage.schema import tables
 from cpq.storage.statements import among, listed
 
+Chains = tuple[tuple[str, ...], ...]
 REQUEST_COLUMNS = tuple(tables.approval.c[field.name] for field in fields(ApprovalRequest))
 
 
@@ -86,6 +88,7 @@ def live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
             approval.c.expires_at > tx.now,
             quote.c.version == approval.c.version,
             quote.c.status == QuoteStatus.PENDING_APPROVAL.value,
+            quote.c.lapses_at > tx.now,
         )
     )
 
@@ -197,9 +200,30 @@ def add_delegation(tx: Tx, delegation: Delegation) -> None:
 
 
 def round_of(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Round:
-    """The round of one version as of now, from all its requests; the round of an old version is over."""
-    steps = [Step.of(one).at(tx.now, is_live=is_awaited(quote, one)) for one in requests]
-    return Round(tx.policies.roles, requests[0].chains if requests else (), tuple(steps))
+    """The last round of one version as of now, from all its requests; the round of an old version is over.
+
+    A version that lapsed can be asked for again: what was granted counts unless the policies have changed since.
+    """
+    if not requests:
+        return Round(tx.policies.roles, (), ())
+    last = requests[-1]
+    of_round = [one for one in requests if one.policy_hash == last.policy_hash]
+    return Round(tx.policies.roles, last.chains, tuple(steps(tx, quote, of_round)))
+
+
+def next_round(tx: Tx, chains: Chains, policy_hash: str, requests: Sequence[ApprovalRequest]) -> Round:
+    """The round that a draft begins: without what is over, and with what was granted on the same version under the
+    same policies, before it lapsed."""
+    granted = [Step.of(one) for one in requests if one.status.is_granted and one.policy_hash == policy_hash]
+    return Round(tx.policies.roles, chains, tuple(granted))
+
+
+def steps(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> list[Step]:
+    """Requests about any versions of a quote as of now."""
+    lapsed = quote_rows.lapses(tx, quote.id) if any(one.status.is_open for one in requests) else {}
+    return [
+        Step.of(one).at(tx.now, is_live=is_awaited(quote, one), has_lapsed=one.version in lapsed) for one in requests
+    ]
 
 
 def is_awaited(quote: Quote, request: ApprovalRequest) -> bool:

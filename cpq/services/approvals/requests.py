@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from typing_extensions import TypedDict
 
@@ -16,6 +16,7 @@ from cpq.domain.approvals.approval_request import ApprovalRequest, Reason, Reque
 from cpq.domain.approvals.eligibility import Facts, RequestFacts
 from cpq.domain.approvals.reapproval import Earlier, Grounds
 from cpq.domain.approvals.rounds import Round, Step, roles_to_ask, votes_needed
+from cpq.domain.policy.business_hours import local
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus
 from cpq.domain.quotes.quote import Quote
@@ -115,33 +116,35 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str | None = Non
         require_role(tx, role, "/approver_role")
     quote = quote_rows.load(tx, quote_id, for_update=True)
     transitions.require(quote, Move.SUBMIT)
-    requests = repository.of_quote(tx, quote_id, quote.current_version) if quote.status.awaits_approval else []
+    requests = _requests(tx, quote)
     demand = _demand(tx, quote, requests)
-    round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
+    round_ = _round(tx, quote, demand, requests)
     besides = role if round_.required or role else _lowest_role(tx)
     wanted = roles_to_ask(round_, besides)
     _require_open(quote, round_, besides, wanted)
-    _close_overdue(tx, requests, round_)
-    planned = [_plan(tx, quote, demand, one, is_first=not requests) for one in wanted]
+    close_expired(tx, quote, requests)
+    planned = [_plan(tx, quote, demand, one, is_first=not round_.steps) for one in wanted]
     added = [_add(tx, quote, demand, one, justification) for one in planned]
     for one in added:
         round_ = round_.with_step(Step.of(one))
     moves = [Move.SUBMIT, Move.APPROVE] if round_.is_approved else [Move.SUBMIT]
+    granted = [one for one in requests if one.status.is_granted]
     warnings = deciders.unheld(tx, wanted)
     if not round_.required:
         warnings.insert(0, f"No policy requires an approval of this version; {besides} was asked anyway.")
     # The role that the caller named comes first.
     added.sort(key=lambda one: one.role != role)
-    return _answer(tx, transitions.apply(tx, quote, *moves), round_, added, warnings)
+    quote = transitions.apply(tx, quote, *moves, lapses_at=round_.lapses_at)
+    return _answer(tx, quote, round_, added or granted, warnings)
 
 
 def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     """Who would have to approve the current version, and why, without asking anybody."""
     quote = quote_rows.load(tx, quote_id)
-    requests = repository.of_quote(tx, quote_id, quote.current_version) if not quote.status.is_draft else []
+    requests = _requests(tx, quote)
     decision = quotes.judge(tx, quote)
-    demand = _of_requests(requests) if requests else _of_decision(decision)
-    round_ = Round(tx.policies.roles, demand.chains, repository.round_of(tx, quote, requests).steps)
+    demand = _of_requests(requests) if requests and not quote.status.is_draft else _of_decision(decision)
+    round_ = _round(tx, quote, demand, requests)
     shown = {*round_.required, *round_.missing, *(step.role for step in round_.pending)}
     roles = [role for role in round_.roles.known if role in shown]
     return {
@@ -171,9 +174,21 @@ def require_role(tx: Tx, role: str, field: str) -> None:
         )
 
 
+def _requests(tx: Tx, quote: Quote) -> list[ApprovalRequest]:
+    """The requests about the current version; none if it is a draft that was never submitted, or was rejected."""
+    is_asked = not quote.status.is_draft or quote.has_lapsed
+    return repository.of_quote(tx, quote.id, quote.current_version) if is_asked else []
+
+
+def _round(tx: Tx, quote: Quote, demand: Demand, requests: Sequence[ApprovalRequest]) -> Round:
+    if quote.status.is_draft:
+        return repository.next_round(tx, demand.chains, demand.policy_hash, requests)
+    return repository.round_of(tx, quote, requests)
+
+
 def _demand(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Demand:
-    """The demand fixed by the first request of this version; for a draft, that of the current policies."""
-    if requests:
+    """The demand fixed by the first request of this round; for a draft, that of the current policies."""
+    if quote.status.awaits_approval and requests:
         if quote.expires_at <= tx.now:
             raise CpqError(
                 Code.CONFLICT,
@@ -189,9 +204,9 @@ def _demand(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Demand
 
 
 def _of_requests(requests: Sequence[ApprovalRequest]) -> Demand:
-    first = requests[0]
+    last = requests[-1]
     grounds = {one.role: reapproval.load(one.grounds) for one in requests}
-    return Demand(first.chains, first.policy_hash, grounds, {one.role: one.reasons for one in requests})
+    return Demand(last.chains, last.policy_hash, grounds, {one.role: one.reasons for one in requests})
 
 
 def _of_decision(decision: PolicyDecision) -> Demand:
@@ -205,14 +220,14 @@ def _of_decision(decision: PolicyDecision) -> Demand:
 
 
 def _lowest_role(tx: Tx) -> str:
-    """Whom a caller asks who names nobody, where no policy requires anybody."""
+    """The role that is asked where no policy requires one and the caller names none."""
     roles = tx.policies.roles
     return Role.SALES_MANAGER.value if Role.SALES_MANAGER in roles.known else roles.commercial[0]
 
 
 def _require_open(quote: Quote, round_: Round, role: str | None, wanted: Sequence[str]) -> None:
     """CONFLICT when the role was asked already or, without a role, when every required one was."""
-    if role is None and wanted:
+    if role is None and (wanted or quote.status.is_draft):
         return
     asked = round_.active_step(role) if role else next(iter(round_.pending), round_.steps[-1])
     if asked is None:
@@ -228,12 +243,27 @@ def _require_open(quote: Quote, round_: Round, role: str | None, wanted: Sequenc
     )
 
 
-def _close_overdue(tx: Tx, requests: Sequence[ApprovalRequest], round_: Round) -> None:
-    """Store expired requests as expired, so that the same role can be asked again."""
-    for request, step in zip(requests, round_.steps, strict=True):
-        if request.status.is_open and step.status is RequestStatus.EXPIRED:
-            repository.close(tx, request, RequestStatus.EXPIRED, reason="Nobody decided in time.")
-            events.expired(tx, request)
+def close_expired(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> list[str]:
+    """Store expired requests as expired, so that the same role can be asked again, and publish a note to the asker."""
+    steps = repository.steps(tx, quote, requests)
+    expired = [
+        request
+        for request, step in zip(requests, steps, strict=True)
+        if request.status.is_open and step.status is RequestStatus.EXPIRED
+    ]
+    for request in expired:
+        note = expiry_note(tx, request)
+        repository.close(tx, request, RequestStatus.EXPIRED, reason=note)
+        events.expired(tx, request, note)
+    return [request.id for request in expired]
+
+
+def expiry_note(tx: Tx, request: ApprovalRequest) -> str:
+    """The note to the asker of a request that nobody decided in time, in the time zone of the role's calendar."""
+    if request.expires_at > tx.now:
+        return f"Another role did not decide in time, so {request.role} need not decide, either."
+    until = local(request.expires_at, tx.policies.roles.calendar(request.role))
+    return f"Nobody with the role {request.role} decided by {until}; nothing was approved."
 
 
 def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) -> Planned:
@@ -306,9 +336,9 @@ def _add(tx: Tx, quote: Quote, demand: Demand, planned: Planned, justification: 
         justification=justification,
         requested_by=tx.caller,
         requested_at=tx.now,
-        expires_at=tx.now + timedelta(hours=tx.policies.terms.approval_expiry_hours),
+        expires_at=roles.expires_at(planned.role, tx.now, tx.policies.terms.approval_expiry_hours),
         escalates_to=escalation.to if escalation else None,
-        escalates_at=tx.now + timedelta(hours=escalation.after_hours) if escalation else None,
+        escalates_at=roles.deadline(planned.role, tx.now, escalation.after_hours) if escalation else None,
         escalated_at=None,
         # An approval is valid as long as the version it was given for; keeping it does not extend it.
         holds_until=earlier.holds_until if earlier else quote.version.expires_at,
@@ -378,10 +408,10 @@ def _preview_step(
     step = round_.active_step(role)
     if step is not None:
         would_be = step.status.value
-    elif round_.steps:
+    elif not quote.status.is_draft:
         would_be = "missing"
     else:
-        planned = _plan(tx, quote, demand, role, is_first=True)
+        planned = _plan(tx, quote, demand, role, is_first=not round_.steps)
         would_be = RequestStatus.KEPT.value if planned.earlier else "asked"
         reasons += [planned.reason] if planned.reason else []
     counted = list(facts.counted_holders(request))

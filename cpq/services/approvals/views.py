@@ -13,7 +13,7 @@ from cpq.base.money import Amount, amount
 from cpq.domain.approvals import approval_request as stored
 from cpq.domain.approvals.approval_request import ApprovalRequest, RequestStatus
 from cpq.domain.approvals.eligibility import Allowed, Basis
-from cpq.domain.approvals.rounds import Round, Step
+from cpq.domain.approvals.rounds import Round, RoundStatus, Step
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
@@ -40,12 +40,14 @@ class ApprovalStatus(TypedDict):
     version: int
     current_status: str
     pending_requests: list[PendingRequest]
+    expired_requests: list[PendingRequest]
+    """Requests that nobody decided in time, of roles that were not asked again."""
     can_proceed: bool
     required_roles: list[str]
     missing_roles: list[str]
     """Roles that the policies require and that are neither asked nor have approved."""
     reason: str | None
-    """The comment of the rejection."""
+    """The comment of the rejection, or which requests expired."""
 
 
 class PendingApproval(TypedDict):
@@ -142,18 +144,26 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
     """The approval status of the current version, derived from its requests and the time, not from sweeps."""
     quote = quote_rows.load(tx, quote_id)
     found = repository.of_quote(tx, quote_id, quote.current_version)
-    round_, is_blocked = _round(tx, quote, found)
+    is_draft = quote.status.is_draft and not quote.is_rejected
+    # A draft is judged now; a submitted version was judged then.
+    decision = quotes.judge(tx, quote) if is_draft else None
+    last = round_ = repository.round_of(tx, quote, found)
+    if decision is not None:
+        round_ = repository.next_round(tx, decision.chains, decision.policy_hash, found)
+        can_proceed = not (decision.approval_required or decision.is_blocked)
+    else:
+        can_proceed = round_.is_settled and quote.status not in HELD
     by_id = {one.id: one for one in found}
-    rejected = next((one for one in found if one.status is RequestStatus.REJECTED), None)
     return {
         "quote_id": quote_id,
         "version": quote.current_version,
-        "current_status": round_.status.value,
+        "current_status": RoundStatus.NONE.value if is_draft else round_.status.value,
         "pending_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.pending],
-        "can_proceed": round_.is_settled and not is_blocked and quote.status not in HELD,
+        "expired_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in last.expired],
+        "can_proceed": can_proceed,
         "required_roles": list(round_.required),
         "missing_roles": list(round_.missing),
-        "reason": rejected.comment if rejected else None,
+        "reason": _reason(tx, found, [by_id[step.id] for step in last.expired]),
     }
 
 
@@ -200,12 +210,12 @@ def pending_items(tx: Tx, waiting: Sequence[WaitingRequest]) -> list[PendingAppr
     return [_pending_item(tx, one, rounds[one.request.quote_id, one.request.version]) for one in waiting]
 
 
-def _round(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> tuple[Round, bool]:
-    """The round, and whether a policy blocks the quote. A draft is judged now; a submitted version was judged then."""
-    if quote.status.is_draft and not quote.is_rejected:
-        decision = quotes.judge(tx, quote)
-        return Round(tx.policies.roles, decision.chains, ()), decision.is_blocked
-    return repository.round_of(tx, quote, found), False
+def _reason(tx: Tx, found: Sequence[ApprovalRequest], expired: Sequence[ApprovalRequest]) -> str | None:
+    rejected = next((one for one in found if one.status is RequestStatus.REJECTED), None)
+    if rejected is not None or not expired:
+        return rejected.comment if rejected else None
+    notes = dict.fromkeys(one.reason or requests.expiry_note(tx, one) for one in expired)
+    return " ".join((*notes, "The quote is a draft again, at the same price; approval_request asks again."))
 
 
 def _pending_request(tx: Tx, round_: Round, step: Step, request: ApprovalRequest) -> PendingRequest:
@@ -247,18 +257,19 @@ def _pending_item(tx: Tx, waiting: WaitingRequest, of_version: Sequence[Approval
 
 def _records(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> list[ApprovalRecord]:
     votes = repository.votes(tx, [one.id for one in found])
-    return [_record(tx, quote, one, votes[one.id]) for one in found]
+    steps = repository.steps(tx, quote, found)
+    return [_record(tx, one, step.status, votes[one.id]) for one, step in zip(found, steps, strict=True)]
 
 
-def _record(tx: Tx, quote: Quote, request: ApprovalRequest, votes: Sequence[stored.Vote]) -> ApprovalRecord:
-    step = Step.of(request).at(tx.now, is_live=repository.is_awaited(quote, request))
+def _record(tx: Tx, request: ApprovalRequest, status: RequestStatus, votes: Sequence[stored.Vote]) -> ApprovalRecord:
+    note = requests.expiry_note(tx, request) if status is RequestStatus.EXPIRED else None
     return {
         "approval_id": request.id,
         "quote_id": request.quote_id,
         "version": request.version,
         "approver_role": request.role,
-        "status": step.status.value,
-        "reason": request.reason,
+        "status": status.value,
+        "reason": request.reason or note,
         "reasons": requests.reasons_view(tx, request.role, request.reasons),
         "quorum": request.quorum,
         "quote_total": amount(request.total),

@@ -40,7 +40,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuo
     decision = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
     if not quote.is_rejected and quote.version.priced_at is not None and _is_same(quote, composed):
         return views.priced(tx, quote, composed, decision, priced_at=quote.version.priced_at, outcome="no_change")
-    write = transitions.open_version if quote.is_rejected else transitions.rewrite_draft
+    write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=tx.now)
     return views.priced(tx, quote, composed, decision, priced_at=tx.now, outcome="changed")
 
@@ -48,7 +48,10 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuo
 def update(
     tx: Tx, quote_id: str, changes: Changes, *, expected_version: int, expected_edit: int | None = None
 ) -> QuoteMoved:
-    """Change lines, terms or notes of a draft. It is priced again, and needs `price` before it can be sent."""
+    """Change lines, terms or notes of a draft. It is priced again, and needs `price` before it can be sent.
+
+    A draft that was submitted stays as it is; the change opens the next version.
+    """
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.EDIT)
     if quote.is_rejected:
@@ -65,7 +68,8 @@ def update(
     if draft.is_same(before):
         return views.moved(quote, "Nothing to change.", outcome="no_change")
     composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
-    quote = transitions.rewrite_draft(tx, quote, composed, priced_at=None)
+    write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
+    quote = write(tx, quote, composed, priced_at=None)
     return views.moved(quote, "Quote changed; price it again.", warnings=composed.advice)
 
 

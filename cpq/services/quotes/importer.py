@@ -141,7 +141,7 @@ def _require_open(quote: Quote, draft: Draft) -> None:
         if kept != asked:
             raise CpqError(Code.CONFLICT, f"is {kept} and cannot change: {quote.id} exists already", field=f"/{name}")
     status = quote.version.status if quote.status.is_draft else quote.status
-    if status != VersionStatus.DRAFT:
+    if status != VersionStatus.DRAFT or quote.is_fixed:
         raise CpqError(
             Code.CONFLICT,
             f"{quote.id} is {status} and differs from the file; revise it, or remove it from the file",

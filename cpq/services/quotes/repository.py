@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -51,7 +51,7 @@ def load(
         currency=root.currency,
         current_version=root.version,
         edit=root.edit,
-        status=status_at(QuoteStatus(root.status), root.expires_at, tx.now),
+        status=status_at(QuoteStatus(root.status), root.expires_at, tx.now, root.lapses_at),
         total=root.total,
         valid_until=root.valid_until,
         expires_at=root.expires_at,
@@ -68,6 +68,14 @@ def statuses(tx: Tx, quote_id: str) -> dict[int, VersionStatus]:
     mine = tx.own(tables.quote_version) & (columns.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(columns.version, columns.status).where(mine))
     return {row.version: VersionStatus(row.status) for row in rows}
+
+
+def lapses(tx: Tx, quote_id: str) -> dict[int, datetime]:
+    """The versions that waited for approval until their time was over, with that moment."""
+    columns = tables.quote_version.c
+    mine = tx.own(tables.quote_version) & (columns.quote_id == quote_id)
+    rows = tx.connection.execute(sa.select(columns.version, columns.lapses_at).where(mine, columns.lapses_at <= tx.now))
+    return {row.version: row.lapses_at for row in rows}
 
 
 def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
@@ -140,6 +148,7 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
         "total": composed.priced.total,
         "valid_until": composed.valid_until,
         "expires_at": composed.expires_at,
+        "lapses_at": None,
         "created_at": tx.now,
         "created_by": tx.caller,
     }
@@ -235,6 +244,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "hashes": JsonText(plain_json(composed.hashes)),
         "valid_until": composed.valid_until,
         "expires_at": composed.expires_at,
+        "lapses_at": None,
     }
 
 
@@ -285,7 +295,10 @@ def _version(tx: Tx, quote_id: str, number: int) -> QuoteVersion:
             field="/version",
             maximum=max(statuses(tx, quote_id)),
         )
-    return version_of(row._mapping)
+    version = version_of(row._mapping)
+    if version.status.awaits_approval:
+        return replace(version, status=version.status_at(tx.now))
+    return version
 
 
 def _root(tx: Tx, quote_id: str) -> tuple[sa.ColumnElement[bool], ...]:

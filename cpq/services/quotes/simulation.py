@@ -59,6 +59,7 @@ class _Row(NamedTuple):
     version: int
     status: str
     expires_at: datetime
+    lapses_at: datetime | None
     account_id: str
     currency: str
     total: int
@@ -104,7 +105,7 @@ class Simulation:
             alternatives = [self._facts(row, one, attributes[row.id]) for one in results[row.id]]
             change = decision_change(self._before, self._after, *alternatives) if alternatives else None
             if change is not None:
-                status = status_at(QuoteStatus(row.status), row.expires_at, tx.now)
+                status = status_at(QuoteStatus(row.status), row.expires_at, tx.now, row.lapses_at)
                 yield Changed(row.id, row.version, status, row.account_id, row.currency, row.total, change)
 
     def _learn(self, tx: Tx, product_ids: Iterable[str]) -> None:
@@ -156,6 +157,7 @@ def _rows(tx: Tx, last: str | None) -> list[_Row]:
             quote.version,
             quote.status,
             quote.expires_at,
+            quote.lapses_at,
             quote.account_id,
             quote.currency,
             quote.total,

@@ -11,10 +11,11 @@ from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
 
 
-def apply(tx: Tx, quote: Quote, *moves: Move, reason: str | None = None) -> Quote:
+def apply(tx: Tx, quote: Quote, *moves: Move, reason: str | None = None, lapses_at: datetime | None = None) -> Quote:
     """Make moves in turn, as one edit, on the loaded version of a locked quote; returns the quote without lines.
 
     CONFLICT when the table does not have a move. A customer may answer an older version than the current one.
+    A version that is submitted waits for approval until `lapses_at`.
     """
     status = quote.status if quote.is_current else QuoteStatus(quote.version.status)
     for move in moves:
@@ -22,17 +23,20 @@ def apply(tx: Tx, quote: Quote, *moves: Move, reason: str | None = None) -> Quot
     last = moves[-1]
     if last is Move.SEND:
         _supersede(tx, quote)
-    _move_version(tx, quote, VersionStatus.REJECTED if last is Move.REJECT else VersionStatus(status), reason)
+    lapses_at = lapses_at or _past_lapse(quote)
+    _move_version(
+        tx, quote, VersionStatus.REJECTED if last is Move.REJECT else VersionStatus(status), reason, lapses_at
+    )
     if last is Move.ACCEPT and not quote.is_current:
         dropped = f"version {quote.version.number} was accepted"
         repository.update_version(tx, quote.id, quote.current_version, status=VersionStatus.CANCELLED, reason=dropped)
-    repository.update_root(tx, quote, **_root_after(tx, quote, last, status))
+    repository.update_root(tx, quote, **{"lapses_at": lapses_at, **_root_after(tx, quote, last, status)})
     return repository.load(tx, quote.id, version=quote.version.number, with_lines=False)
 
 
 def require(quote: Quote, move: Move) -> None:
-    """CONFLICT with the next call when the move is not allowed now. A rejected version can be revised."""
-    if move is not Move.REVISE or not quote.is_rejected:
+    """CONFLICT with the next call when the move is not allowed now. A draft that was submitted can be revised."""
+    if move is not Move.REVISE or not quote.is_fixed:
         after(quote.status, move, quote.id, quote.current_version)
 
 
@@ -48,13 +52,22 @@ def open_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: date
     Its number is one above the highest ever used: a cancelled revision keeps its number.
     """
     number = max(repository.statuses(tx, quote.id)) + 1
+    repository.update_version(tx, quote.id, quote.version.number, lapses_at=_past_lapse(quote))
     repository.add_version(tx, quote.id, number, composed, priced_at=priced_at, before=quote.version)
     return _point_to(tx, quote, number, composed)
 
 
-def count_edit(tx: Tx, quote: Quote) -> None:
-    """Count an edit that changes no status, so that earlier readers can see the change."""
-    repository.update_root(tx, quote)
+def wait_until(tx: Tx, quote: Quote, lapses_at: datetime | None) -> None:
+    """Set until when the version waits for approval, and count the edit, so that earlier readers can see it."""
+    repository.update_version(tx, quote.id, quote.version.number, lapses_at=lapses_at)
+    repository.update_root(tx, quote, lapses_at=lapses_at)
+
+
+def lapse(tx: Tx, quote: Quote) -> None:
+    """Store that nobody approved the version in time. The edit is not counted: everybody has seen the draft since."""
+    assert quote.has_lapsed, "a version lapses by time alone"
+    repository.update_version(tx, quote.id, quote.version.number, status=VersionStatus.DRAFT)
+    repository.update_root(tx, quote, edit=quote.edit, status=QuoteStatus.DRAFT)
 
 
 def expire(tx: Tx, quote: Quote) -> None:
@@ -74,9 +87,14 @@ def _supersede(tx: Tx, quote: Quote) -> None:
         repository.update_version(tx, quote.id, earlier.number, status=VersionStatus.SUPERSEDED, reason=reason)
 
 
-def _move_version(tx: Tx, quote: Quote, status: VersionStatus, reason: str | None) -> None:
-    reason = reason or quote.version.reason
-    repository.update_version(tx, quote.id, quote.version.number, status=status, reason=reason)
+def _move_version(tx: Tx, quote: Quote, status: VersionStatus, reason: str | None, lapses_at: datetime | None) -> None:
+    changes = {"status": status, "reason": reason or quote.version.reason, "lapses_at": lapses_at}
+    repository.update_version(tx, quote.id, quote.version.number, **changes)
+
+
+def _past_lapse(quote: Quote) -> datetime | None:
+    """When the version lapsed: that stays on record, while a version that is left in time never lapses."""
+    return quote.version.lapses_at if quote.has_lapsed else None
 
 
 def _root_after(tx: Tx, quote: Quote, move: Move, status: QuoteStatus) -> dict[str, object]:
@@ -97,6 +115,7 @@ def _of_version(version: QuoteVersion) -> dict[str, object]:
         "total": version.total,
         "valid_until": version.valid_until,
         "expires_at": version.expires_at,
+        "lapses_at": version.lapses_at,
     }
 
 
@@ -111,5 +130,6 @@ def _point_to(tx: Tx, quote: Quote, number: int, composed: Composition) -> Quote
         total=composed.priced.total,
         valid_until=composed.valid_until,
         expires_at=composed.expires_at,
+        lapses_at=None,
     )
     return repository.load(tx, quote.id, with_lines=False)

@@ -225,6 +225,7 @@ class _Listed(NamedTuple):
     total: int
     valid_until: date
     expires_at: datetime
+    lapses_at: datetime | None
     created_at: datetime
 
 
@@ -246,7 +247,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             "account_name": quote.account_name,
             "deal_id": version.deal_id,
             "status": quote.status if quote.is_current else version.status_at(tx.now),
-            "reason": version.reason,
+            "reason": version.reason or _lapsed(quote),
             "currency": quote.currency,
             "term_months": version.term_months,
             "start_date": version.start_date,
@@ -439,9 +440,21 @@ def _line(quote_id: str, line: StoredLine, price: PeriodPrice | None) -> QuoteLi
     return view
 
 
+def _lapsed(quote: Quote) -> str | None:
+    at = quote.version.lapses_at
+    if at is None or not quote.has_lapsed:
+        return None
+    return f"Nobody decided by {at:%Y-%m-%d %H:%M} UTC; the quote is a draft again, and nothing was approved."
+
+
 def _has_status(tx: Tx, status: QuoteStatus) -> sa.ColumnElement[bool]:
     is_over = tables.quote.c.expires_at <= tx.now
     is_status = tables.quote.c.status == status
+    lapses_at = tables.quote.c.lapses_at
+    if status.is_draft:
+        return is_status | ((tables.quote.c.status == QuoteStatus.PENDING_APPROVAL) & (lapses_at <= tx.now))
+    if status.awaits_approval:
+        return is_status & (lapses_at.is_(None) | (lapses_at > tx.now))
     if status is QuoteStatus.EXPIRED:
         return is_status | (tables.quote.c.status.in_(EXPIRING) & is_over)
     return is_status & ~is_over if status.can_expire else is_status
@@ -466,7 +479,7 @@ def _summary(tx: Tx, row: _Listed, account_name: str) -> QuoteSummary:
         "version": row.version,
         "account_id": row.account_id,
         "account_name": account_name,
-        "status": status_at(QuoteStatus(row.status), row.expires_at, tx.now),
+        "status": status_at(QuoteStatus(row.status), row.expires_at, tx.now, row.lapses_at),
         "currency": row.currency,
         "total": amount(row.total),
         "valid_until": row.valid_until,

@@ -88,9 +88,12 @@ def figures(tx: Tx, *, days: int) -> Figures:
 
 
 def _status(tx: Tx) -> sa.ColumnElement[str]:
-    """The current status: a quote past its last valid day has expired, whatever is stored."""
-    is_over = tables.quote.c.status.in_(EXPIRING) & (tables.quote.c.expires_at <= tx.now)
-    return sa.case((is_over, QuoteStatus.EXPIRED), else_=tables.quote.c.status)
+    """The current status: a quote past its last valid day has expired, and one that nobody approved in time is a draft,
+    whatever is stored."""
+    quote = tables.quote.c
+    is_over = quote.status.in_(EXPIRING) & (quote.expires_at <= tx.now)
+    has_lapsed = (quote.status == QuoteStatus.PENDING_APPROVAL) & (quote.lapses_at <= tx.now)
+    return sa.case((is_over, QuoteStatus.EXPIRED), (has_lapsed, QuoteStatus.DRAFT), else_=quote.status)
 
 
 def _made(tx: Tx, since: datetime) -> sa.ColumnElement[bool]:

@@ -184,7 +184,7 @@ def test_a_set_is_told_by_subject():
     told = tables(POLICIES)
     assert list(told) == ["roles", "policies", "pricing", "terms", "rates", "tax"]
     assert told["policies"] == overview(POLICIES)
-    assert told["roles"][1] == ["sales_manager", "commercial, 1 of 3", "only the highest that is needed"]
+    assert told["roles"][1] == ["sales_manager", "commercial, 1 of 3", "only the highest that is needed", "4 hours"]
     assert told["pricing"][2][:4] == [
         "public_sector_services",
         'segment == "public" and line.category == "services"',

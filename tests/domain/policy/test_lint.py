@@ -107,3 +107,43 @@ def test_a_role_that_nobody_can_decide_by_is_refused(role: str):
     message = f"{role} is not a role that can decide"
     problem = {"file": "approvals.yaml", "line": 1, "column": 37, "message": message, **near}
     assert refused.value.details["problems"] == [problem]
+
+
+ROLES = "roles: {commercial: [sales_manager, vp_sales], orthogonal: [legal]%s}\n"
+LEGAL = ROLES % ", time_limit: {legal: {hours: 8, calendar: office}}"
+OFFICE = "calendars: {office: {time_zone: Europe/Berlin, hours: {mon: [09:00-17:00]}, holidays: [2026-12-25]}}\n"
+
+
+def test_a_time_limit_may_count_the_hours_of_a_calendar():
+    limit = policies(approvals=LEGAL + OFFICE).roles.time_limit["legal"]
+    assert (limit.hours, str(limit.calendar)) == (8, "office (Europe/Berlin: mon 09:00-17:00, not 2026-12-25)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("calendar: office", "calendar: offices", "there is no calendar offices in approvals.yaml"),
+        ("hours: 8", "hours: 417", "office has 8 hours a week, so legal would have more than a year"),
+        ("hours: 8", "hours: 0", "hours: input should be greater than or equal to 1"),
+        ("{legal: {hours", "{boss: {hours", "there is no role boss in approvals.yaml"),
+        (", calendar: office", "", "no time limit uses the calendar office"),
+        ("12-25", "02-30", "holidays: day is out of range for month"),
+        ("[2026-12-25]", "[2026-12-25, 2026-12-25]", "office: a holiday is named twice"),
+        ("Berlin", "Bonn", "time_zone: is not an IANA time zone such as Europe/Berlin"),
+        ("17:00", "08:00", "mon: is a span of a day, such as 09:00-17:00"),
+        ("17:00", "25:00", "mon: is a span of a day, such as 09:00-17:00"),
+        ("09:00-17:00", "09:00-12:00, 11:00-17:00", "office: the hours of mon overlap or are out of order"),
+        ("09:00-17:00", "", "office: mon has no hours; leave it out"),
+    ],
+)
+def test_a_time_limit_that_makes_no_sense_is_refused(old: str, new: str, message: str):
+    text = LEGAL + OFFICE
+    assert old in text
+    assert problems(approvals=text.replace(old, new))[0][3] == message
+
+
+def test_an_escalation_after_the_time_limit_is_refused():
+    escalate = ", escalate_to: {sales_manager: {to: vp_sales, after_hours: 8}}"
+    [found] = problems(approvals=ROLES % f", time_limit: {{sales_manager: {{hours: 8}}}}{escalate}")
+    assert found[3] == "unreachable: the request expires after 8 hours"
+    assert policies(approvals=ROLES % f", time_limit: {{sales_manager: {{hours: 9}}}}{escalate}").roles.time_limit

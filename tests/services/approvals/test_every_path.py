@@ -47,9 +47,14 @@ class Seen(NamedTuple):
     versions: Sequence[AnyRow]
     rows: Sequence[AnyRow]
 
+    def status(self, version: AnyRow, now: Any) -> str:
+        """Of the quote or a version: a draft again when its time is over."""
+        is_over = version.lapses_at is not None and version.lapses_at <= now
+        return "draft" if version.status == "pending_approval" and is_over else str(version.status)
+
     def live(self, now: Any) -> list[AnyRow]:
         """What can be decided."""
-        is_open = self.root.status == "pending_approval"
+        is_open = self.status(self.root, now) == "pending_approval"
         return [
             row
             for row in self.rows
@@ -150,8 +155,14 @@ class Explorer:
 
     def silence(self, row: AnyRow) -> Action:
         """Nobody answers in time. Of several requests any one may be the first, more than clocks allow."""
-        over = sa.update(approval).where(approval.c.id == row.id).values(expires_at=self.tx.now)
-        return lambda tx: tx.connection.execute(over)
+        over = [
+            sa.update(approval).where(approval.c.id == row.id).values(expires_at=self.tx.now),
+            sa.update(quote).where(quote.c.id == self.quote_id).values(lapses_at=self.tx.now),
+            sa.update(quote_version)
+            .where(quote_version.c.quote_id == self.quote_id, quote_version.c.version == row.version)
+            .values(lapses_at=self.tx.now),
+        ]
+        return lambda tx: [tx.connection.execute(one) for one in over]
 
     def request(self, who: Principal, role: str) -> Action:
         return lambda _tx: approvals.request(self.at(who), self.quote_id, justification="x", role=role)
@@ -162,7 +173,8 @@ class Explorer:
     def knock(self, seen: Seen) -> None:
         """No request that is over, in whichever way, can be approved, wherever the quote and its versions stand."""
         live = {row.id for row in seen.live(self.tx.now)}
-        statuses = (seen.root.version, seen.root.status, *(one.status for one in seen.versions))
+        now = self.tx.now
+        statuses = (seen.root.version, seen.status(seen.root, now), *(seen.status(one, now) for one in seen.versions))
         for row in seen.rows:
             kind = (*statuses, row.version, row.role, row.status, row.fingerprint)
             if row.id in live or kind in self.knocks:
@@ -201,11 +213,10 @@ class Explorer:
         """All that can matter later, so that paths which differ in nothing else are followed once.
 
         Ids and moments do not matter; nor who wrote a version, beyond whether the manager did; nor who asked, beyond
-        whether they would have to answer; nor requests that are over, but for one beyond the policies that nobody
-        answered; nor what a version that is neither current nor sent was like, but for what was granted on it, which
-        may be kept.
+        whether they would have to answer; nor requests that are over; nor what a version that is neither current nor
+        sent was like, but for what was granted on it, which may be kept.
         """
-        current, status = seen.root.version, seen.root.status
+        current, status = seen.root.version, seen.status(seen.root, self.tx.now)
         versions = [
             self._of_current(seen, one) if one.version == current else self._of_other(seen, one)
             for one in seen.versions
@@ -214,17 +225,9 @@ class Explorer:
 
     def _of_current(self, seen: Seen, version: AnyRow) -> tuple[Any, ...]:
         live = {(row.role, row.requested_by == HOLDERS[row.role].caller) for row in seen.live(self.tx.now)}
-        last = {row.role: row for row in seen.rows if row.version == version.version}
-        needed = NEEDED[version.requested_discount // 1_000_000]
-        silent = {
-            role
-            for role, row in last.items()
-            if version.status == "pending_approval"
-            and role not in needed
-            and (row.status == "expired" or (row.status == "pending" and row.expires_at <= self.tx.now))
-        }
-        is_priced = version.priced_at is not None
-        return (version.status, is_priced, frozenset(live), frozenset(silent), *self._said(seen, version))
+        status, is_priced = seen.status(version, self.tx.now), version.priced_at is not None
+        has_lapsed = version.lapses_at is not None and version.lapses_at <= self.tx.now
+        return (status, is_priced, has_lapsed, frozenset(live), *self._said(seen, version))
 
     def _of_other(self, seen: Seen, version: AnyRow) -> tuple[Any, ...]:
         said = self._said(seen, version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.money import plain
 from cpq.base.text import fingerprint
+from cpq.domain.policy.business_hours import WEEKDAYS, Calendar, Span
 from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS, Declaration
 from cpq.domain.policy.files import lint
 from cpq.domain.policy.files.definitions import with_definitions
@@ -20,13 +22,13 @@ from cpq.domain.policy.files.lint import Placed
 from cpq.domain.policy.files.shapes import (
     FILES,
     ApprovalsShape,
+    CalendarShape,
     CodedRateShape,
     GuardsShape,
     LadderShape,
     OutcomeShape,
     PricingRuleShape,
     PricingShape,
-    RolesShape,
     RuleShape,
     Shape,
     StepShape,
@@ -67,6 +69,7 @@ from cpq.domain.policy.policy_set import (
     Step,
     TaxRate,
     Terms,
+    TimeLimit,
 )
 
 GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
@@ -203,8 +206,8 @@ class _Assembly:
         terms, approvals = files["terms.yaml"].shape, files["approvals.yaml"].shape
         assert isinstance(terms, TermsShape)
         assert isinstance(approvals, ApprovalsShape)
-        self._terms = terms
-        self._roles = _roles(approvals.roles)
+        self._terms, self._approvals = terms, approvals
+        self._roles = _roles(approvals)
         attributes = _attributes(terms)
         self._after = Scope(_declared(QUOTE_FACTS), _declared(LINE_FACTS), attributes)
         early = [{name: fact for name, fact in facts.items() if fact.is_before_pricing} for facts in _ALL_FACTS]
@@ -220,7 +223,9 @@ class _Assembly:
         pricing = self._pricing(pricing_file)
         tax = self._tax(self._files["tax.yaml"])
         self._problems += lint.problems(rules, ladders, pricing, self._roles)
-        self._problems += lint.role_problems(self._files["approvals.yaml"].document, self._roles, deciders)
+        document = self._files["approvals.yaml"].document
+        self._problems += lint.role_problems(document, self._roles, deciders)
+        self._problems += lint.calendar_problems(document, self._approvals, self._roles)
         return PolicySet(
             rules=tuple(sorted((placed.item for placed in rules), key=lambda rule: rule.order)),
             ladders=tuple(sorted((placed.item for placed in ladders), key=lambda ladder: ladder.order)),
@@ -352,7 +357,12 @@ def _tax_rate(given: Decimal | CodedRateShape) -> TaxRate:
     return TaxRate(shape.rate, shape.code or default_code(shape.rate), shape.reason)
 
 
-def _roles(shape: RolesShape) -> Roles:
+def _roles(approvals: ApprovalsShape) -> Roles:
+    shape = approvals.roles
+    calendars = {name: _calendar(name, part) for name, part in approvals.calendars.items()}
+    limits = {
+        role: TimeLimit(part.hours, calendars.get(part.calendar or "")) for role, part in shape.time_limit.items()
+    }
     return Roles(
         commercial=shape.commercial,
         orthogonal=shape.orthogonal,
@@ -361,7 +371,18 @@ def _roles(shape: RolesShape) -> Roles:
         backup=shape.backup,
         escalate_to={role: Escalation(part.to, part.after_hours) for role, part in shape.escalate_to.items()},
         keep=shape.keep,
+        time_limit=limits,
     )
+
+
+def _calendar(name: str, shape: CalendarShape) -> Calendar:
+    week = {WEEKDAYS.index(day): tuple(map(_span, spans)) for day, spans in shape.hours.items()}
+    return Calendar(name, shape.time_zone, week, frozenset(map(date.fromisoformat, shape.holidays)))
+
+
+def _span(text: str) -> Span:
+    start, end = (int(part[:2]) * 60 + int(part[3:]) for part in text.split("-"))
+    return Span(start, end)
 
 
 def _definitions(file: File) -> tuple[Document, Mapping[str, str]]:

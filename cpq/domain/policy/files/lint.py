@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from cpq.base.errors import nearest
-from cpq.domain.policy.files.shapes import LadderShape, Severity
+from cpq.domain.policy.files.shapes import ApprovalsShape, LadderShape, Severity
 from cpq.domain.policy.files.yaml_source import Document, Path, Problem
 from cpq.domain.policy.language.nodes import Node, facts_in
 from cpq.domain.policy.language.regions import (
@@ -28,6 +28,9 @@ from cpq.domain.policy.language.regions import (
 from cpq.domain.policy.policy_set import Ladder, Outcome, PricingRule, Roles, Rule
 
 Item = TypeVar("Item")
+
+WEEKS_MAX = 52
+"""A time limit ends within a year."""
 
 WALL_CHECKS_MAX = 200_000
 """Limit of comparisons with blocked regions, a fraction of a second; beyond it, the check for blocked rules ends."""
@@ -78,9 +81,7 @@ def role_problems(document: Document, roles: Roles, deciders: Collection[str] | 
             if role not in (deciders or ()):
                 message = f"{role} is not a role that can decide"
                 yield document.problem(("roles", section, number), message, nearest(role, sorted(deciders or ())))
-    named = [
-        (section, role) for section in ("quorum", "backup", "escalate_to", "keep") for role in getattr(roles, section)
-    ]
+    named = [(section, role) for section in _BY_ROLE for role in getattr(roles, section)]
     for section, role in named:
         if role not in roles.known:
             message = f"there is no role {role} in approvals.yaml"
@@ -95,6 +96,31 @@ def role_problems(document: Document, roles: Roles, deciders: Collection[str] | 
             yield document.problem(path, f"{role} cannot stand in for itself")
         elif role in roles.known and not roles.stands_for(to, role):
             yield document.problem(path, f"{to} has less authority than {role}")
+
+
+_BY_ROLE = ("quorum", "backup", "escalate_to", "time_limit", "keep")
+
+
+def calendar_problems(document: Document, shape: ApprovalsShape, roles: Roles) -> Iterator[Problem]:
+    """Time limits must name a calendar of approvals.yaml, end within a year, and leave time for an escalation."""
+    limits = shape.roles.time_limit
+    for role, limit in limits.items():
+        path: Path = ("roles", "time_limit", role)
+        name = limit.calendar
+        if name is not None and name not in shape.calendars:
+            message = f"there is no calendar {name} in approvals.yaml"
+            yield document.problem((*path, "calendar"), message, nearest(name, shape.calendars))
+            continue
+        calendar = roles.calendar(role)
+        if calendar is not None and limit.hours > WEEKS_MAX * calendar.week_hours:
+            message = f"{name} has {calendar.week_hours:f} hours a week, so {role} would have more than a year"
+            yield document.problem((*path, "hours"), message)
+        escalation = roles.escalate_to.get(role)
+        if escalation is not None and escalation.after_hours >= limit.hours:
+            message = f"unreachable: the request expires after {limit.hours} hours"
+            yield document.problem(("roles", "escalate_to", role, "after_hours"), message)
+    for name in shape.calendars.keys() - {limit.calendar for limit in limits.values()}:
+        yield document.problem_at_name(("calendars", name), f"no time limit uses the calendar {name}")
 
 
 def ladder_problems(document: Document, path: Path, ladder: LadderShape) -> Iterator[Problem]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -21,6 +23,7 @@ from pydantic import (
 from cpq.base.money import MINOR_DIGITS
 from cpq.base.rounding import Rounding
 from cpq.base.text import clean_line
+from cpq.domain.field_types import TimeZone
 
 RULES_MAX = 5000
 STEPS_MAX = 50
@@ -95,6 +98,18 @@ def _currency(code: str) -> str:
     return code
 
 
+def _hours(text: str) -> str:
+    if not text[:5] < text[6:] <= "24:00":
+        raise ValueError("is a span of a day, such as 09:00-17:00")
+    return text
+
+
+def _holiday(text: str) -> str:
+    if date.fromisoformat(text).isoformat() != text:
+        raise ValueError("is a day such as 2026-12-25")
+    return text
+
+
 Name = Annotated[str, Field(max_length=100), AfterValidator(clean_line)]
 Message = Annotated[str, Field(max_length=500), AfterValidator(clean_line)]
 Id = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]*$")]
@@ -106,6 +121,8 @@ Fine = Annotated[Number, AfterValidator(_fine)]
 Rate = Annotated[Fine, Field(ge=0, le=100)]
 Priority = Annotated[int, Field(ge=-1000, le=1000, description="larger numbers come first")]
 Currency = Annotated[str, AfterValidator(_currency)]
+Hours = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$"), AfterValidator(_hours)]
+Holiday = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_holiday)]
 
 
 class Shape(BaseModel):
@@ -184,7 +201,35 @@ class EscalationShape(Shape):
     """A role that may also decide after a request has waited for some hours."""
 
     to: Id
-    after_hours: int = Field(ge=0, le=8760, description="counted from the request")
+    after_hours: int = Field(ge=0, le=8760, description="counted from the request, like the role's time limit")
+
+
+class TimeLimitShape(Shape):
+    """How long a role has to answer a request."""
+
+    hours: int = Field(ge=1, le=8760, description="by the clock, or open hours of a calendar")
+    calendar: Id | None = Field(None, description="one of the calendars of approvals.yaml")
+
+
+class CalendarShape(Shape):
+    """The hours in which people work."""
+
+    time_zone: TimeZone = Field(description="such as Europe/Berlin")
+    hours: dict[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], tuple[Hours, ...]] = Field(
+        min_length=1, description="open hours by weekday, in order: `mon: [09:00-12:00, 13:00-17:00]`"
+    )
+    holidays: tuple[Holiday, ...] = Field((), max_length=1000, description="days without hours: 2026-12-25")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        for day, spans in self.hours.items():
+            if not spans:
+                raise ValueError(f"{day} has no hours; leave it out")
+            if any(later[:5] < earlier[6:] for earlier, later in pairwise(spans)):
+                raise ValueError(f"the hours of {day} overlap or are out of order")
+        if len(set(self.holidays)) < len(self.holidays):
+            raise ValueError("a holiday is named twice")
+        return self
 
 
 class RolesShape(Shape):
@@ -202,6 +247,10 @@ class RolesShape(Shape):
     )
     escalate_to: dict[Id, EscalationShape] = Field(
         default_factory=dict, description="who may also decide after a while; never of less authority"
+    )
+    time_limit: dict[Id, TimeLimitShape] = Field(
+        default_factory=dict,
+        description="how long a role has to answer; others have approval_expiry_hours of terms.yaml",
     )
     keep: dict[Id, StrictBool] = Field(
         default_factory=dict,
@@ -224,6 +273,9 @@ class ApprovalsShape(GuardsShape):
     """approvals.yaml: the roles, and other reasons for approval."""
 
     roles: RolesShape
+    calendars: dict[Id, CalendarShape] = Field(
+        default_factory=dict, max_length=100, description="business hours for the time limits of roles"
+    )
 
 
 class AdjustmentShape(Shape):
