@@ -83,6 +83,7 @@ class PriceRow(Row):
         if self.free_quantity and self.package_size is None:
             raise ValueError("free_quantity goes with the tier mode package, and only with it")
         self._check_tiers()
+        self._check_surcharges()
         return self
 
     def _check_tiers(self) -> None:
@@ -97,6 +98,13 @@ class PriceRow(Row):
             raise ValueError("only the last tier is open: every other one has up_to")
         if closed != sorted(set(closed)):
             raise ValueError("the tiers' up_to values rise")
+
+    def _check_surcharges(self) -> None:
+        """An agreed price replaces what it could be taken off; a list price stops at zero, or reduces a bundle."""
+        dearest = max([self.unit_price, *(tier.unit_price + tier.flat_fee for tier in self.tiers)])
+        reductions = [-amount for amounts in self.surcharges.values() for amount in amounts.values()]
+        if self.account_id and max(reductions, default=Decimal(0)) > dearest:
+            raise ValueError("a reduction by an option is larger than the agreed price")
 
     def key(self) -> str:
         """The row's id: as given, or built from its distinguishing fields, so that a re-import finds it again."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cpq.base.errors import Code, CpqError
+from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.money import from_micro
 from cpq.domain.pricing.parts import Part, Plan
 from cpq.domain.pricing.result import Stage
 
@@ -28,6 +29,8 @@ def add_options(part: Part) -> None:
     # A reduction of a bundle reduces its components, so it may exceed the bundle's own price.
     if listed_surcharge < 0 and not plan.components:
         part.amount, part.listed = max(0, part.amount), max(0, part.listed)
+    elif part.amount < 0 and not plan.components and not part.line.ramp:
+        raise _below_zero(part, surcharge)
     source = ", ".join(sorted([f"{name}={part.choices[name]}" for name in chosen]))
     part.note(OPTIONS, part.amount, source, surcharge)
 
@@ -35,6 +38,16 @@ def add_options(part: Part) -> None:
 def _listed_surcharge(part: Part) -> int:
     surcharges = part.plan.listed.surcharges
     return sum([surcharges.get(name, {}).get(value, 0) for name, value in part.choices.items()])
+
+
+def _below_zero(part: Part, surcharge: int) -> CpqError:
+    return bad_field(
+        "/product_id",
+        f"The account's price {part.plan.row.id} of {part.plan.product_id} is below zero with the chosen options.",
+        unit_price=from_micro(part.plan.row.unit_price),
+        surcharge=from_micro(surcharge),
+        hint="Correct the surcharges of the account's price, or leave out the options that reduce it.",
+    )
 
 
 def _unlike_list(plan: Plan) -> CpqError:

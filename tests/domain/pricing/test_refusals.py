@@ -71,6 +71,11 @@ REDUCED = {"standard": 19 * MILLION, "reduced": 7 * MILLION}
             "surcharges of options do not fit",
         ),
         (request(SEAT, p=agreed(row(surcharges=GOLD), 9, tax_included=True)), Code.CONFLICT, "do not fit"),
+        (
+            request(SEAT, p=agreed(YEARLY, 9, billing_period="monthly", surcharges={"seat": {"gold": -10}})),
+            Code.VALIDATION_ERROR,
+            "of p is below zero with the chosen options",
+        ),
         (request(MANY, p=row(1, cost=10**18)), Code.VALIDATION_ERROR, "amount is larger than the maximum"),
     ],
 )

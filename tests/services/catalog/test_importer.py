@@ -15,6 +15,7 @@ from cpq.storage.schema.tables import catalog_revision, product
 from cpq.storage.schema.tables import price as price_table
 from tests.support import engine
 from tests.support.engine import Tools, open_app
+from tests.support.quotes import ACME
 
 
 def refused(app: App, section: str, *rows: dict) -> list[dict]:
@@ -106,6 +107,30 @@ def test_surcharges_are_kept_as_choices_are_spelled(app: App):
     with app.database.reading() as connection:
         (kept,) = connection.scalars(sa.select(price_table.c.surcharges).where(price_table.c.product_id == "prod_x"))
     assert {name: list(amounts) for name, amounts in kept.items()} == {"length": ["2.5"], "cover": ["true"]}
+
+
+def test_an_agreed_price_that_an_option_takes_below_zero_is_refused_at_import_and_at_pricing(app: App):
+    """It reached the database, which refused the line, and the caller was told of an internal error."""
+    options = {"cover": {"type": "boolean"}, "stand": {"type": "boolean"}}
+    product = engine.product_row(id="prod_x", product_type="configurable", options=options)
+    listed = {"product_id": "prod_x", "price_book": "list", "currency": "USD", "unit_price": "9"}
+    agreed = {"product_id": "prod_x", "account_id": ACME, "currency": "USD", "unit_price": "9", "tax_included": True}
+    engine.import_dicts(app, "products", product)
+    engine.import_dicts(app, "prices", listed)
+    (problem,) = refused(app, "prices", {**agreed, "surcharges": {"cover": {"true": "-9.01"}}})
+    assert (problem["field"], "larger than the agreed price" in problem["message"]) == ("row", True)
+    taken_off = {"cover": {"true": "-5"}, "stand": {"true": "-5"}}
+    engine.import_dicts(app, "prices", {**agreed, "surcharges": taken_off})
+    choices = {"cover": True, "stand": True}
+    line = {"product_id": "prod_x", "quantity": 2, "attributes": choices}
+    error = Tools(app).error("quote_create", account_id=ACME, line_items=[line])
+    assert error["code"] == "VALIDATION_ERROR"
+    (problem,) = error["details"]["problems"]
+    assert problem["field"] == "/line_items/0/product_id"
+    assert "is below zero with the chosen options" in problem["message"]
+    del choices["stand"]
+    quote_id = Tools(app)("quote_create", account_id=ACME, line_items=[line])["quote_id"]
+    assert Tools(app)("quote_price", quote_id=quote_id, requested_discount_pct=0)["pricing"]["total"] == 8
 
 
 def test_importing_the_same_files_again_changes_nothing(app: App):
