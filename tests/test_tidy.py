@@ -42,7 +42,7 @@ OWNERS = {
     "weasyprint": {"cpq.services.documents.rendering"},
     "uuid": {"cpq.base.clock"},
     "random": {"cpq.base.clock"},
-    "secrets": {"cpq.base.ids"},
+    "secrets": {"cpq.base.clock"},
     "alembic": {"cpq.storage.migrations"},
     "http": {"cpq.services.events.http_post", "cpq.retrieval.web.fetcher"},
     "httpx2": {"cpq.console.oidc"},

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx
 from cpq.base.money import to_micro
 from cpq.base.text import read_json
+from cpq.domain import configuration
 from cpq.domain.pricing.request import Component, PriceRow, Product, Tier
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement, among, listed
@@ -21,6 +22,9 @@ KNOWN_MAX = 50_000
 
 SHELVES_MAX = 8
 """Cached revisions of catalogues, over all tenants."""
+
+MODELS_MAX = 2_000
+"""Compiled options and rules of products, over all tenants."""
 
 
 class AccountFacts(NamedTuple):
@@ -373,3 +377,16 @@ def _surcharges(text: str) -> dict[str, dict[str, int]]:
 
 def _micro(number: Any) -> int:
     return to_micro(Decimal(number))
+
+
+def model_of(product: ProductFacts) -> configuration.Model:
+    """The compiled options and rules of a product."""
+    model = _MODELS.get(product.content_hash)
+    if model is None:
+        if len(_MODELS) >= MODELS_MAX:
+            _MODELS.clear()
+        model = _MODELS[product.content_hash] = configuration.compile_model(product.options, product.rules)
+    return model
+
+
+_MODELS: dict[str, configuration.Model] = {}

@@ -15,8 +15,7 @@ from cpq.domain.pricing.request import Request
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.accounts import missing_account
-from cpq.services.catalog.option_models import model_of
-from cpq.services.catalog.repository import AccountFacts, ProductFacts
+from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20

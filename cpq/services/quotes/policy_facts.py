@@ -12,8 +12,7 @@ from cpq.domain.policy.facts import LineFacts, Part, QuoteFacts, QuoteInputs
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
-from cpq.services.catalog.option_models import model_of
-from cpq.services.catalog.repository import AccountFacts, ProductFacts
+from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
 
 
 def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> QuoteInputs:
