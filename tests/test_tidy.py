@@ -154,6 +154,14 @@ def test_a_package_file_only_exports(path: Path):
         assert all(isinstance(node, ast.ImportFrom) for block in blocks for node in block.body), "an export, made late"
 
 
+def test_a_package_exports_no_name_of_one_of_its_modules(path: Path):
+    """The module, once imported, would stand where a name that is exported late belongs."""
+    late = [node for node in tree(path).body if isinstance(node, ast.If)] if path.name == "__init__.py" else []
+    imports_ = [node for block in late for node in block.body if isinstance(node, ast.ImportFrom)]
+    exported = {alias.name for node in imports_ for alias in node.names}
+    assert not exported & {other.stem for other in path.parent.glob("*.py")}
+
+
 def test_packages_with_one_owner_are_imported_only_there(path: Path):
     for module, line in imports(path):
         owners = OWNERS.get(module.split(".")[0])

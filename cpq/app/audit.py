@@ -82,6 +82,8 @@ def seal(connection: Connection, tenant_id: str, fresh: Sequence[Entry] = ()) ->
     )
     updates, inserts = [], []
     queue = [*((Entry(**row._mapping), False) for row in waiting), *((entry, True) for entry in fresh)]
+    # A change is written with its own transaction and a read a moment later; the chain has them in the order of time.
+    queue.sort(key=lambda one: (one[0].at, one[0].id))
     for entry, is_fresh in queue:
         seq, previous = seq + 1, _link(previous, seq + 1, entry)
         if is_fresh:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 
-from cpq.app import Answer, App, audit
+from cpq.app import OUTCOME_OK, Answer, App, audit
 from cpq.app.access import Permission
+from cpq.app.audit import Entry
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
+from cpq.services import approvals
 
-SHOWN = ("seq", "at", "caller", "operation", "outcome", "subject", "trace_id")
+COLUMNS = ("number", "at", "who", "what", "about", "outcome")
+DECIDED = {"approve": "approved", "reject": "rejected"}
 
 
 class _Head(click.ParamType[tuple[int, str]]):
@@ -45,7 +49,9 @@ def audit_() -> None:
 @json_option
 @pass_options
 def show(options: Options, limit: int) -> None:
-    """Show the newest entries, latest first. Arguments are recorded as a hash.
+    """Show the newest entries, latest first: who did what, about what, and what a person decided.
+
+    An entry without a number waits for its seal. Arguments are recorded as a hash; --json has it, and the trace id.
 
     \b
     Example:
@@ -53,15 +59,44 @@ def show(options: Options, limit: int) -> None:
     """
 
     def work(tx: Tx) -> list[Answer]:
-        return [asdict(entry) for entry in audit.entries(tx.connection, tx.tenant_id, newest=limit)]
+        found = list(audit.entries(tx.connection, tx.tenant_id, newest=limit))
+        decided = _decisions(tx, found)
+        return [{**asdict(entry), "decided": decided.get(entry.id)} for entry in found]
 
     with local_app.opened(options) as app:
         items = local_app.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)
     if options.as_json:
         show_json({"items": items})
         return
-    rows = [[moment(item[name]) if name == "at" else item[name] for name in SHOWN] for item in items]
-    show_table(SHOWN, rows, numbers=("seq",))
+    rows = [
+        (
+            item["seq"],
+            moment(item["at"]),
+            item["caller"],
+            ": ".join(filter(None, (item["operation"], item["decided"]))),
+            item["subject"],
+            item["outcome"],
+        )
+        for item in items
+    ]
+    show_table(COLUMNS, rows, numbers=("number",))
+
+
+def _decisions(tx: Tx, entries: Sequence[Entry]) -> dict[str, str]:
+    """What was decided in each entry of a decision, by the entry's id.
+
+    The record holds no arguments, so this comes from the votes: the caller's last one before the entry was written.
+    """
+    made = [entry for entry in entries if entry.operation == "approval_decide" and entry.outcome == OUTCOME_OK]
+    votes = approvals.votes_about(tx, sorted({entry.subject for entry in made if entry.subject}))
+    decided = {}
+    for entry in made:
+        mine = [vote for vote in votes.get(entry.subject or "", ()) if vote.caller == entry.caller]
+        before = [vote for vote in mine if vote.at <= entry.at]
+        if before:
+            vote = before[-1]
+            decided[entry.id] = f"{DECIDED.get(vote.decision, vote.decision)} as {vote.acted_as}"
+    return decided
 
 
 @audit_.command()

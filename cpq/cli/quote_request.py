@@ -16,12 +16,12 @@ from cpq.services import approvals
 @click.command()
 @click.argument("quote_id")
 @click.option("--why", "justification", required=True, help="Why this deal deserves approval; the approver reads it.")
-@click.option("--role", default="sales_manager", show_default=True, help="A role to ask besides what policies ask for.")
+@click.option("--role", help="A role to ask besides those that the policies require.")
 @key_option
 @as_option
 @json_option
 @pass_options
-def request(options: Options, quote_id: str, justification: str, role: str, key: str | None) -> None:
+def request(options: Options, quote_id: str, justification: str, role: str | None, key: str | None) -> None:
     """Ask for approval of the current version. A person with the role decides; waiting approves nothing.
 
     \b

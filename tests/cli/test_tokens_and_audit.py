@@ -90,10 +90,38 @@ def test_a_name_from_before_keeps_its_own_and_nobody_takes_one_like_it(home: Pat
 def test_the_newest_calls_are_shown_first(home: Path, run: Run):
     run("token", "create", "--name", "bot", "--role", "agent")
     run("token", "list")
-    items = json.loads(run("audit", "show", "--limit", "2", "--json").out)["items"]
+    ran = run("audit", "show", "--limit", "2", "--json")
+    assert ran.code == 0, ran.err
+    items = json.loads(ran.out)["items"]
     assert [item["operation"] for item in items] == ["token_list", "token_create"]
     assert {item["caller"] for item in items} == {"human:operator"}
     assert "token_create" in run("audit", "show").out
+
+
+def test_the_record_is_in_order_and_says_what_was_decided_by_whom(home: Path, run: Run):
+    for name, role in (("rita", "sales_rep"), ("dana", "sales_manager")):
+        run("token", "grant", "--name", name, "--role", role)
+    quotes = {}
+    for decision in ("approve", "reject"):
+        made = run(
+            "quote", "create", "--account", "acct_acme_001", "--line", "prod_pro_v2:150", "--as", "rita", "--json"
+        )
+        quote_id = quotes[decision] = json.loads(made.out)["quote_id"]
+        run("quote", "price", quote_id, "--discount", 10, "--as", "rita")
+        asked = json.loads(run("quote", "request", quote_id, "--why", "Please.", "--as", "rita", "--json").out)
+        arguments = [asked["approval_id"], "--as", "dana", "--comment", "Well.", "--fingerprint", asked["fingerprint"]]
+        assert run("approvals", decision, *arguments).code == 0
+    items = json.loads(run("audit", "show", "--limit", "50", "--json").out)["items"]
+    assert [item["seq"] for item in items] == sorted((item["seq"] for item in items), reverse=True)
+    assert [item["at"] for item in items] == sorted((item["at"] for item in items), reverse=True)
+    decided = {item["subject"]: item["decided"] for item in items if item["operation"] == "approval_decide"}
+    assert decided == {
+        quotes["approve"]: "approved as sales_manager",
+        quotes["reject"]: "rejected as sales_manager",
+    }
+    [line] = [line for line in run("audit", "show", "--limit", "50").out.splitlines() if "rejected" in line]
+    assert line.split()[3:-2] == ["human:dana", "approval_decide:", "rejected", "as", "sales_manager"]
+    assert line.split()[-2:] == [quotes["reject"], "OK"]
 
 
 def _head(run: Run) -> tuple[int, str]:

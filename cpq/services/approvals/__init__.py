@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cpq.services.approvals.expiry import sweep, sweep_if_due
     from cpq.services.approvals.queue import openings, queue_page, queue_stamp
     from cpq.services.approvals.requests import preview, request
-    from cpq.services.approvals.views import get, history, pending, status
+    from cpq.services.approvals.views import get, history, pending, status, votes_about
 
 export_late(__name__, __file__)
 
@@ -33,5 +33,6 @@ __all__ = [
     "status",
     "sweep",
     "sweep_if_due",
+    "votes_about",
     "withdraw",
 ]

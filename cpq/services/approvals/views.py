@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from itertools import chain
 
 from typing_extensions import TypedDict
 
@@ -202,6 +203,20 @@ def get(tx: Tx, approval_id: str) -> tuple[ApprovalRecord, Quote]:
         )
     quote = quote_rows.load(tx, request.quote_id)
     return _records(tx, quote, [request])[0], quote
+
+
+def votes_about(tx: Tx, quote_ids: Collection[str]) -> dict[str, list[stored.Vote]]:
+    """The decisions about each of the quotes, in the order in which they were made."""
+    quote_of = {
+        request.id: quote_id
+        for (quote_id, _), requests_ in repository.rounds(tx, quote_ids).items()
+        for request in requests_
+    }
+    votes = sorted(chain.from_iterable(repository.votes(tx, quote_of).values()), key=lambda vote: vote.at)
+    found: dict[str, list[stored.Vote]] = {quote_id: [] for quote_id in quote_ids}
+    for vote in votes:
+        found[quote_of[vote.approval_id]].append(vote)
+    return found
 
 
 def pending_items(tx: Tx, waiting: Sequence[WaitingRequest]) -> list[PendingApproval]:
