@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,15 +92,27 @@ _BOUNDS = {
 }
 
 
+def _fields_beside(path: Sequence[str], schema: Mapping[str, Any]) -> list[str]:
+    """The fields of the object that a wrong field was sent in: the tool's arguments, or those of a line."""
+    part: Mapping[str, Any] = schema
+    for name in path[:-1]:
+        part = part.get("properties", {}).get(name) or part.get("items") or {}
+        part = next((arm for arm in part.get("anyOf", ()) if arm.get("type") != "null"), part)
+        if "$ref" in part:
+            part = schema["$defs"][part["$ref"].removeprefix("#/$defs/")]
+    return list(part.get("properties", ()))
+
+
 def _problem(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     path = [str(part) for part in fault["loc"]]
     pointer = "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)[:200]
-    known = list(schema.get("properties", ()))
     problem: dict[str, Any] = {"field": pointer, "message": str(fault["msg"]).removeprefix("Value error, ")}
     if fault["type"] == "extra_forbidden":
-        problem |= {"message": "is not an argument of this tool", "allowed": known}
+        known = _fields_beside(path, schema)
+        owner = "this tool" if len(path) == 1 else f"/{'/'.join(path[:-1])}"
+        problem |= {"message": f"is not an argument of {owner}", "allowed": known}
         if near := nearest(path[-1][:64], known):
-            problem["nearest"] = near[0]
+            problem["nearest"] = near
     elif fault["type"] == "missing":
         problem["message"] = "is required"
     for name, value in fault.get("ctx", {}).items():

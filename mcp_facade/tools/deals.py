@@ -16,6 +16,7 @@ from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,
     Attributes,
+    Currency,
     Day,
     Flag,
     Identifier,
@@ -62,11 +63,23 @@ def account_search(
     *,
     query: Annotated[SearchText, Field(description="Words of the name or the id; default: all accounts.")] = None,
     active_only: Annotated[Flag, Field(description="Exclude closed accounts.")] = True,
+    country: Annotated[Word | None, Field(description="Only accounts in this country, for example `DE`.")] = None,
+    currency: Annotated[
+        Currency | None, Field(description="Only accounts whose own currency this is, for example `EUR`.")
+    ] = None,
     limit: Limit = LIMIT_DEFAULT,
     page: Page = 1,
 ) -> AccountPage:
     """Find the customer to quote for. Every word must occur in the name or the id; results are ordered by name."""
-    return catalog.search_accounts(tx, query=query, active_only=active_only, limit=capped(limit), page=page)
+    return catalog.search_accounts(
+        tx,
+        query=query,
+        active_only=active_only,
+        limit=capped(limit),
+        page=page,
+        country=country,
+        currency=currency,
+    )
 
 
 @tool(title="Get an account", toolset="deals", needs=Permission.READ, subject="account_id")

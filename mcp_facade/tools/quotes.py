@@ -155,7 +155,7 @@ def quote_get(
     A line's `unit_price` is for the whole term, `unit_price_per_period` for one `billing_period`; `periods` says how
     many. `priced_at` is null until quote_price has priced the current version. `valid_until` includes the whole of that
     day in the account's time zone. Tools that change a quote take `version` and `edit` back as `expected_version` and
-    `expected_edit`.
+    `expected_edit`. Past quotes, kept for their texts, are read with get_quote.
     """
     return quotes.get(tx, quote_id, include_pricing=include_pricing, version=version)
 

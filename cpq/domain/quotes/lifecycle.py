@@ -138,21 +138,24 @@ def after(status: QuoteStatus, move: Move, quote_id: str, version: int) -> Quote
 def _suggestion(status: QuoteStatus, move: Move, quote_id: str, version: int) -> dict[str, object]:
     is_changeable = move is Move.EDIT and (status, Move.REVISE) in TRANSITIONS
     tool = "quote_revise" if is_changeable else _NEXT_TOOL[status]
-    expected = {"expected_version": version} if tool in ("quote_revise", "quote_send") else {}
+    expected = {"expected_version": version} if tool == "quote_revise" else {}
     return next_call(tool, quote_id=quote_id, **expected)
 
 
 _NEXT_TOOL = {
     QuoteStatus.DRAFT: "quote_get",
     QuoteStatus.PENDING_APPROVAL: "approval_status",
-    QuoteStatus.APPROVED: "quote_send",
+    QuoteStatus.APPROVED: "quote_pdf",
     QuoteStatus.SENT: "quote_revise",
     QuoteStatus.DECLINED: "quote_revise",
     QuoteStatus.EXPIRED: "quote_revise",
     QuoteStatus.ACCEPTED: "quote_clone",
     QuoteStatus.CANCELLED: "quote_clone",
 }
-"""Tool to suggest when a move is refused, by current status."""
+"""Tool to suggest when a move is refused, by current status.
+
+Never one that records what somebody else does, such as `quote_send`: a client may send the suggestion as it is.
+"""
 
 
 _DONE = {

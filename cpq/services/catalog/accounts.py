@@ -50,9 +50,22 @@ class AccountDetail(AccountSummary):
     updated_at: datetime
 
 
-def search_accounts(tx: Tx, *, query: str | None, active_only: bool, limit: int, page: int) -> AccountPage:
+def search_accounts(
+    tx: Tx,
+    *,
+    query: str | None,
+    active_only: bool,
+    limit: int,
+    page: int,
+    country: str | None = None,
+    currency: str | None = None,
+) -> AccountPage:
     """Accounts whose name or id has every word, by name; all of them without words."""
     mine = [tx.own(tables.account)]
+    if country is not None:
+        mine.append(sa.func.lower(tables.account.c.country) == country.lower())
+    if currency is not None:
+        mine.append(tables.account.c.currency == currency)
     if active_only:
         mine.append(tables.account.c.active == sa.literal(True, tables.account.c.active.type))
     mine += account_has(query)

@@ -109,6 +109,14 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
             return Facts(buyer, found)
 
 
+def ids_by_sku(tx: Tx, names: Collection[str]) -> dict[str, str]:
+    """The product ids of SKUs, as far as they are SKUs. People and price lists know a product by its SKU."""
+    product, keys = tables.product, {name: name.casefold() for name in names}
+    query = sa.select(product.c.sku_key, product.c.id).where(tx.own_among(product.c.sku_key, sorted(keys.values())))
+    ids = {row.sku_key: row.id for row in tx.connection.execute(query)}
+    return {name: ids[key] for name, key in keys.items() if key in ids}
+
+
 def revision_of(tx: Tx) -> str:
     """The revision of the catalogue, which changes with every product, price or account."""
     revisions = [str(revision) for (revision,) in _REVISION.rows(tx.connection, tenant=tx.tenant_id)]

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
-from cpq.services.catalog import word_index
+from cpq.services.catalog import repository, word_index
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
@@ -116,6 +116,8 @@ def search(
 def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetail:
     """Everything a seller may see of one product; NOT_FOUND offers a search for the same word."""
     row = tx.connection.execute(_PRODUCT, {"tenant": tx.tenant_id, "id": product_id}).one_or_none()
+    if row is None and (by_sku := repository.ids_by_sku(tx, [product_id])):
+        return get(tx, by_sku[product_id], include_relationships=include_relationships)
     if row is None:
         raise CpqError(
             Code.NOT_FOUND,

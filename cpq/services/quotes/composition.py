@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import chain
@@ -86,6 +86,9 @@ class Composition:
 def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
     """Look everything up and price it; CpqError lists every problem at once."""
     buyer, products = gather(tx, draft)
+    if any(line.product_id not in products for line in draft.lines):
+        draft = _by_id(tx, draft, products)
+        buyer, products = gather(tx, draft)
     checked = check_lines(draft, products)
     problems = [*draft_problems(tx, draft, buyer), *chain.from_iterable(one.problems for one in checked.values())]
     choices = {index: one.choices for index, one in checked.items() if one.choices is not None}
@@ -122,6 +125,13 @@ def gather(tx: Tx, draft: Draft) -> Facts:
     """The account and the products that a draft names, with the components of bundles."""
     ids = {line.product_id for line in draft.lines}
     return repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+
+
+def _by_id(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> Draft:
+    """The draft with product ids where it names products by their SKU."""
+    ids = repository.ids_by_sku(tx, {line.product_id for line in draft.lines if line.product_id not in products})
+    lines = tuple(line._replace(product_id=ids.get(line.product_id, line.product_id)) for line in draft.lines)
+    return replace(draft, lines=lines)
 
 
 def fingerprint_of(results: Iterable[PricedQuote]) -> str:

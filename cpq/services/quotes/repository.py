@@ -40,7 +40,11 @@ def load(
     root = tx.connection.execute(query.with_for_update(of=quote) if for_update else query).one_or_none()
     if root is None:
         raise CpqError(
-            Code.NOT_FOUND, f"There is no quote {quote_id!r}.", field="/quote_id", next_call=next_call("quote_list")
+            Code.NOT_FOUND,
+            f"There is no quote {quote_id!r}.",
+            field="/quote_id",
+            hint="A past quote, found by search_past_quotes, is read with get_quote.",
+            next_call=next_call("quote_list"),
         )
     number = version or root.version
     return Quote(
