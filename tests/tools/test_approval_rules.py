@@ -342,7 +342,7 @@ def test_what_got_no_worse_is_kept_and_what_did_is_asked_again(tools: Tools, dan
     [step] = tools("approval_preview", quote_id=quote_id)["steps"]
     assert (step["would_be"], step["reasons"][-1]) == (
         "kept",
-        "Kept from version 1: nothing that sales_manager approved got worse.",
+        "Kept from version 1: the customer gets no more than sales_manager approved.",
     )
     kept = ask(tools, quote_id)
     assert (kept["status"], kept["quote_status"]) == ("kept", "approved")
@@ -353,9 +353,12 @@ def test_what_got_no_worse_is_kept_and_what_did_is_asked_again(tools: Tools, dan
         first["approval_id"],
         "human:dana",
     )
-    next_version(tools, quote_id, 2, 9)
+    next_version(tools, quote_id, 2, 10)
+    assert ask(tools, quote_id)["status"] == "kept", "measured by what a person approved, not by what was kept since"
+    assert tools("approval_history", quote_id=quote_id)["items"][-1]["kept_from"] == first["approval_id"]
+    next_version(tools, quote_id, 3, 11)
     again = ask(tools, quote_id)
-    assert (again["status"], again["reason"]) == ("pending", "Asked again: line.discount went from 8 to 9.")
+    assert (again["status"], again["reason"]) == ("pending", "Asked again: line.discount went from 10 to 11.")
     assert again["quote_status"] == "pending_approval"
 
 

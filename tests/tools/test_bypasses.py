@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -391,14 +392,77 @@ def test_one_discounted_seat_does_not_open_the_door_for_a_thousand(tools: Tools,
     cannot_send(tools, quote_id, 2)
 
 
-def test_a_line_less_is_no_worse(tools: Tools, dana: Tools):
-    one = {"product_id": "prod_pro_v2", "quantity": 1, "discount_pct": 20}
-    quote_id = priced_quote(tools, 0, one, SEATS, one)
+ONE = {"product_id": "prod_pro_v2", "quantity": 1, "discount_pct": 20}
+
+
+def approved(tools: Tools, dana: Tools, *lines: dict[str, Any], discount: int = 0, **terms: Any) -> str:
+    """A quote whose first version a sales manager has approved, and whose second one is open."""
+    quote_id = priced_quote(tools, discount, *lines, **terms)
     decide(dana, ask(tools, quote_id))
     tools("quote_revise", quote_id=quote_id, expected_version=1)
-    tools("quote_update", quote_id=quote_id, expected_version=2, remove_lines=[f"{quote_id}-ql-3"], add_lines=[SEATS])
-    tools("quote_price", quote_id=quote_id)
-    assert ask(tools, quote_id)["status"] == "kept"
+    return quote_id
+
+
+def asked_again(tools: Tools, quote_id: str, discount: int = 0) -> str:
+    """Why the approval is not kept; the second version cannot be sent."""
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=discount)
+    again = ask(tools, quote_id)
+    assert again["status"] == "pending"
+    cannot_send(tools, quote_id, 2)
+    return str(again["reason"])
+
+
+def test_what_was_approved_for_one_seat_is_not_kept_for_190_000(app: App, tools: Tools):
+    """95 % off one seat is 9.50; the same on 190,000 seats is 1.8 million."""
+    people = {"vp_sales": person(app, "vera", "vp_sales"), "finance": person(app, "fay", "finance")}
+    quote_id = priced_quote(tools, 95, {"product_id": "prod_pro_v2", "quantity": 1})
+    answer = tools("approval_request", quote_id=quote_id, justification="x")
+    for role, one in people.items():
+        decide(one, answer, role)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    change = [{"line_id": f"{quote_id}-ql-1", "quantity": 190_000}]
+    tools("quote_update", quote_id=quote_id, expected_version=2, change_lines=change)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=95)
+    again = tools("approval_request", quote_id=quote_id, justification="x")
+    assert [again["status"], *(one["status"] for one in again["also_requested"])] == ["pending", "pending"]
+    reasons = [again["reason"], *(one["reason"] for one in again["also_requested"])]
+    assert any("the quantity of line 1 went from 1 to 190,000" in reason for reason in reasons)
+    cannot_send(tools, quote_id, 2)
+
+
+def test_an_approval_is_not_kept_without_the_lines_that_the_discount_was_given_for(tools: Tools, dana: Tools):
+    quote_id = approved(tools, dana, ONE, SEATS, ONE)
+    tools("quote_update", quote_id=quote_id, expected_version=2, remove_lines=[f"{quote_id}-ql-2"])
+    assert "line 2 was removed" in asked_again(tools, quote_id)
+
+
+def test_an_approval_of_12_months_is_not_kept_for_120(tools: Tools, dana: Tools):
+    quote_id = approved(tools, dana, SEATS, discount=10, term_months=12)
+    tools("quote_update", quote_id=quote_id, expected_version=2, term_months=120)
+    assert "term_months went from 12 to 120" in asked_again(tools, quote_id, 10)
+
+
+@pytest.mark.parametrize("where", ["quote", "line"])
+def test_an_approval_is_not_kept_for_a_side_letter_in_the_notes(tools: Tools, dana: Tools, where: str):
+    quote_id = approved(tools, dana, SEATS, discount=10)
+    letter = {"notes": "We pay 40 % back, and payment is due in 180 days."}
+    change = letter if where == "quote" else {"change_lines": [{"line_id": f"{quote_id}-ql-1", **letter}]}
+    tools("quote_update", quote_id=quote_id, expected_version=2, **change)
+    assert "notes changed" in asked_again(tools, quote_id, 10)
+
+
+def test_an_approval_is_not_kept_for_a_later_validity(tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = approved(tools, dana, SEATS, discount=10)
+    clock.advance(days=1)
+    assert "valid_until went from 2026-12-16 to 2026-12-17" in asked_again(tools, quote_id, 10)
+
+
+def test_keeping_can_be_switched_off(store: Settings, clock: StillEffects, tmp_path: Path):
+    app = open_app(with_roles(store, tmp_path / "policies", "keep_approvals: false"), clock)
+    tools, dana = Tools(app), person(app, "dana", "sales_manager")
+    quote_id = approved(tools, dana, SEATS, discount=10)
+    assert asked_again(tools, quote_id, 10) == "Asked again: the policies keep no approvals."
+    app.close()
 
 
 @pytest.mark.parametrize(

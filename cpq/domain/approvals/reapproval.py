@@ -1,14 +1,18 @@
-"""PURE. Re-approval: whether a role's approval of the last version is kept for this one, by the facts it rests on."""
+"""PURE. Re-approval: whether a role's approval of an earlier version is kept for this one.
+
+It is kept only where the customer gets no more in any respect than a person approved, and no fact behind it got worse.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from cpq.base.money import plain
+from cpq.base.money import from_micro, plain, readable
+from cpq.base.text import canonical_json
 from cpq.domain.policy.evaluation import (
     Each,
     FactRead,
@@ -21,6 +25,7 @@ from cpq.domain.policy.evaluation import (
     worse_lines,
 )
 from cpq.domain.policy.policy_set import Roles
+from cpq.domain.quotes.quote import Quote, QuoteLine, QuoteVersion
 
 Grounds = Mapping[str, tuple[FactRead, ...]]
 """The facts that each policy read when it required a role, by the policy's id."""
@@ -28,12 +33,12 @@ Grounds = Mapping[str, tuple[FactRead, ...]]
 
 @dataclass(frozen=True)
 class Earlier:
-    """A role's approval of the previous version."""
+    """A role's approval of an earlier version, as people gave it."""
 
     id: str
     version: int
     voters: tuple[str, ...]
-    """All who gave it, in order, on any earlier version."""
+    """All who gave it, in order."""
     asked_at: datetime
     """When they were asked."""
     decided_by: str
@@ -41,6 +46,8 @@ class Earlier:
     policy_hash: str
     holds_until: datetime
     grounds: Grounds
+    offer: Quote
+    """The version that they saw, with its lines."""
 
 
 class Answer(NamedTuple):
@@ -59,6 +66,7 @@ def is_kept(
     role: str,
     roles: Roles,
     earlier: Earlier,
+    offer: Quote,
     grounds: Grounds,
     *,
     policy_hash: str,
@@ -66,10 +74,12 @@ def is_kept(
     barred: Collection[str],
     gone: Collection[str] = (),
 ) -> Answer:
-    """Whether `earlier` covers a version with these grounds.
+    """Whether `earlier` covers the version `offer`, which requires the role on these grounds.
 
     `barred` are people who may not decide on this version, `gone` those who may no longer decide anything.
     """
+    if not roles.keeps_approvals:
+        return Answer(False, "Asked again: the policies keep no approvals.")
     if not roles.keep.get(role, True):
         return Answer(False, f"Asked again: {role} looks at every version.")
     if earlier.policy_hash != policy_hash:
@@ -87,7 +97,77 @@ def is_kept(
         for read in reads:
             if read.name not in before or not is_no_worse(before[read.name], read):
                 return Answer(False, f"Asked again: {_moved(before.get(read.name), read)}.")
-    return Answer(True, f"Kept from version {earlier.version}: nothing that {role} approved got worse.")
+    if more := what_is_more(earlier.offer, offer):
+        rest = f"; and {len(more) - DIFFERENCES_MAX} more" if len(more) > DIFFERENCES_MAX else ""
+        shown = "; ".join(more[:DIFFERENCES_MAX])
+        return Answer(False, f"Asked again: compared with version {earlier.version}, {shown}{rest}.")
+    return Answer(True, f"Kept from version {earlier.version}: the customer gets no more than {role} approved.")
+
+
+def what_is_more(before: Quote, after: Quote) -> list[str]:
+    """Every respect in which the customer gets more by `after`, or something else; empty if in none.
+
+    A field that this module does not know must be the same, so that a new one cannot slip past approvals.
+    """
+    old, new = before.version, after.version
+    more = [f"{name} changed" for name in ("account_id", "currency") if getattr(before, name) != getattr(after, name)]
+    more += [_changed(name, getattr(old, name), getattr(new, name)) for name in _fixed(old, new)]
+    if (old.term_months is None) != (new.term_months is None) or (new.term_months or 0) > (old.term_months or 0):
+        more.append(_changed("term_months", old.term_months, new.term_months))
+    if new.expires_at > old.expires_at:
+        more.append(_changed("valid_until", old.valid_until, new.valid_until))
+    if new.discount_total > old.discount_total:
+        money = (readable(from_micro(one.discount_total), after.currency) for one in (old, new))
+        more.append(f"the discount went from {' to '.join(money)} {after.currency}")
+    earlier, later = ({line.number: line for line in quote.lines} for quote in (before, after))
+    more += [f"line {number} was removed" for number in earlier if number not in later]
+    more += [f"line {number} was added" for number in later if number not in earlier]
+    for number, line in later.items():
+        if number in earlier:
+            more += _more_of_line(earlier[number], line, months=(old.term_months or 1, new.term_months or 1))
+    return more
+
+
+def _more_of_line(old: QuoteLine, new: QuoteLine, *, months: tuple[int, int]) -> Iterator[str]:
+    for name in QuoteLine._fields:
+        if name not in _MEASURED_OF_LINE and canonical_json(getattr(old, name)) != canonical_json(getattr(new, name)):
+            yield f"{_changed(name, getattr(old, name), getattr(new, name))} on line {new.number}"
+    before, after = months if new.billing_period != ONE_TIME else (1, 1)
+    if old.ramp and (new.quantity != old.quantity or before != after):
+        yield f"the ramp of line {new.number} changed"
+    if new.quantity > old.quantity:
+        yield f"the quantity of line {new.number} went from {old.quantity:,} to {new.quantity:,}"
+    # Prices for one unit and month, without a division that could hide a difference.
+    if new.net * old.quantity * before < old.net * new.quantity * after:
+        yield f"line {new.number} costs less for each unit"
+
+
+def _fixed(old: QuoteVersion, new: QuoteVersion) -> Iterator[str]:
+    """The fields of a version that must be the same and are not."""
+    for field in fields(QuoteVersion):
+        if field.name not in _MEASURED_OF_VERSION and getattr(old, field.name) != getattr(new, field.name):
+            if field.name == "end_date" and old.term_months is not None and new.term_months is not None:
+                continue  # It follows from the start and the months.
+            yield field.name
+
+
+def _changed(name: str, old: object, new: object) -> str:
+    """A text may be long, so it is named but not repeated."""
+    if any(isinstance(value, str | Mapping | Sequence) for value in (old, new)) and name != "payment_terms":
+        return f"{name} changed"
+    return f"{name} went from {old} to {new}"
+
+
+ONE_TIME = "one_time"
+DIFFERENCES_MAX = 5
+
+_MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost"})
+"""Fields of a line that are compared by what they give, or that are not the customer's: the cost."""
+
+_RECORD = ("number", "status", "reason", "priced_at", "lapses_at", "created_at", "created_by", "edited_by")
+_PRICE = ("requested_discount", "subtotal", "discount_total", "tax_total", "total", "fingerprint", "hashes")
+_MEASURED_OF_VERSION = frozenset({*_RECORD, *_PRICE, "term_months", "valid_until", "expires_at"})
+"""Fields of a version that are compared by what they give, or that are its record and not part of the offer."""
 
 
 def dump(grounds: Grounds) -> list[dict[str, Any]]:

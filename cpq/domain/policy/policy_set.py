@@ -192,6 +192,8 @@ class Roles:
     escalate_to: Mapping[str, Escalation] = field(default_factory=dict)
     keep: Mapping[str, bool] = field(default_factory=dict)
     time_limit: Mapping[str, TimeLimit] = field(default_factory=dict)
+    keeps_approvals: bool = True
+    """Whether an approval may be kept for a later version at all."""
 
     @property
     def known(self) -> tuple[str, ...]:

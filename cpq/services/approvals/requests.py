@@ -280,6 +280,7 @@ def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) ->
         role,
         tx.policies.roles,
         earlier,
+        quote,
         demand.grounds[role],
         policy_hash=demand.policy_hash,
         now=tx.now,
@@ -290,7 +291,8 @@ def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) ->
 
 
 def _earlier(tx: Tx, quote: Quote, role: str) -> Earlier | None:
-    """The role's approval of the last version that was submitted before this one."""
+    """The approval that holds on the last version submitted before this one, as people gave it on that or an earlier
+    one: what is kept is measured by what they saw, not by what was kept since."""
     requests = [one for one in repository.of_quote(tx, quote.id) if one.version < quote.current_version]
     last = max((one.version for one in requests), default=None)
     of_role = (one for one in requests if (one.version, one.role) == (last, role))
@@ -300,19 +302,20 @@ def _earlier(tx: Tx, quote: Quote, role: str) -> Earlier | None:
     given = granted
     while given.kept_from is not None:
         given = next(one for one in requests if one.id == given.kept_from)
-    assert granted.decided_by is not None, "somebody granted it"
-    assert granted.decided_at is not None, "and at some time"
+    assert given.decided_by is not None, "somebody granted it"
+    assert given.decided_at is not None, "and at some time"
     voters = tuple(vote.caller for vote in repository.votes(tx, [given.id])[given.id])
     return Earlier(
-        id=granted.id,
-        version=granted.version,
-        voters=voters or (granted.decided_by,),
+        id=given.id,
+        version=given.version,
+        voters=voters or (given.decided_by,),
         asked_at=given.requested_at,
-        decided_by=granted.decided_by,
-        decided_at=granted.decided_at,
-        policy_hash=granted.policy_hash,
-        holds_until=granted.holds_until,
-        grounds=reapproval.load(granted.grounds),
+        decided_by=given.decided_by,
+        decided_at=given.decided_at,
+        policy_hash=given.policy_hash,
+        holds_until=given.holds_until,
+        grounds=reapproval.load(given.grounds),
+        offer=quote_rows.load(tx, quote.id, version=given.version),
     )
 
 

@@ -1,8 +1,6 @@
 """Rounds of approvals and what is kept of them: tables of cases, and laws that hold for any round."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from cpq.base.text import canonical_json, read_json
 from cpq.domain.approvals import reapproval
 from cpq.domain.approvals.approval_request import RequestStatus
-from cpq.domain.approvals.reapproval import Earlier, is_kept
 from cpq.domain.approvals.rounds import (
     Round,
     Step,
@@ -166,66 +163,6 @@ def test_where_only_the_highest_is_asked_it_answers_for_those_below():
 
 def violation(role: str | None) -> Violation:
     return Violation(f"for_{role}", "", Severity.WARNING, "", None, None, role, (), ())
-
-
-GROUNDS = {"cap": (FactRead("discount", Decimal(10), Safe.LOWER), FactRead("segment", "smb", Safe.SAME))}
-EARLIER = Earlier("APR-1", 1, ("human:dora", "human:dana"), NOW, "human:dana", NOW, "hash", LATER, GROUNDS)
-
-
-def stands(role: str = "manager", earlier: Earlier = EARLIER, grounds=GROUNDS, **changes) -> tuple[bool, str]:
-    given_ = {"policy_hash": "hash", "now": NOW, "barred": {"agent:mcp"}, **changes}
-    return is_kept(role, ROLES, earlier, grounds, **given_)
-
-
-def of(discount: str, segment: str = "smb") -> reapproval.Grounds:
-    return {"cap": (FactRead("discount", Decimal(discount), Safe.LOWER), FactRead("segment", segment, Safe.SAME))}
-
-
-@pytest.mark.parametrize(
-    ("asked", "is_kept", "reason"),
-    [
-        ({}, True, "Kept from version 1: nothing that manager approved got worse."),
-        ({"grounds": of("9.5")}, True, "Kept from version 1: nothing that manager approved got worse."),
-        ({"grounds": {}}, True, "Kept from version 1: nothing that manager approved got worse."),
-        ({"grounds": of("10.01")}, False, "Asked again: discount went from 10 to 10.01."),
-        ({"grounds": of("9", "enterprise")}, False, "Asked again: segment went from smb to enterprise."),
-        ({"grounds": {"other": ()}}, False, "Asked again: other did not apply to version 1."),
-        ({"role": "legal"}, False, "Asked again: legal looks at every version."),
-        ({"policy_hash": "new"}, False, "Asked again: the policies have changed since version 1."),
-        ({"now": LATER}, False, "Asked again: version 1, which was approved, is no longer valid."),
-        ({"barred": {"human:dana"}}, False,
-         "Asked again: human:dana, who approved before, had a hand in this version."),
-        ({"barred": {"human:dora"}}, False,
-         "Asked again: human:dora, who approved before, had a hand in this version."),
-    ],
-)  # fmt: skip
-def test_an_approval_is_kept_or_asked_for_again_with_a_reason(asked, is_kept: bool, reason: str):
-    assert stands(**asked) == (is_kept, reason)
-
-
-@given(st.decimals(0, 100, places=6), st.decimals(0, 100, places=6))
-def test_what_was_approved_covers_less_and_never_more(before: Decimal, after: Decimal):
-    earlier = replace(EARLIER, grounds=of(str(before)))
-    assert stands(earlier=earlier, grounds=of(str(after)))[0] is (after <= before)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        (FactRead("margin", Decimal("5.26"), Safe.HIGHER, True), FactRead("margin", Decimal("2.7"), Safe.HIGHER, True),
-         "margin got worse"),
-        (FactRead("line.cost", (("1", Decimal(7)),), Safe.LOWER, True),
-         FactRead("line.cost", (("1", Decimal(8)),), Safe.LOWER, True), "line.cost got worse"),
-        (FactRead("x by line", LinesPast((("1", Decimal(7)),)), Safe.LOWER, True),
-         FactRead("x by line", LinesPast((("1", Decimal(8)), ("3", None))), Safe.LOWER, True),
-         "x by line got worse at 1, 3"),
-        (FactRead("net_value", None, Safe.LOWER), FactRead("net_value", None, Safe.LOWER),
-         "net_value is unknown"),
-    ],
-)  # fmt: skip
-def test_the_reason_names_what_got_worse_and_never_a_cost_or_a_margin(before: FactRead, after: FactRead, told: str):
-    earlier = replace(EARLIER, grounds={"cap": (before,)})
-    assert stands(earlier=earlier, grounds={"cap": (after,)}) == (False, f"Asked again: {told}.")
 
 
 @given(st.sets(st.sampled_from("abcde")), st.sets(st.sampled_from("abcdex")))

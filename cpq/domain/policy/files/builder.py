@@ -372,6 +372,7 @@ def _roles(approvals: ApprovalsShape) -> Roles:
         escalate_to={role: Escalation(part.to, part.after_hours) for role, part in shape.escalate_to.items()},
         keep=shape.keep,
         time_limit=limits,
+        keeps_approvals=shape.keep_approvals,
     )
 
 

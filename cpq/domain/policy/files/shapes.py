@@ -254,7 +254,10 @@ class RolesShape(Shape):
     )
     keep: dict[Id, StrictBool] = Field(
         default_factory=dict,
-        description="false: asked again for every version, even if no fact that it approved got worse",
+        description="false: asked again for every version, even if the customer gets no more than it approved",
+    )
+    keep_approvals: StrictBool = Field(
+        True, description="false: every role is asked again for every version, whatever changed"
     )
 
     @model_validator(mode="after")
