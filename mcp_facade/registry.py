@@ -19,12 +19,15 @@ from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
 from cpq.base.rate_limit import RateLimiter
 from cpq.base.settings import TOOLSETS
 from cpq.base.text import to_wire
+from cpq.domain.quotes.quote_number import is_number
+from cpq.services import quotes
 from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
 
 log = logging.getLogger("cpq.tools")
 
 KEY = "idempotency_key"
+QUOTE = "quote_id"
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ class Registry:
         label = tool.name if tool else "unknown"
         try:
             reply = self._run(call, tool, name, arguments)
+            self._drop_absent_tool(reply.body)
         except CpqError as error:
             reply = failure(self._without_absent_tools(error))
         except Exception:
@@ -204,19 +208,36 @@ class Registry:
         if tool is None:
             raise self._unknown(name)
         self._app.allow(call, record.command)
-        valid = _validate(tool, arguments)
+        valid = self._by_id(call, tool, _validate(tool, arguments))
         record.command = _command(tool, valid)
         given = dict(valid)
         if not tool.takes_key:
             given.pop(KEY, None)
         return tool, given
 
+    def _by_id(self, call: Call, tool: Tool, valid: BaseModel) -> BaseModel:
+        """The arguments with the id of the quote instead of its number, for the audit and for repeated requests.
+
+        An imported past quote may have any text as its id, so its tool looks there first.
+        """
+        given = getattr(valid, QUOTE, None)
+        if given is None or tool.toolset == "past_quotes":
+            return valid
+        return (
+            valid.model_copy(update={QUOTE: self._app.read_unaudited(call, lambda tx: quotes.id_of(tx, given))})
+            if is_number(given)
+            else valid
+        )
+
     def _without_absent_tools(self, error: CpqError) -> CpqError:
         """Remove a `next_call` whose tool is switched off, because a client can send it as it is."""
         for part in (error.details, *error.details.get("problems", ())):  # type: ignore[misc] # A list of objects.
-            if "next_call" in part and part["next_call"]["tool"] not in self.tools:
-                del part["next_call"]
+            self._drop_absent_tool(part)
         return error
+
+    def _drop_absent_tool(self, part: dict[str, Any]) -> None:
+        if "next_call" in part and part["next_call"]["tool"] not in self.tools:
+            del part["next_call"]
 
     def _unknown(self, name: str) -> CpqError:
         known = sorted(self.tools)

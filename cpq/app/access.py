@@ -93,6 +93,13 @@ class Principal:
     kind: PrincipalKind
     roles: frozenset[Role]
     tenant_id: str = "main"
+    acts_for: str | None = None
+    """The person who owns this program, by its token."""
+
+    @property
+    def owner(self) -> str | None:
+        """The seller behind this caller, who owns the quotes it makes: the person, or the person behind a program."""
+        return self.name if self.is_person else self.acts_for
 
     @property
     def caller(self) -> str:

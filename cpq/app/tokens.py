@@ -41,10 +41,21 @@ class TokenSummary:
 
 
 def create_token(
-    tx: Tx, *, name: str, role: str, kind: PrincipalKind | None = None, days: int | None = None
+    tx: Tx,
+    *,
+    name: str,
+    role: str,
+    kind: PrincipalKind | None = None,
+    days: int | None = None,
+    owner: str | None = None,
 ) -> tuple[TokenSummary, str]:
-    """A new token and its secret, which is shown only once. The role belongs to the token and ends with it."""
+    """A new token and its secret, which is shown only once. The role belongs to the token and ends with it.
+
+    The owner is the person behind a program: what it makes is theirs.
+    """
     principal = _enrol(tx, name, _role(role), kind)
+    if owner is not None:
+        principal = replace(principal, acts_for=_owner(tx, principal, owner))
     secret = tx.effects.new_secret()
     summary = _add_token(tx, principal, role, _hash(secret), days)
     return summary, f"qw_{summary.id}_{secret}"
@@ -100,15 +111,18 @@ def verify_token(connection: Connection, presented: str, now: datetime) -> Princ
 
 
 def find_principal(tx: Tx, name: str) -> Principal:
-    """A principal with the roles of all its valid tokens."""
+    """A principal with the roles of all its valid tokens, and the owner that the newest of them names."""
     mine = tx.own(tables.token) & (tables.token.c.principal_name == name.strip())
-    summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
+    oldest_first = _tokens().where(mine).order_by(tables.token.c.created_at, tables.token.c.id)
+    summaries = [_summary(row) for row in tx.connection.execute(oldest_first)]
     open_ones = [summary.principal for summary in summaries if summary.is_open(tx.now)]
     if not open_ones:
         raise CpqError(
             Code.NOT_FOUND, f"There is no principal {name!r} with a token.", hint="`cpq token create` makes one."
         )
-    return replace(open_ones[0], roles=frozenset().union(*(principal.roles for principal in open_ones)))
+    roles = frozenset[Role]().union(*(principal.roles for principal in open_ones))
+    owners = [principal.acts_for for principal in open_ones if principal.acts_for]
+    return replace(open_ones[0], roles=roles, acts_for=owners[-1] if owners else None)
 
 
 def holders(tx: Tx, role: str) -> list[str]:
@@ -138,6 +152,7 @@ def _add_token(tx: Tx, principal: Principal, role: str, secret_hash: str, days: 
             principal_name=principal.name,
             role=role,
             secret_hash=secret_hash,
+            owner=principal.acts_for,
             created_at=tx.now,
             expires_at=summary.expires_at,
         )
@@ -165,6 +180,24 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
     elif known != wanted:
         raise CpqError(Code.CONFLICT, f"{name!r} is already known as {known}; a principal does not change its kind.")
     return Principal(name, wanted, frozenset({role}), tx.tenant_id)
+
+
+def _owner(tx: Tx, principal: Principal, name: str) -> str:
+    """The name of a known person."""
+    if principal.is_person:
+        raise bad_field(
+            "/owner", f"{principal.name!r} is a person and owns what they make; only a program has an owner."
+        )
+    mine = tx.own(tables.principal) & (tables.principal.c.kind == "human")
+    known = list(tx.connection.scalars(sa.select(tables.principal.c.name).where(mine)))
+    if name.strip() not in known:
+        raise bad_field(
+            "/owner",
+            f"There is no person {name!r}.",
+            nearest=nearest(name, known) or None,
+            hint="`cpq token grant` or `cpq token create` makes a person known.",
+        )
+    return name.strip()
 
 
 def _require_own_name(tx: Tx, name: str) -> None:
@@ -199,7 +232,7 @@ def _tokens() -> sa.Select[*tuple[Any, ...]]:
 
 
 def _summary(row: AnyRow) -> TokenSummary:
-    principal = Principal(row.name, row.kind, frozenset({Role(row.role)}), row.tenant_id)
+    principal = Principal(row.name, row.kind, frozenset({Role(row.role)}), row.tenant_id, row.owner)
     return TokenSummary(row.id, principal, row.created_at, row.expires_at, row.revoked_at)
 
 

@@ -197,7 +197,7 @@ def _found(tx: Tx, approval_id: str) -> Answer:
     record, quote = approvals.get(tx, approval_id)
     review = quotes.review_version(tx, quote.id, version=record["version"])
     reviewed = {name: review[name] for name in ("discount_pct", "margin_pct", "policy_violations")}
-    return {**record, "currency": quote.currency, "account_name": quote.account_name, **reviewed}
+    return {**record, "account_name": quote.account_name, **reviewed}
 
 
 def _percent(share: Decimal | int | None) -> str:

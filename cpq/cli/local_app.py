@@ -15,6 +15,7 @@ from cpq.app.transaction import Tx
 from cpq.base import logs
 from cpq.base.settings import Settings, read_settings, strange_variables
 from cpq.cli.common_options import Options
+from cpq.services import quotes
 from cpq.storage import migrations
 
 log = logging.getLogger("cpq.cli")
@@ -74,6 +75,11 @@ def person(app: App, name: str) -> Principal:
     """The person to act as, with the roles of their valid tokens."""
     command = Command("principal_find", Permission.READ, {"name": name})
     return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, name))
+
+
+def quote_id(app: App, given: str) -> str:
+    """The id of the quote with this id or number, by which the audit names it."""
+    return app.read_unaudited(app.new_call(OPERATOR), lambda tx: quotes.id_of(tx, given))
 
 
 def migrate(settings: Settings) -> str | None:

@@ -19,11 +19,12 @@ LIMIT_MAX = 1_000
 @click.command("list")
 @click.option("--account", metavar="ID", help="Only quotes for this account.")
 @click.option("--status", help="Only quotes with this status: draft, approved, sent …")
+@click.option("--owner", metavar="NAME", help="Only quotes of this seller.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="Quotes per page.")
 @click.option("--page", type=click.IntRange(1, 10**9), default=1, show_default=True, help="Number of the page, from 1.")
 @json_option
 @pass_options
-def list_(options: Options, account: str | None, status: str | None, limit: int, page: int) -> None:
+def list_(options: Options, account: str | None, status: str | None, owner: str | None, limit: int, page: int) -> None:
     """List quotes, newest first.
 
     \b
@@ -34,17 +35,32 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
     def work(tx: Tx) -> Answer:
         if account is not None:
             catalog.get_account(tx, account)  # Unknown is an error here; a tool answers an empty list.
-        return dict(quotes.list_quotes(tx, account_id=account, status=status, limit=limit, page=page))
+        return dict(quotes.list_quotes(tx, account_id=account, status=status, owner=owner, limit=limit, page=page))
 
     with local_app.opened(options) as app:
-        answer = local_app.read(app, "quote_list", work, account_id=account, status=status, limit=limit, page=page)
+        answer = local_app.read(
+            app, "quote_list", work, account_id=account, status=status, owner=owner, limit=limit, page=page
+        )
     if options.as_json:
         show_json(answer)
         return
-    columns = ("quote", "version", "account", "name", "status", "total", "", "valid until", "created")
+    columns = (
+        "quote",
+        "number",
+        "version",
+        "account",
+        "name",
+        "status",
+        "total",
+        "",
+        "valid until",
+        "created",
+        "owner",
+    )
     rows = [
         (
             item["id"],
+            item["number"],
             item["version"],
             item["account_id"],
             item["account_name"],
@@ -53,6 +69,7 @@ def list_(options: Options, account: str | None, status: str | None, limit: int,
             item["currency"],
             item["valid_until"],
             to_wire(item["created_at"]),
+            item["owner"],
         )
         for item in answer["items"]
     ]

@@ -25,14 +25,17 @@ from cpq.services.quotes.views import PricedQuoteView
     type=PercentType(),
     help="Discount on the whole quote, on top of line discounts, from 0 to 100. Default: as requested before.",
 )
+@click.option("--dry-run", is_flag=True, help="Only show the price: store nothing.")
 @key_option
 @click.option("--as", "person", metavar="NAME", help="The person who prices it. Default: the operator.")
 @json_option
 @pass_options
-def price(options: Options, quote_id: str, discount: int | None, key: str | None, person: str | None) -> None:
+def price(
+    options: Options, quote_id: str, discount: int | None, dry_run: bool, key: str | None, person: str | None
+) -> None:
     """Price a quote exactly and check it against the policies, as the tool quote_price does.
 
-    A draft stores the result. Any other quote is only evaluated and stays unchanged.
+    A draft stores the result, unless it is a dry run. Any other quote is only evaluated and stays unchanged.
 
     \b
     Example:
@@ -42,13 +45,14 @@ def price(options: Options, quote_id: str, discount: int | None, key: str | None
     priced: list[PricedQuoteView] = []
 
     def work(tx: Tx) -> Answer:
-        priced.append(quotes.price(tx, quote_id, requested_discount=discount))
+        priced.append(quotes.price(tx, quote_id, requested_discount=discount, dry_run=dry_run))
         return dict(priced[-1])
 
     with local_app.opened(options) as app:
-        arguments = {"quote_id": quote_id, "requested_discount_pct": discount}
+        id_ = local_app.quote_id(app, quote_id)
+        arguments = {"quote_id": id_, "requested_discount_pct": discount, "dry_run": dry_run}
         needs = Permission.QUOTE if person else Permission.ADMINISTER
-        command = Command("quote_price", needs, arguments, idempotency_key=key, subject=quote_id)
+        command = Command("quote_price", needs, arguments, idempotency_key=key, subject=id_)
         principal = local_app.person(app, person) if person else OPERATOR
         answer = app.write(app.new_call(principal), command, work).answer
         if not priced and not options.as_json:
@@ -67,8 +71,10 @@ def _show_priced(priced: PricedQuoteView, person: str | None, currency: str) -> 
     show_pairs(
         [
             ("quote", priced["quote_id"]),
+            ("number", priced["number"]),
             ("status", priced["status"]),
             ("version", f"{priced['version']}, edit {priced['edit']}"),
+            ("requested discount", f"{priced['requested_discount_pct']} %"),
             *((label, f"{readable(pricing[name], currency)} {currency}") for name, label in names.items()),
         ]
     )
@@ -87,10 +93,7 @@ def _show_priced(priced: PricedQuoteView, person: str | None, currency: str) -> 
 def _next_step(priced: PricedQuoteView, person: str | None) -> str:
     id_, as_ = priced["quote_id"], f"--as {person or 'NAME'}"
     if not priced["stored"]:
-        return (
-            f"Only evaluated: {id_} is {priced['status']} and stays unchanged. Nothing was stored.\n"
-            f"Next: cpq quote revise {id_} {as_}"
-        )
+        return f"{priced['message']}\n{_way_to_store(priced, as_)}"
     if any(one["severity"] == "block" for one in priced["policy_violations"]):
         return "A policy blocks the quote, and no approval can allow it: change the quote, then price it again."
     if priced["approval_required"]:
@@ -99,3 +102,12 @@ def _next_step(priced: PricedQuoteView, person: str | None) -> str:
         f"No approval is needed. Next: `cpq export quote {id_} --output {id_}.pdf`,\n"
         f"then, when it has gone out: cpq quote send {id_} {as_}"
     )
+
+
+def _way_to_store(priced: PricedQuoteView, as_: str) -> str:
+    id_, discount = priced["quote_id"], priced["requested_discount_pct"]
+    return {
+        "quote_price": f"Next: cpq quote price {id_} --discount {discount} {as_}",
+        "quote_revise": f"Next: cpq quote revise {id_} {as_}",
+        "quote_clone": f"Next: cpq quote clone {id_} {as_}",
+    }[priced["next_call"]["tool"]]

@@ -69,6 +69,7 @@ def _show_header(found: QuoteRecord) -> None:
     days = [str(day) for day in (header["start_date"], header["end_date"]) if day]
     pairs = [
         ("quote", header["id"]),
+        ("number", header["number"]),
         ("status", header["status"] + (f": {found['reason']}" if found["reason"] else "")),
         (
             "version",
@@ -79,6 +80,7 @@ def _show_header(found: QuoteRecord) -> None:
         ("term", ", ".join(filter(None, [term, " to ".join(days)])) or None),
         ("payment", header["payment_terms"]),
         ("created", f"{to_wire(header['created_at'])} by {header['created_by']}"),
+        ("owner", header["owner"]),
         ("priced", to_wire(priced_at) if priced_at else "not yet"),
         ("requested discount", f"{asked} %" if asked else None),
         ("valid until", header["valid_until"]),

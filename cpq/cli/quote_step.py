@@ -54,9 +54,10 @@ def take(
         assert isinstance(version, int)
         return dict(work(tx, version))
 
-    command = Command(tool, needs, {"quote_id": quote_id, **arguments}, idempotency_key=key, subject=quote_id)
     options.subject = quote_id
     with local_app.opened(options) as app:
+        id_ = local_app.quote_id(app, quote_id)
+        command = Command(tool, needs, {"quote_id": id_, **arguments}, idempotency_key=key, subject=id_)
         outcome = local_app.write_as_person(app, options, command, step)
     show(options, outcome.answer, is_replayed=outcome.replayed)
 
@@ -74,6 +75,7 @@ def show(options: Options, answer: Answer, *, is_replayed: bool) -> None:
     show_pairs(
         [
             ("quote", answer["quote_id"]),
+            ("number", answer.get("number")),
             ("version", answer["version"]),
             ("status", status),
             ("total", f"{wired(total, currency)} {currency}" if total is not None and currency else None),

@@ -31,23 +31,26 @@ def token() -> None:
 @click.option("--role", required=True, help="Role of the caller; `cpq token roles` lists the roles.")
 @click.option("--kind", type=click.Choice(["agent", "human"]), help="Default: agent for the role agent, else human.")
 @click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
+@click.option("--owner", metavar="NAME", help="The person behind a program; the quotes it makes are theirs.")
 @json_option
 @pass_options
-def create(options: Options, name: str, role: str, kind: PrincipalKind | None, days: int | None) -> None:
+def create(
+    options: Options, name: str, role: str, kind: PrincipalKind | None, days: int | None, owner: str | None
+) -> None:
     """Create a token and print its secret, once. A second token for a name adds its role to the caller.
 
     \b
     Example:
-      TOKEN=$(cpq token create --name crm-bot --role agent --days 90)
+      TOKEN=$(cpq token create --name crm-bot --role agent --owner dana --days 90)
     """
     secret = ""
 
     def work(tx: Tx) -> Answer:
         nonlocal secret  # Kept out of the answer, because answers are stored.
-        summary, secret = tokens.create_token(tx, name=name, role=role, kind=kind, days=days)
+        summary, secret = tokens.create_token(tx, name=name, role=role, kind=kind, days=days, owner=owner)
         return _row(summary, tx.now)
 
-    arguments = {"name": name, "role": role, "kind": kind, "days": days}
+    arguments = {"name": name, "role": role, "kind": kind, "days": days, "owner": owner}
     with local_app.opened(options) as app:
         made = local_app.write(app, "token_create", work, arguments)
     if options.as_json:
@@ -153,6 +156,7 @@ def _row(summary: TokenSummary, now: datetime) -> Answer:
         "id": summary.id,
         "caller": summary.principal.caller,
         "roles": sorted(summary.principal.roles),
+        "owner": summary.principal.owner,
         "created_at": summary.created_at,
         "expires_at": summary.expires_at,
         "revoked_at": summary.revoked_at,

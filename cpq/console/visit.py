@@ -17,6 +17,7 @@ from cpq.base.errors import CpqError
 from cpq.console.forms import clean_text, identifier, require_own_form, whole
 from cpq.console.site import TITLES, Site
 from cpq.console.template_files import link
+from cpq.services import quotes
 
 T = TypeVar("T")
 
@@ -47,8 +48,11 @@ class Visit:
         return clean_text(name, self.request.query_params.get(name, default))
 
     def named(self, name: str) -> str:
-        """An id in the path of the address."""
-        return identifier(name, self.request.path_params[name])
+        """An id in the path of the address; a quote may be named by its number."""
+        given = identifier(name, self.request.path_params[name])
+        if name != "quote_id":
+            return given
+        return self.app.read_unaudited(self.call, lambda tx: quotes.id_of(tx, given))
 
     def page_number(self) -> int:
         return min(whole(self.query("page")) or 1, 100_000)

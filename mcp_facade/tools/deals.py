@@ -102,6 +102,7 @@ def quote_update(
     remove_lines: Annotated[
         list[Identifier], Field(max_length=LINES_MAX, description="Ids of lines to remove."), Listed
     ] = [],  # noqa: B006
+    currency: Currency | None = None,
     deal_id: Identifier | None = None,
     term_months: Months | None = None,
     start_date: Day | None = None,
@@ -114,12 +115,13 @@ def quote_update(
         Listed,
     ] = [],  # noqa: B006
 ) -> QuoteMoved:
-    """Change the lines, terms or notes of a draft. Omitted arguments change nothing; lines keep their ids.
+    """Change the lines, terms, currency or notes of a draft. Omitted arguments change nothing; lines keep their ids.
 
     The amounts are recalculated, but the draft counts as priced only after the next quote_price. A submitted, approved
     or sent quote cannot be changed: quote_revise opens its next version.
     """
     terms = {
+        "currency": currency,
         "deal_id": deal_id,
         "term_months": term_months,
         "start_date": start_date,
@@ -155,13 +157,16 @@ def quote_clone(
     *,
     quote_id: QuoteId,
     account_id: Annotated[Identifier | None, Field(description="Another customer; default: the same one.")] = None,
+    currency: Annotated[
+        Currency | None, Field(description="Another currency, ISO 4217; default: that of the quote.")
+    ] = None,
     idempotency_key: Key = None,
 ) -> CreatedQuote:
     """Create a new draft with the lines and terms of a quote in any status, at today's prices.
 
     Line discounts are copied; the discount on the whole quote and the approvals are not.
     """
-    return quotes.clone(tx, quote_id, account_id=account_id, idempotency_key=idempotency_key)
+    return quotes.clone(tx, quote_id, account_id=account_id, currency=currency, idempotency_key=idempotency_key)
 
 
 @tool(

@@ -16,7 +16,8 @@ from cpq.services.approvals.views import ApprovalStatus, PendingApprovals
 from cpq.services.catalog.views import CatalogPage, ProductDetail
 from cpq.services.documents import TEMPLATES, DocumentRequest
 from cpq.services.documents.views import QuotePdf
-from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteDetail, QuotePage
+from cpq.services.quotes.quote_pages import QuotePage
+from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteDetail
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,
@@ -103,7 +104,9 @@ def quote_create(
         Listed,
     ],
     deal_id: Annotated[Identifier | None, Field(description="Your own reference to the opportunity.")] = None,
-    currency: Annotated[Currency, Field(description="ISO 4217, for example `EUR`.")] = "USD",
+    currency: Annotated[
+        Currency | None, Field(description="ISO 4217, for example `EUR`. Default: the account's own.")
+    ] = None,
     term_months: Annotated[
         Months | None,
         Field(description="How long recurring prices run. Without it, each is charged for one billing period."),
@@ -124,12 +127,12 @@ def quote_create(
     include_relationships lists them); omitted options take their defaults. `unit_price` and `subtotal` in the answer
     are before discounts and for the whole term. A recurring line also has `unit_price_per_period`, the price for one
     `billing_period`, and `periods`, the number charged: a text such as `12 16/31` where no decimal is exact. If there
-    is a problem, nothing is stored and `details.problems` lists all of them. `warnings` name what the products still
-    require of each other. Next: quote_price.
+    is a problem, nothing is stored and `details.problems` lists all of them. Read `warnings`: what the products still
+    require of each other, or a currency that is not the account's. Next: quote_price.
     """
     draft = quotes.Draft(
         account_id=account_id,
-        currency=currency,
+        currency=currency or quotes.OWN_CURRENCY,
         lines=tuple(line.as_draft(number) for number, line in enumerate(line_items, 1)),
         deal_id=deal_id,
         term_months=term_months,
@@ -146,16 +149,17 @@ def quote_create(
 def quote_get(
     tx: Tx,
     *,
-    quote_id: Annotated[Identifier, Field(description="The `quote_id` from quote_create.")],
+    quote_id: Annotated[Identifier, Field(description="The `quote_id` or `number` from quote_create.")],
     include_pricing: Annotated[Flag, Field(description="Also return the totals and the tax groups.")] = True,
     version: Annotated[Version | None, Field(description="An earlier version; default: the current one.")] = None,
 ) -> QuoteDetail:
     """Read a quote: its current terms, dates, status, lines and totals.
 
     A line's `unit_price` is for the whole term, `unit_price_per_period` for one `billing_period`; `periods` says how
-    many. `priced_at` is null until quote_price has priced the current version. `valid_until` includes the whole of that
-    day in the account's time zone. Tools that change a quote take `version` and `edit` back as `expected_version` and
-    `expected_edit`. Past quotes, kept for their texts, are read with get_quote.
+    many. `requested_discount_pct` is the discount on the whole quote that is in force; each line's `discount_pct`
+    includes it, and `line_discount_pct` is the line's own. `priced_at` is null until quote_price has priced the current
+    version. `valid_until` includes the whole of that day in the account's time zone. Tools that change a quote take
+    `version` and `edit` back as `expected_version` and `expected_edit`. Past quotes are read with get_quote.
     """
     return quotes.get(tx, quote_id, include_pricing=include_pricing, version=version)
 
@@ -166,18 +170,24 @@ def quote_price(
     *,
     quote_id: Annotated[Identifier, Field(description="The quote to price.")],
     requested_discount_pct: Annotated[
-        Percentage, Field(description="A discount on the whole quote, on top of the line discounts.")
-    ] = 0,
+        Percentage | None,
+        Field(
+            description="A discount on the whole quote, on top of the line discounts. Default: the one stored with the "
+            "quote stays; 0 takes it back."
+        ),
+    ] = None,
+    dry_run: Annotated[Flag, Field(description="Only show this price: store nothing, in any status.")] = False,
 ) -> PricedQuoteView:
     """Price a quote exactly and check it against the policies.
 
-    A draft stores the result (`stored` is true). A quote in any other status is only evaluated and stays unchanged: use
-    quote_revise to change it. Pricing a rejected draft opens a new version with this price. A policy violation is not
+    A draft stores the result (`stored` is true), unless `dry_run` is set. A quote in any other status is only evaluated
+    and stays unchanged; `message` and `next_call` then say how to store the price. `requested_discount_pct` in the
+    answer is the one in force. Pricing a rejected draft opens a new version with this price. A policy violation is not
     an error: `policy_violations` lists it with the role that must approve; then call approval_request. Pricing twice
     changes nothing. `unit_price` is for the whole term after discounts, `unit_price_per_period` for one billing period.
     `tax_groups` has one row for each tax category code (S, Z, E, AE, K, G, O) and rate in percent.
     """
-    return quotes.price(tx, quote_id, requested_discount=requested_discount_pct)
+    return quotes.price(tx, quote_id, requested_discount=requested_discount_pct, dry_run=dry_run)
 
 
 @tool(title="List quotes", toolset="quotes", needs=Permission.READ)
@@ -189,11 +199,12 @@ def quote_list(
         Annotated[Word, WithJsonSchema({"type": "string", "enum": [status.value for status in QuoteStatus]})] | None,
         Field(description="Only quotes with this status."),
     ] = None,
+    owner: Annotated[Word | None, Field(description="Only quotes of this seller, by name: `dana`.")] = None,
     limit: Limit = LIMIT_DEFAULT,
     page: Page = 1,
 ) -> QuotePage:
     """List quotes, newest first. Filters combine; `pagination.total` is the exact number of hits."""
-    return quotes.list_quotes(tx, account_id=account_id, status=status, limit=capped(limit), page=page)
+    return quotes.list_quotes(tx, account_id=account_id, status=status, owner=owner, limit=capped(limit), page=page)
 
 
 @tool(

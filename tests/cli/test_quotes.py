@@ -128,7 +128,7 @@ def test_two_versions_are_compared(home: Path, tools: Tools, run: Run):
     rows = [line.split("  ") for line in out.splitlines()]
     found = {first: [cell.strip() for cell in rest if cell.strip()] for first, *rest in rows}
     assert found["total"] == ["10,980.00", "2,890.60"]
-    assert found["quote discount"] == ["0 %", "3 %"]
+    assert found["requested discount"] == ["0 %", "3 %"]
     assert found["notes"] == ["-", "Two docks."]
     assert found["line 1, Pro Plan: quantity"] == ["150", "100"]
     assert [cells for name, cells in found.items() if name.startswith("line 2")] == [["9,480.00", "removed"]]
@@ -210,7 +210,7 @@ def test_a_quote_that_was_submitted_is_only_evaluated(home: Path, tools: Tools, 
     ran = run("quote", "price", quote_id, "--discount", "2.5")
     assert ran.code == 0
     assert cells(ran.out, "total") == ["total", "1,462.50", "USD"]
-    assert f"Only evaluated: {quote_id} is pending_approval and stays unchanged. Nothing was stored." in ran.out
+    assert "Nothing was stored: the quote is pending_approval" in ran.out
     assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
     assert cells(run("quote", "price", quote_id).out, "total") == ["total", "1,350.00", "USD"]
 
@@ -404,3 +404,20 @@ def test_a_rental_is_shown_by_the_month_and_never_58800_monthly(
     assert words in out
     assert "58,800" not in out
     assert "monthly" not in out
+
+
+def test_a_dry_run_shows_a_price_and_stores_nothing(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    ran = run("quote", "price", quote_id, "--discount", "2.5", "--dry-run")
+    assert cells(ran.out, "total") == ["total", "1,462.50", "USD"]
+    assert "Nothing was stored: this was a dry run." in ran.out
+    assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
+
+
+def test_a_quote_is_shown_priced_and_exported_by_its_number(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools)
+    (item,) = json.loads(run("quote", "list", "--json").out)["items"]
+    for command in (["show"], ["price", "--dry-run"], ["explain"]):
+        assert quote_id in run("quote", command[0], item["number"], *command[1:]).out
+    assert "version of 1 quote" in run("quote", "replay", item["number"]).out
+    assert run("export", "quote", item["number"], "--format", "csv").out.splitlines()[1].startswith(item["number"])

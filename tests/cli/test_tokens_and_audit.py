@@ -173,3 +173,12 @@ def test_a_chain_cut_off_together_with_its_head_does_not_match_a_kept_head(home:
     ran = run("audit", "verify", "--expect", f"{seq}:{digest}")
     assert ran.code == 1
     assert f"broken at entry {seq}" in ran.err
+
+
+def test_a_token_of_a_program_names_its_owner(home: Path, run: Run):
+    run("token", "grant", "--name", "dana", "--role", "sales_rep")
+    assert run("token", "create", "--name", "bot", "--role", "agent", "--owner", "dana").code == 0
+    listed = json.loads(run("token", "list", "--json").out)["items"]
+    assert [(item["caller"], item["owner"]) for item in listed] == [("human:dana", "dana"), ("agent:bot", "dana")]
+    wrong = run("token", "create", "--name", "bot", "--role", "agent", "--owner", "dena")
+    assert (wrong.code, "There is no person 'dena'." in wrong.err, "dana" in wrong.err) == (1, True, True)

@@ -295,7 +295,7 @@ def test_what_changed_since_the_last_approval_is_shown(console: Console):
     assert "What changed since version 1, which was approved" in page
     text = re.sub(r"<[^>]+>|\s+", " ", page)
     assert re.search(r"Discount total\s+150.00\s+→\s+210.00", text)
-    assert re.search(r"Quote discount\s+10.0\s%\s+→\s+14.0\s%", text)
+    assert re.search(r"Requested discount\s+10.0\s%\s+→\s+14.0\s%", text)
     earlier = dana.get(f"/console/quotes/{quote_id}?version=1").text
     assert "This is an earlier version" in earlier
     assert 'value="approve"' not in earlier

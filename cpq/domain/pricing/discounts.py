@@ -61,7 +61,7 @@ def _identity(line: Line, edition: int) -> tuple[object, ...]:
 def line_discount_percents(price: LinePrice, requested: int) -> tuple[int, int]:
     """Line and quote discount together, off the regular price, and off list; negative when the price is above list."""
     kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
-    discount = ONE_HUNDRED_PERCENT - kept // ONE_HUNDRED_PERCENT
+    discount = together(price.line.discount, requested)
     amount, listed = price.amount, price.listed
     # Where both are zero, stored prices depend on whether the two fractions were equal before they were reduced.
     if amount == listed and (listed or price.divisor == price.listed_divisor):
@@ -70,6 +70,13 @@ def line_discount_percents(price: LinePrice, requested: int) -> tuple[int, int]:
         return discount, 0
     before = listed.numerator * amount.denominator * ONE_HUNDRED_PERCENT
     return discount, ONE_HUNDRED_PERCENT - amount.numerator * listed.denominator * kept // before
+
+
+def together(line_discount: int, requested: int) -> int:
+    """The percentage that a line discount and then the requested discount take off the regular price."""
+    return ONE_HUNDRED_PERCENT - (
+        (ONE_HUNDRED_PERCENT - line_discount) * (ONE_HUNDRED_PERCENT - requested) // ONE_HUNDRED_PERCENT
+    )
 
 
 def quote_discount_percents(prices: Sequence[LinePrice], requested: int) -> tuple[int, int]:

@@ -11,6 +11,9 @@ from cpq.base.text import canonical_json
 from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Segment
 
+OWN_CURRENCY = ""
+"""The account's own currency, which is known once the account is looked up."""
+
 
 class DraftLine(NamedTuple):
     """A line as requested. Percentages are whole millionths of a percent."""
@@ -31,6 +34,7 @@ class Draft:
 
     account_id: str
     currency: str
+    """`OWN_CURRENCY` until the account is looked up, if none was asked for."""
     lines: tuple[DraftLine, ...]
     deal_id: str | None = None
     term_months: int | None = None

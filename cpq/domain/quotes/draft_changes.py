@@ -61,20 +61,24 @@ def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int
     return changed | {last + place: f"/add_lines/{place - 1}" for place in range(1, len(changes.add_lines) + 1)}
 
 
-def about_lines(error: CpqError, draft: Draft, quote_id: str, arguments: Mapping[int, str]) -> CpqError:
+def about_lines(
+    error: CpqError, draft: Draft, quote_id: str, arguments: Mapping[int, str], *, has_currency: bool = False
+) -> CpqError:
     """The same error with fields that name arguments of the call instead of lines of the quote.
 
-    A problem of a line that the call does not change is placed at the quote, with the line's `line_id`.
+    A problem of a line that the call does not change is placed at the quote, with the line's `line_id`; one of its
+    price is placed at the currency, if the call gives one.
     """
-    details = _about_line(error.details, draft, quote_id, arguments)
+    elsewhere = "/currency" if has_currency else "/quote_id"
+    details = _about_line(error.details, draft, quote_id, arguments, elsewhere)
     problems = error.details.get("problems")
     if isinstance(problems, list):
-        details["problems"] = [_about_line(problem, draft, quote_id, arguments) for problem in problems]
+        details["problems"] = [_about_line(problem, draft, quote_id, arguments, elsewhere) for problem in problems]
     return CpqError(error.code, error.message, **details)
 
 
 def _about_line(
-    details: Mapping[str, object], draft: Draft, quote_id: str, arguments: Mapping[int, str]
+    details: Mapping[str, object], draft: Draft, quote_id: str, arguments: Mapping[int, str], of_currency: str
 ) -> dict[str, object]:
     start, _, rest = str(details.get("field", "")).removeprefix("/").partition("/")
     if start != "line_items":
@@ -83,7 +87,8 @@ def _about_line(
     if not place:
         return {**details, "field": next(iter(arguments.values()), "/quote_id")}
     number = draft.lines[int(place)].number
-    field_ = f"{arguments[number]}/{part}" if number in arguments else "/quote_id"
+    elsewhere = of_currency if "currency" in details else "/quote_id"
+    field_ = f"{arguments[number]}/{part}" if number in arguments else elsewhere
     return {**details, "field": field_, "line_id": line_id(quote_id, number)}
 
 

@@ -15,7 +15,7 @@ from cpq.base.row_problems import Problem, SourceRow, faults
 from cpq.base.text import clean, clean_identifier
 from cpq.domain.field_types import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
 from cpq.domain.pricing.request import Segment
-from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
 
 LINES_MAX = 10_000
 MONTHS_MAX = 1200
@@ -66,7 +66,8 @@ class QuoteRow(Row):
     id: Identifier
     account_id: Reference
     deal_id: Reference | None = None
-    currency: Currency = "USD"
+    currency: Currency | None = None
+    """Default: the account's own; for a quote that exists, the one it has."""
     term_months: Months | None = None
     start_date: UsualDay | None = None
     end_date: UsualDay | None = None
@@ -83,7 +84,7 @@ class QuoteRow(Row):
     def as_draft(self) -> Draft:
         return Draft(
             account_id=self.account_id,
-            currency=self.currency,
+            currency=self.currency or OWN_CURRENCY,
             lines=tuple(line.as_draft(number) for number, line in enumerate(self.line_items, 1)),
             deal_id=self.deal_id,
             term_months=self.term_months,

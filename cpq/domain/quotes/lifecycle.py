@@ -118,6 +118,11 @@ def local_day(moment: datetime, time_zone: str) -> date:
     return moment.astimezone(ZoneInfo(time_zone)).date()
 
 
+def can(status: QuoteStatus, move: Move) -> bool:
+    """Whether the table has the move."""
+    return (status, move) in TRANSITIONS
+
+
 def after(status: QuoteStatus, move: Move, quote_id: str, version: int) -> QuoteStatus:
     """The status after a move; CONFLICT with the reason and the next call when the table does not have it."""
     target = TRANSITIONS.get((status, move))
@@ -136,7 +141,7 @@ def after(status: QuoteStatus, move: Move, quote_id: str, version: int) -> Quote
 
 
 def _suggestion(status: QuoteStatus, move: Move, quote_id: str, version: int) -> dict[str, object]:
-    is_changeable = move is Move.EDIT and (status, Move.REVISE) in TRANSITIONS
+    is_changeable = move is Move.EDIT and can(status, Move.REVISE)
     tool = "quote_revise" if is_changeable else _NEXT_TOOL[status]
     expected = {"expected_version": version} if tool == "quote_revise" else {}
     return next_call(tool, quote_id=quote_id, **expected)

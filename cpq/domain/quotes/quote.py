@@ -26,6 +26,7 @@ class QuoteVersion:
     reason: str | None
     """Why it was cancelled, declined, rejected or superseded, or which option sets are void."""
     deal_id: str | None
+    currency: str
     term_months: int | None
     start_date: date | None
     end_date: date | None
@@ -38,6 +39,8 @@ class QuoteVersion:
     tax_total: int
     total: int
     tax_note: str | None
+    warnings: Sequence[str]
+    """What the seller should know of this version before it goes out."""
     priced_at: datetime | None
     fingerprint: str
     hashes: Mapping[str, str]
@@ -49,6 +52,7 @@ class QuoteVersion:
     created_at: datetime
     created_by: str
     edited_by: Sequence[str]
+    """Callers who changed it, and the people who own agents that made, changed or submitted it."""
 
     def status_at(self, now: datetime) -> VersionStatus:
         return status_at(self.status, self.expires_at, now, self.lapses_at)
@@ -118,10 +122,12 @@ class Pricing:
 class Quote:
     """A quote with one of its versions and that version's lines.
 
-    `total`, `valid_until` and `expires_at` are those of the current version, which need not be `version`.
+    `currency`, `total`, `valid_until` and `expires_at` are those of the current version, which need not be `version`.
     """
 
     id: str
+    number: str
+    """The number for people, `2026-000123`."""
     account_id: str
     account_name: str
     time_zone: str
@@ -137,6 +143,8 @@ class Quote:
     expires_at: datetime
     created_at: datetime
     created_by: str
+    owner: str | None
+    """The name of the seller behind it; None when an agent without an owner made it."""
     version: QuoteVersion
     lines: Sequence[QuoteLine]
 
@@ -165,7 +173,7 @@ class Quote:
         version = self.version
         asked = {
             "account_id": self.account_id,
-            "currency": self.currency,
+            "currency": version.currency,
             "deal_id": version.deal_id,
             "term_months": version.term_months,
             "start_date": version.start_date,

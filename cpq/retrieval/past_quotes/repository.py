@@ -143,7 +143,7 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
     rows = tx.connection.execute(
         sa.select(
             tables.quote.c.id,
-            tables.quote.c.currency,
+            tables.quote_version.c.currency,
             tables.account.c.name.label("customer"),
             tables.quote_version.c.status,
             tables.quote_version.c.notes,

@@ -34,7 +34,7 @@ from cpq.storage.schema import tables
 Scope = Literal["mine", "delegated", "all"]
 Sort = Literal["oldest", "biggest"]
 
-_SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.approval.c.requested_by)
+_SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.quote.c.number, tables.approval.c.requested_by)
 
 
 class QueueItem(PendingApproval):

@@ -34,6 +34,8 @@ class WaitingRequest:
     account_id: str
     account_name: str
     currency: str
+    number: str
+    owner: str | None
 
 
 def find(tx: Tx, approval_id: str) -> ApprovalRequest | None:
@@ -98,11 +100,15 @@ WAITING_COLUMNS = (
     tables.quote.c.account_id,
     tables.account.c.name.label("account_name"),
     tables.quote.c.currency,
+    tables.quote.c.number,
+    tables.quote.c.owner,
 )
 
 
 def waiting_of(row: sa.RowMapping) -> WaitingRequest:
-    return WaitingRequest(_request(row), row["account_id"], row["account_name"], row["currency"])
+    return WaitingRequest(
+        _request(row), row["account_id"], row["account_name"], row["currency"], row["number"], row["owner"]
+    )
 
 
 def is_pending(tx: Tx) -> sa.ColumnElement[bool]:

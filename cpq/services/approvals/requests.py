@@ -25,6 +25,7 @@ from cpq.services.approvals import deciders, events, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
 from cpq.services.quotes.policy_check import PolicyViolation, redacted, violations_view
+from cpq.services.quotes.views import Number
 
 
 class AlsoRequested(TypedDict):
@@ -40,6 +41,7 @@ class AlsoRequested(TypedDict):
 class ApprovalRequested(TypedDict):
     approval_id: str
     quote_id: str
+    number: Number
     version: int
     status: str
     approver_role: str
@@ -76,6 +78,7 @@ class PreviewedStep(TypedDict):
 
 class ApprovalPreview(TypedDict):
     quote_id: str
+    number: Number
     version: int
     status: str
     approval_required: bool
@@ -148,7 +151,8 @@ def preview(tx: Tx, quote_id: str) -> ApprovalPreview:
     shown = {*round_.required, *round_.missing, *(step.role for step in round_.pending)}
     roles = [role for role in round_.roles.known if role in shown]
     return {
-        "quote_id": quote_id,
+        "quote_id": quote.id,
+        "number": quote.number,
         "version": quote.current_version,
         "status": quote.status,
         "approval_required": bool(demand.chains),
@@ -366,6 +370,7 @@ def _answer(
     return {
         "approval_id": asked.id,
         "quote_id": quote.id,
+        "number": quote.number,
         "version": asked.version,
         "status": asked.status.value,
         "approver_role": asked.role,

@@ -21,6 +21,7 @@ from cpq.services import quotes
 from cpq.services.approvals import repository, requests
 from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.quotes import repository as quote_rows
+from cpq.services.quotes.views import Number
 
 HELD = (QuoteStatus.PENDING_APPROVAL, QuoteStatus.EXPIRED, QuoteStatus.CANCELLED, QuoteStatus.DECLINED)
 """Statuses in which a quote cannot proceed, even when all have approved: one that can is no longer pending."""
@@ -38,6 +39,7 @@ class PendingRequest(TypedDict):
 
 class ApprovalStatus(TypedDict):
     quote_id: str
+    number: Number
     version: int
     current_status: str
     pending_requests: list[PendingRequest]
@@ -54,7 +56,9 @@ class ApprovalStatus(TypedDict):
 class PendingApproval(TypedDict):
     approval_id: str
     quote_id: str
+    number: Number
     version: int
+    owner: str | None
     account_name: str
     quote_total: Amount
     currency: str
@@ -89,6 +93,7 @@ class ApprovalRecord(TypedDict):
 
     approval_id: str
     quote_id: str
+    number: Number
     version: int
     approver_role: str
     status: str
@@ -96,6 +101,7 @@ class ApprovalRecord(TypedDict):
     reasons: list[str]
     quorum: str
     quote_total: Amount
+    currency: str
     fingerprint: str
     policy_hash: str
     justification: str
@@ -114,6 +120,7 @@ class ApprovalRecord(TypedDict):
 
 class ApprovalHistory(TypedDict):
     quote_id: str
+    number: Number
     version: int
     quote_status: str
     currency: str
@@ -144,7 +151,7 @@ def acts_as(allowed: Allowed) -> str:
 def status(tx: Tx, quote_id: str) -> ApprovalStatus:
     """The approval status of the current version, derived from its requests and the time, not from sweeps."""
     quote = quote_rows.load(tx, quote_id)
-    found = repository.of_quote(tx, quote_id, quote.current_version)
+    found = repository.of_quote(tx, quote.id, quote.current_version)
     is_draft = quote.status.is_draft and not quote.is_rejected
     # A draft is judged now; a submitted version was judged then.
     decision = quotes.judge(tx, quote) if is_draft else None
@@ -156,7 +163,8 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
         can_proceed = round_.is_settled and quote.status not in HELD
     by_id = {one.id: one for one in found}
     return {
-        "quote_id": quote_id,
+        "quote_id": quote.id,
+        "number": quote.number,
         "version": quote.current_version,
         "current_status": RoundStatus.NONE.value if is_draft else round_.status.value,
         "pending_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.pending],
@@ -183,11 +191,12 @@ def history(tx: Tx, quote_id: str) -> ApprovalHistory:
     """All requests and decisions about a quote, version by version, oldest first."""
     quote = quote_rows.load(tx, quote_id)
     return {
-        "quote_id": quote_id,
+        "quote_id": quote.id,
+        "number": quote.number,
         "version": quote.current_version,
         "quote_status": quote.status,
         "currency": quote.currency,
-        "items": _records(tx, quote, repository.of_quote(tx, quote_id)),
+        "items": _records(tx, quote, repository.of_quote(tx, quote.id)),
     }
 
 
@@ -253,7 +262,9 @@ def _pending_item(tx: Tx, waiting: WaitingRequest, of_version: Sequence[Approval
     return {
         "approval_id": request.id,
         "quote_id": request.quote_id,
+        "number": waiting.number,
         "version": request.version,
+        "owner": waiting.owner,
         "account_name": waiting.account_name,
         "quote_total": amount(request.total),
         "currency": waiting.currency,
@@ -273,14 +284,26 @@ def _pending_item(tx: Tx, waiting: WaitingRequest, of_version: Sequence[Approval
 def _records(tx: Tx, quote: Quote, found: Sequence[ApprovalRequest]) -> list[ApprovalRecord]:
     votes = repository.votes(tx, [one.id for one in found])
     steps = repository.steps(tx, quote, found)
-    return [_record(tx, one, step.status, votes[one.id]) for one, step in zip(found, steps, strict=True)]
+    currencies = quote_rows.currencies(tx, quote.id)
+    return [
+        _record(tx, one, quote.number, currencies[one.version], step.status, votes[one.id])
+        for one, step in zip(found, steps, strict=True)
+    ]
 
 
-def _record(tx: Tx, request: ApprovalRequest, status: RequestStatus, votes: Sequence[stored.Vote]) -> ApprovalRecord:
+def _record(
+    tx: Tx,
+    request: ApprovalRequest,
+    number: str,
+    currency: str,
+    status: RequestStatus,
+    votes: Sequence[stored.Vote],
+) -> ApprovalRecord:
     note = requests.expiry_note(tx, request) if status is RequestStatus.EXPIRED else None
     return {
         "approval_id": request.id,
         "quote_id": request.quote_id,
+        "number": number,
         "version": request.version,
         "approver_role": request.role,
         "status": status.value,
@@ -288,6 +311,7 @@ def _record(tx: Tx, request: ApprovalRequest, status: RequestStatus, votes: Sequ
         "reasons": requests.reasons_view(tx, request.role, request.reasons),
         "quorum": request.quorum,
         "quote_total": amount(request.total),
+        "currency": currency,
         "fingerprint": request.fingerprint,
         "policy_hash": request.policy_hash,
         "justification": request.justification,

@@ -91,21 +91,24 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
     """Read the account, the products that exist, the components of bundles, and their candidate prices.
 
     Price books are in the order of preference: the account's own, its region's, the default one. Without an account
-    there are no prices. Everything comes from one revision of the catalogue.
+    there are no prices; without a currency they are in the account's own. Everything comes from one revision of the
+    catalogue.
     """
     while True:
         revision = revision_of(tx)
         known = _shelf(tx.tenant_id, revision)
         buyer = known.accounts.get(account_id) if account_id else None
-        offers = known.offers.get((account_id, currency), {})
-        found, missing = _with_parts(product_ids, offers)
-        if not missing and (buyer or not account_id):
-            return Facts(buyer, found)
+        is_known = buyer is not None or not account_id
         buyer = buyer or (_read_account(tx, account_id) if account_id else None)
-        found = _read_offers(tx, product_ids, offers, currency, buyer)
+        paid_in = currency or (buyer.currency if buyer else "")
+        offers = known.offers.get((account_id, paid_in), {})
+        found, missing = _with_parts(product_ids, offers)
+        if not missing and is_known:
+            return Facts(buyer, found)
+        found = _read_offers(tx, product_ids, offers, paid_in, buyer)
         # Each statement may see later commits, but cached and quoted facts must come from one revision.
         if revision_of(tx) == revision:
-            known.keep(buyer, account_id, currency, found)
+            known.keep(buyer, account_id, paid_in, found)
             return Facts(buyer, found)
 
 

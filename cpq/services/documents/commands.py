@@ -42,7 +42,7 @@ def issue(app: App, call: Call, record: Record, request: DocumentRequest, progre
     asked = app.read_unaudited(call, lambda tx: document_request.resolve(tx, request, design))
     known = asked.known
     if known is not None and store.read(known.checksum) is not None:
-        found: Answer = dict(views.answer(known, str(store.path(known.checksum)), "no_change"))
+        found: Answer = dict(views.answer(known, asked.number, str(store.path(known.checksum)), "no_change"))
         return app.write_within(call, record, lambda _tx: found) if record.command.idempotency_key else found
     content = asked.content or app.read_unaudited(
         call, lambda tx: repository.find_content(tx, known.id if known else "")
@@ -62,7 +62,7 @@ def issue(app: App, call: Call, record: Record, request: DocumentRequest, progre
             pages=made.pages,
             missing=made.missing,
         )
-        return dict(views.answer(document, str(store.path(checksum)), "created"))
+        return dict(views.answer(document, asked.number, str(store.path(checksum)), "created"))
 
     with store.incoming(made.pdf):
         return app.write_within(call, record, keep)

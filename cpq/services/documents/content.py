@@ -27,8 +27,8 @@ from cpq.storage.schema import tables
 FORMAT = "quotewright-quote/1"
 """The format of the content, which customers' programs read."""
 
-UNCOMPARED = ("issued_at", "issued_on", "stamp")
-"""Fields that a new pricing at the same price, or an approval, may change without changing the content."""
+UNCOMPARED = ("issued_at", "issued_on", "stamp", "number")
+"""Fields that a new pricing at the same price, or an approval, may change, or that older documents do not have."""
 
 WITHOUT_LINES = ("executive_summary",)
 """Templates that do not list every line, so that the limit of lines does not apply."""
@@ -101,9 +101,10 @@ def _header(found: Quote) -> Content:
     moment = issued_at(version)
     return {
         "id": found.id,
+        "number": found.number,
         "version": version.number,
         "deal_id": version.deal_id,
-        "currency": found.currency,
+        "currency": version.currency,
         "issued_at": to_wire(moment),
         "issued_on": local_day(moment, found.time_zone).isoformat(),
         "valid_until": version.valid_until.isoformat(),

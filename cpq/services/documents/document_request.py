@@ -33,6 +33,8 @@ class ResolvedRequest:
     """A request with its version, stamp and content resolved."""
 
     key: DocumentKey
+    number: str
+    """The quote's number for people."""
     stamp: str | None
     fingerprint: str
     known: IssuedDocument | None
@@ -53,7 +55,7 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     if known is None:
         found = with_lines(tx, found)
         content = _draft_content(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
-    return ResolvedRequest(key, stamp, found.version.fingerprint, known, content)
+    return ResolvedRequest(key, found.number, stamp, found.version.fingerprint, known, content)
 
 
 def require_template(template: str) -> None:

@@ -126,10 +126,10 @@ class _Presenter:
             brand=brand,
             texts=texts,
             paper=paper_of(brand, self.buyer["country"]),
-            number=t.isolated(quote["id"]),
+            number=t.isolated(_number(quote)),
             version=t.label("version", version=t.number(quote["version"])),
             version_number=t.number(quote["version"]),
-            title=f"{t.label('title')} {quote['id']}",
+            title=f"{t.label('title')} {_number(quote)}",
             subject=f"{brand.company.name} – {self.buyer['name']}",
             currency=printed.currency,
             issued_at=quote["issued_at"],
@@ -160,7 +160,7 @@ class _Presenter:
 
     def _facts(self) -> Iterable[Row]:
         t, quote = self.tongue, self.quote
-        yield Row(t.label("proposal_number"), t.text(quote["id"]))
+        yield Row(t.label("proposal_number"), t.text(_number(quote)))
         yield Row(t.label("date"), self._day("issued_on"))
         yield Row(t.label("valid_until"), self._day("valid_until"))
         if quote["deal_id"]:
@@ -201,3 +201,8 @@ def _in_rows(facts: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
         return (facts,)
     half = (len(facts) + 1) // 2
     return facts[:half], facts[half:] + (Row("", ""),) * (2 * half - len(facts))
+
+
+def _number(quote: Content) -> str:
+    """The number for people; documents that were issued before there were numbers print the id."""
+    return str(quote.get("number") or quote["id"])

@@ -55,8 +55,9 @@ class _Writer:
         _text(root, "PricingCurrencyCode", self.currency)
         _text(root, "LineCountNumeric", str(len(self.chosen["lines"])))
         _text(_part(root, "ValidityPeriod"), "EndDate", quote["valid_until"])
-        if quote["deal_id"]:
-            _text(_part(root, "AdditionalDocumentReference"), "ID", quote["deal_id"])
+        # The number for people; older documents do not have it.
+        for reference in filter(None, (quote.get("number"), quote["deal_id"])):
+            _text(_part(root, "AdditionalDocumentReference"), "ID", reference)
         _seller(_part(_part(root, "SellerSupplierParty"), "Party"), brand.company)
         self._buyer(_part(_part(root, "BuyerCustomerParty"), "Party"))
         _text(_part(root, "TransactionConditions"), "Description", f"Payment terms: {quote['payment_terms']}")

@@ -101,7 +101,7 @@ def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
         "stamp": document.stamp,
         "fingerprint": document.fingerprint,
         "total": content["option_sets"][0]["total"] if content["option_sets"] else None,
-        "currency": found.currency,
+        "currency": version.currency,
         "issued_at": document.created_at,
     }
 

@@ -7,10 +7,12 @@ from datetime import datetime
 from typing_extensions import TypedDict
 
 from cpq.services.documents.repository import IssuedDocument
+from cpq.services.quotes.views import Number
 
 
 class QuotePdf(TypedDict):
     quote_id: str
+    number: Number
     version: int
     pdf_generated: bool
     document_id: str
@@ -33,7 +35,7 @@ class QuotePdf(TypedDict):
     message: str
 
 
-def answer(document: IssuedDocument, path: str, outcome: str) -> QuotePdf:
+def answer(document: IssuedDocument, number: str, path: str, outcome: str) -> QuotePdf:
     """The answer of the tools for an issued document."""
     warnings = []
     if document.stamp:
@@ -42,6 +44,7 @@ def answer(document: IssuedDocument, path: str, outcome: str) -> QuotePdf:
         warnings.append(f"No font has these characters, which show as boxes: {' '.join(document.missing)}")
     return {
         "quote_id": document.quote_id,
+        "number": number,
         "version": document.version,
         "pdf_generated": True,
         "document_id": document.id,

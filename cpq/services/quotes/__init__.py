@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
-    from cpq.domain.quotes.draft import Draft, DraftLine
+    from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
     from cpq.domain.quotes.draft_changes import Changes, require_few_lines
     from cpq.services.quotes.commands import (
         accept,
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from cpq.services.quotes.expiry import sweep
     from cpq.services.quotes.importer import import_quotes
     from cpq.services.quotes.policy_check import judge
+    from cpq.services.quotes.quote_pages import list_quotes
     from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
     from cpq.services.quotes.record import record_of
     from cpq.services.quotes.replay import Proof, replay_stored
+    from cpq.services.quotes.repository import id_of
     from cpq.services.quotes.review import compare, review_version
     from cpq.services.quotes.simulation import Simulation, count_quotes
-    from cpq.services.quotes.views import get, list_quotes
+    from cpq.services.quotes.views import get
 
 export_late(__name__, __file__)
 
 __all__ = [
+    "OWN_CURRENCY",
     "Changes",
     "Draft",
     "DraftLine",
@@ -44,6 +47,7 @@ __all__ = [
     "create",
     "decline",
     "get",
+    "id_of",
     "import_quotes",
     "judge",
     "list_quotes",

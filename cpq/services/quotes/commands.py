@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+from typing_extensions import TypedDict
 
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
+from cpq.base.money import amount
 from cpq.domain import pricing
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
-from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus
+from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
 from cpq.domain.quotes.quote import Quote
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
-from cpq.services.quotes.composition import Composition, compose
+from cpq.services.quotes.composition import Composition, compose, fingerprint_of, in_order
 from cpq.services.quotes.policy_check import decide, judge_at
 from cpq.services.quotes.readiness import require_sendable
-from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved
+from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved, Shown
 
 
 def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
@@ -26,18 +30,21 @@ def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> Creat
     return _add(tx, compose(tx, draft), idempotency_key)
 
 
-def price(tx: Tx, quote_id: str, *, requested_discount: int | None) -> PricedQuoteView:
+def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: bool = False) -> PricedQuoteView:
     """Price a draft and store it; any other quote is only evaluated, because a submitted version never changes.
 
-    Without a requested discount, that of the current version is kept.
+    Without a requested discount, that of the current version is kept. A dry run stores nothing.
     """
     quote = repository.load(tx, quote_id, for_update=True)
     if requested_discount is None:
         requested_discount = quote.version.requested_discount
     if not quote.status.is_draft:
         return _evaluate(tx, quote, requested_discount)
-    composed = _recompose(tx, quote_id, quote.as_draft(requested_discount=requested_discount))
+    composed = _recompose(tx, quote.id, quote.as_draft(requested_discount=requested_discount))
     decision = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
+    if dry_run:
+        shown = Shown.of(composed)
+        return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
     if not quote.is_rejected and quote.version.priced_at is not None and _is_same(quote, composed):
         return views.priced(tx, quote, composed, decision, priced_at=quote.version.priced_at, outcome="no_change")
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
@@ -59,39 +66,48 @@ def update(
             Code.CONFLICT,
             f"Version {quote.current_version} was rejected and cannot be changed; a revision opens the next version.",
             field="/quote_id",
-            next_call=next_call("quote_revise", quote_id=quote_id, expected_version=quote.current_version),
+            next_call=next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version),
         )
     before = quote.as_draft()
-    draft = changed_draft(before, changes, quote_id)
+    draft = changed_draft(before, changes, quote.id)
     if changes.add_lines:
         require_few_lines(draft.lines, tx.settings.quote_lines_max, "/add_lines")
     if draft.is_same(before):
         return views.moved(quote, "Nothing to change.", outcome="no_change")
-    composed = _recompose(tx, quote_id, draft, changed_arguments(before, changes, quote_id))
+    arguments = changed_arguments(before, changes, quote.id)
+    composed = _recompose(tx, quote.id, draft, arguments, has_currency="currency" in changes.terms)
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=None)
-    return views.moved(quote, "Quote changed; price it again.", warnings=composed.advice)
+    return views.moved(quote, "Quote changed; price it again.", warnings=composed.warnings)
 
 
 def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.REVISE)
-    composed = _recompose(tx, quote_id, quote.as_draft())
+    composed = _recompose(tx, quote.id, quote.as_draft())
     quote = transitions.open_version(tx, quote, composed, priced_at=None)
     message = f"Version {quote.current_version} is open as a draft."
-    return views.moved(quote, message, outcome="created", warnings=composed.advice)
+    return views.moved(quote, message, outcome="created", warnings=composed.warnings)
 
 
-def clone(tx: Tx, quote_id: str, *, account_id: str | None = None, idempotency_key: str | None = None) -> CreatedQuote:
+def clone(
+    tx: Tx,
+    quote_id: str,
+    *,
+    account_id: str | None = None,
+    currency: str | None = None,
+    idempotency_key: str | None = None,
+) -> CreatedQuote:
     """A new draft with the same lines and terms, for the same or another account. Approvals are not copied."""
-    draft = repository.load(tx, quote_id, for_update=True).as_draft(requested_discount=0)
-    draft = replace(draft, account_id=account_id or draft.account_id)
+    quote = repository.load(tx, quote_id, for_update=True)
+    draft = quote.as_draft(requested_discount=0)
+    draft = replace(draft, account_id=account_id or draft.account_id, currency=currency or draft.currency)
     lines = tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
     try:
         composed = compose(tx, replace(draft, lines=lines))
     except CpqError as error:
-        raise about_lines(error, draft, quote_id, {}) from None
+        raise about_lines(error, draft, quote.id, {}, has_currency=currency is not None) from None
     return _add(tx, composed, idempotency_key)
 
 
@@ -103,7 +119,7 @@ def cancel(
     cancelled = transitions.apply(tx, quote, Move.CANCEL, reason=reason)
     if not cancelled.is_current:
         return views.moved(cancelled, f"Version {cancelled.current_version}, which was sent, is current again.")
-    corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id] if quote.status is QuoteStatus.SENT else [])
+    corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote.id] if quote.status is QuoteStatus.SENT else [])
     events.publish(tx, EventName.QUOTE_CANCELLED, cancelled)
     return views.moved(cancelled, "Quote cancelled.")
 
@@ -117,7 +133,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
     transitions.require(quote, Move.SEND)
     require_sendable(tx, quote)
     sent = transitions.apply(tx, quote, Move.SEND)
-    corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote_id])
+    corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote.id])
     events.publish(tx, EventName.QUOTE_SENT, sent)
     return views.moved(sent, "Quote sent.")
 
@@ -148,16 +164,23 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
 
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
     quote_id = tx.new_id("Q-")
-    repository.add_quote(tx, quote_id, composed)
-    return views.created(tx, quote_id, composed, idempotency_key)
+    number = repository.add_quote(tx, quote_id, composed)
+    return views.created(tx, quote_id, number, composed, idempotency_key)
 
 
-def _recompose(tx: Tx, quote_id: str, draft: Draft, arguments: Mapping[int, str] | None = None) -> Composition:
+def _recompose(
+    tx: Tx,
+    quote_id: str,
+    draft: Draft,
+    arguments: Mapping[int, str] | None = None,
+    *,
+    has_currency: bool = False,
+) -> Composition:
     """Compose a stored quote; a problem of a line names the argument that changed it, and the line's id."""
     try:
         return compose(tx, draft)
     except CpqError as error:
-        raise about_lines(error, draft, quote_id, arguments or {}) from None
+        raise about_lines(error, draft, quote_id, arguments or {}, has_currency=has_currency) from None
 
 
 def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
@@ -165,8 +188,45 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
     stored = repository.pricings(tx, quote)
     priced = [pricing.price(one.request._replace(requested_discount=requested_discount)) for one in stored]
     draft = quote.as_draft(requested_discount=requested_discount)
+    by_name = dict(zip((one.option_set for one in stored), priced, strict=True))
+    is_stored = all(one.result == result for one, result in zip(stored, priced, strict=True))
+    shown = Shown(
+        draft,
+        names={line.product_id: line.product_name for line in quote.lines},
+        sets=[(one.option_set, one.request, by_name[one.option_set]) for one in stored],
+        warnings=quote.version.warnings,
+        # The stored one was made in the order of the lines at that time, with the set selected then first.
+        fingerprint=quote.version.fingerprint
+        if is_stored
+        else fingerprint_of(by_name[name] for name in in_order(draft)),
+    )
     decision = judge_at(tx, draft, priced)
-    return views.evaluated(tx, quote, stored, priced, decision)
+    return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
+
+
+class _Way(TypedDict):
+    message: str
+    next_call: dict[str, Any]
+
+
+def _way_to_store(quote: Quote, requested_discount: int) -> _Way:
+    """What to say of a price that was not stored, and the call that leads to storing it."""
+    if quote.status.is_draft:
+        message = "Nothing was stored: this was a dry run. The same call without dry_run stores this price."
+        call = next_call("quote_price", quote_id=quote.id, requested_discount_pct=amount(requested_discount))
+    elif can(quote.status, Move.REVISE):
+        message = (
+            f"Nothing was stored: the quote is {quote.status}, and only a draft stores a price. "
+            "quote_revise opens its next version as a draft; then price that."
+        )
+        call = next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version)
+    else:
+        message = (
+            f"Nothing was stored: the quote is {quote.status} and cannot change. "
+            "quote_clone makes a new draft of it; then price that."
+        )
+        call = next_call("quote_clone", quote_id=quote.id)
+    return {"message": message, "next_call": call}
 
 
 def _open(tx: Tx, quote_id: str, expected_version: int, expected_edit: int | None = None) -> Quote:
@@ -201,11 +261,11 @@ def _is_same(quote: Quote, composed: Composition) -> bool:
 def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
     """The version that was sent last. It need not be the current one: a revision may be open."""
     quote = repository.load(tx, quote_id, for_update=True, with_lines=False)
-    sent = repository.sent_version(tx, quote_id)
+    sent = repository.sent_version(tx, quote.id)
     if sent is None:
         transitions.require(quote, move)
         raise _stale(quote, expected_version)
-    quote = replace(quote, version=sent, lines=repository.lines(tx, quote_id, sent.number))
+    quote = replace(quote, version=sent, lines=repository.lines(tx, quote.id, sent.number))
     if sent.expires_at <= tx.now:
         raise _too_late(quote, move)
     if sent.number != expected_version:
@@ -214,7 +274,7 @@ def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) 
             f"Version {expected_version} is not the one that was sent last; version {sent.number} is.",
             field="/expected_version",
             version=sent.number,
-            next_call=next_call("quote_get", quote_id=quote_id),
+            next_call=next_call("quote_get", quote_id=quote.id),
         )
     return quote
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -63,7 +63,7 @@ class Composition:
     valid_until: date
     expires_at: datetime
     hashes: Mapping[str, str]
-    advice: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     @property
     def priced(self) -> PricedQuote:
@@ -95,13 +95,14 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     if buyer is None:
         refuse(problems)
         raise AssertionError
+    draft = replace(draft, currency=draft.currency or buyer.currency)
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)
     if problems:
         refuse([*problems, *unpriceable(tx, draft, request, selection)], problems_max)
     request = _with_adjustments(tx, draft, request, selection, buyer, products)
     try:
-        sets = tuple(_price(name, request, selection, draft) for name in _in_order(draft))
+        sets = tuple(_price(name, request, selection, draft) for name in in_order(draft))
     except CpqError:
         refuse(unpriceable(tx, draft, request, selection), problems_max)
         raise
@@ -117,7 +118,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
-        advice=broken_relations(draft, products),
+        warnings=(*broken_relations(draft, products), *_foreign_currency(draft, buyer)),
     )
 
 
@@ -161,6 +162,11 @@ def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tupl
     return tuple(found)
 
 
+def _foreign_currency(draft: Draft, buyer: AccountFacts) -> Iterator[str]:
+    if draft.currency != buyer.currency:
+        yield f"The quote is in {draft.currency}, but the account {buyer.id} buys in {buyer.currency}."
+
+
 _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
 
 
@@ -174,7 +180,8 @@ def _goes_together(products: Mapping[str, ProductFacts]) -> bool:
     )
 
 
-def _in_order(draft: Draft) -> list[str]:
+def in_order(draft: Draft) -> list[str]:
+    """The names of the option sets, the selected one first, in which they are priced and hashed."""
     names = draft.option_sets or [""]
     first = draft.option_set if draft.option_set in names else names[0]
     return [first, *(name for name in names if name != first)]

@@ -14,12 +14,14 @@ def publish(tx: Tx, name: EventName, quote: Quote) -> None:
     version = quote.version
     body = {
         "quote_id": quote.id,
+        "number": quote.number,
+        "owner": quote.owner,
         "version": version.number,
         "status": quote.status if quote.is_current else version.status,
         "reason": version.reason,
         "account_id": quote.account_id,
         "deal_id": version.deal_id,
-        "currency": quote.currency,
+        "currency": version.currency,
         "total": amount(version.total),
         "option_set": version.option_set,
         "valid_until": version.valid_until,

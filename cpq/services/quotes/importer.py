@@ -93,7 +93,7 @@ class _Import:
         if asked.is_same(quote.as_draft(lines=_numbered(quote.as_draft()))):
             self.report.unchanged[SECTION] += 1
             return
-        _require_open(quote, draft)
+        _require_open(quote, asked)
         composed = self._compose(quote_id, asked)
         if not self._problems:
             transitions.rewrite_draft(self.tx, quote, composed, priced_at=None)
@@ -102,7 +102,7 @@ class _Import:
     def _compose(self, quote_id: str, draft: Draft) -> Composition:
         composed = compose(self.tx, draft, problems_max=PROBLEMS_MAX)
         room = WARNINGS_MAX - len(self.report.warnings)
-        self.report.warnings += [f"{quote_id}: {message}" for message in composed.advice[:room]]
+        self.report.warnings += [f"{quote_id}: {message}" for message in composed.warnings[:room]]
         return composed
 
     def _refuse(self, problem: Problem) -> None:
@@ -117,6 +117,7 @@ def _asked_again(quote: Quote, draft: Draft) -> Draft:
     is_there = before.option_set in draft.option_sets
     return replace(
         draft,
+        currency=draft.currency or before.currency,
         payment_terms=draft.payment_terms or before.payment_terms,
         requested_discount=before.requested_discount,
         option_set=before.option_set if is_there else None,

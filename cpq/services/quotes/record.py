@@ -11,7 +11,16 @@ from cpq.domain.pricing.request import Line
 from cpq.domain.pricing.result import PricedLine, Stage, Step
 from cpq.domain.quotes.quote import Pricing, Quote
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.views import PeriodView, QuoteDetail, TaxGroupView, period_view, tax_groups, totals_view
+from cpq.services.quotes.views import (
+    DiscountPct,
+    LineDiscountPct,
+    PeriodView,
+    QuoteDetail,
+    TaxGroupView,
+    period_view,
+    tax_groups,
+    totals_view,
+)
 
 
 class WaterfallStep(TypedDict):
@@ -32,7 +41,8 @@ class TracedLine(PeriodView):
     quantity: int
     unit_price: Amount
     subtotal: Amount
-    discount_pct: Amount
+    discount_pct: DiscountPct
+    line_discount_pct: LineDiscountPct
     discount_amount: Amount
     line_total: Amount
     steps: list[WaterfallStep]
@@ -57,7 +67,6 @@ class QuoteRecord(QuoteDetail):
     latest_version: int
     version_status: str
     reason: str | None
-    requested_discount_pct: Amount
     fingerprint: str
     hashes: dict[str, str]
     option_sets: list[PricedSet]
@@ -74,7 +83,6 @@ def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReco
         "latest_version": quote.current_version,
         "version_status": stored.status,
         "reason": stored.reason,
-        "requested_discount_pct": amount(stored.requested_discount),
         "fingerprint": stored.fingerprint,
         "hashes": dict(stored.hashes),
         "option_sets": [_priced_set(quote, pricing) for pricing in pricings],
@@ -104,6 +112,7 @@ def _traced(line: PricedLine, name: str, asked: Line, price: PeriodPrice | None)
         **period_view(line.billing_period, price),
         "subtotal": amount(line.regular),
         "discount_pct": amount(line.discount),
+        "line_discount_pct": amount(asked.discount),
         "discount_amount": amount(line.discount_amount),
         "line_total": amount(line.net),
         "steps": [_step(step, asked) for step in line.steps],

@@ -47,7 +47,7 @@ class Proof:
 def replay_stored(tx: Tx, quote_id: str | None, progress: Progress = lambda _done, _total: None) -> Iterator[Proof]:
     """Prove every version of a quote, or of all quotes; CONFLICT names the first difference and ends it."""
     if quote_id is not None:
-        repository.load(tx, quote_id)
+        quote_id = repository.load(tx, quote_id).id
     mine = [tx.own(tables.quote_version)]
     mine += [tables.quote_version.c.quote_id == quote_id] if quote_id is not None else []
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote_version).where(*mine)) or 0
@@ -70,7 +70,6 @@ class _Subject:
 
     quote_id: str
     account_id: str
-    currency: str
     version: QuoteVersion
 
 
@@ -99,14 +98,14 @@ def _versions(tx: Tx, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[_Subje
     """In the order of quotes and versions, a page at a time, so that memory does not grow with their number."""
     columns = tables.quote_version.c
     key = sa.tuple_(columns.quote_id, columns.version)
-    query = sa.select(tables.quote_version, tables.quote.c.account_id, tables.quote.c.currency).join(
+    query = sa.select(tables.quote_version, tables.quote.c.account_id).join(
         tables.quote, (tables.quote.c.tenant_id == columns.tenant_id) & (tables.quote.c.id == columns.quote_id)
     )
     query = query.where(*mine).order_by(columns.quote_id, columns.version).limit(PAGE)
     rows = tx.connection.execute(query).all()
     while rows:
         for row in rows:
-            yield _Subject(row.quote_id, row.account_id, row.currency, repository.version_of(row._mapping))
+            yield _Subject(row.quote_id, row.account_id, repository.version_of(row._mapping))
         after = sa.tuple_(sa.literal(rows[-1].quote_id), sa.literal(rows[-1].version))
         rows = tx.connection.execute(query.where(key > after)).all()
 
@@ -121,7 +120,7 @@ def _prove(tx: Tx, subject: _Subject, now: _Now) -> Proof:
         quote_id=subject.quote_id,
         version=version.number,
         status=version.status,
-        currency=subject.currency,
+        currency=version.currency,
         total=version.total,
         option_sets=len(records),
         lines=len(lines),

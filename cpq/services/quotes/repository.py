@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import RowMapping
 
+from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json, read_json
@@ -17,10 +18,12 @@ from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
+from cpq.domain.quotes.quote_number import is_number, written
 from cpq.services.quotes.composition import Composition
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement
+from cpq.storage.upsert import upsert
 
 
 def find(tx: Tx, quote_id: str) -> Quote | None:
@@ -29,10 +32,25 @@ def find(tx: Tx, quote_id: str) -> Quote | None:
     return load(tx, quote_id, for_update=True) if is_known else None
 
 
+def id_of(tx: Tx, given: str) -> str:
+    """The id of the quote that has this id or this number; as given when no quote has it.
+
+    The one place that reads numbers: whatever takes the id of a quote takes its number. An id that looks like a
+    number comes first.
+    """
+    if not is_number(given):
+        return given
+    columns = tables.quote.c
+    query = sa.select(columns.id).where(tx.own(tables.quote), (columns.id == given) | (columns.number == given))
+    found = list(tx.connection.scalars(query))
+    return given if given in found or not found else found[0]
+
+
 def load(
     tx: Tx, quote_id: str, *, version: int | None = None, for_update: bool = False, with_lines: bool = True
 ) -> Quote:
-    """A quote with its current version, or another one; NOT_FOUND when it does not exist."""
+    """A quote by its id or number, with its current version, or another one; NOT_FOUND when it does not exist."""
+    given, quote_id = quote_id, id_of(tx, quote_id)
     quote, account = tables.quote, tables.account
     buyer = (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
     query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(account, buyer)
@@ -41,7 +59,7 @@ def load(
     if root is None:
         raise CpqError(
             Code.NOT_FOUND,
-            f"There is no quote {quote_id!r}.",
+            f"There is no quote {given!r}.",
             field="/quote_id",
             hint="A past quote, found by search_past_quotes, is read with get_quote.",
             next_call=next_call("quote_list"),
@@ -49,6 +67,7 @@ def load(
     number = version or root.version
     return Quote(
         id=quote_id,
+        number=root.number,
         account_id=root.account_id,
         account_name=root.account_name,
         time_zone=root.time_zone,
@@ -61,6 +80,7 @@ def load(
         expires_at=root.expires_at,
         created_at=root.created_at,
         created_by=root.created_by,
+        owner=root.owner,
         version=_version(tx, quote_id, number),
         lines=lines(tx, quote_id, number) if with_lines else (),
     )
@@ -80,6 +100,14 @@ def lapses(tx: Tx, quote_id: str) -> dict[int, datetime]:
     mine = tx.own(tables.quote_version) & (columns.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(columns.version, columns.lapses_at).where(mine, columns.lapses_at <= tx.now))
     return {row.version: row.lapses_at for row in rows}
+
+
+def currencies(tx: Tx, quote_id: str) -> dict[int, str]:
+    """The currency of every version."""
+    columns = tables.quote_version.c
+    mine = tx.own(tables.quote_version) & (columns.quote_id == quote_id)
+    rows = tx.connection.execute(sa.select(columns.version, columns.currency).where(mine))
+    return {row.version: row.currency for row in rows}
 
 
 def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
@@ -137,12 +165,13 @@ def version_of(row: RowMapping) -> QuoteVersion:
 _VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in ("number", "status")]
 
 
-def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
-    """Insert a new quote with its first version."""
-    draft = composed.draft
+def add_quote(tx: Tx, quote_id: str, composed: Composition) -> str:
+    """Insert a new quote with its first version, and return its number."""
+    draft, number = composed.draft, _next_number(tx)
     root = {
         "tenant_id": tx.tenant_id,
         "id": quote_id,
+        "number": number,
         "account_id": draft.account_id,
         "deal_id": draft.deal_id,
         "currency": draft.currency,
@@ -155,9 +184,18 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> None:
         "lapses_at": None,
         "created_at": tx.now,
         "created_by": tx.caller,
+        "owner": tx.principal.owner,
     }
     _ADD_QUOTE.run(tx.connection, **root)
     add_version(tx, quote_id, 1, composed, priced_at=None, before=None)
+    return number
+
+
+def _next_number(tx: Tx) -> str:
+    """The next number of the year. On PostgreSQL another writer waits here; a call that fails leaves a gap or none."""
+    year = tx.now.year
+    ((place,),) = _COUNT.rows(tx.connection, tenant_id=tx.tenant_id, year=year, last=1)
+    return written(year, place)
 
 
 def add_version(
@@ -170,7 +208,7 @@ def add_version(
     before: QuoteVersion | None,
 ) -> None:
     """Insert a version that follows `before`; the authors and editors of `before` count as editors of it."""
-    edited_by = [] if before is None else sorted({*before.edited_by, before.created_by})
+    edited_by = makers(tx, () if before is None else (*before.edited_by, before.created_by))
     mine = {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}
     row = {
         **mine,
@@ -189,12 +227,18 @@ def add_version(
 def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> None:
     """Rewrite a draft version and note the editor. Only drafts are rewritten: submitted versions never change."""
     quote_id, version = quote.id, quote.version.number
-    edited_by = sorted({*quote.version.edited_by, tx.caller})
+    edited_by = makers(tx, (*quote.version.edited_by, tx.caller))
     for table in (tables.quote_line, tables.quote_pricing):
         tx.connection.execute(sa.delete(table).where(*_mine(tx, table, quote_id, version)))
     changed = sa.update(tables.quote_version).where(*_mine(tx, tables.quote_version, quote_id, version))
     tx.connection.execute(changed.values(**_terms(composed), priced_at=priced_at, edited_by=edited_by))
     _add_parts(tx, {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}, composed)
+
+
+def makers(tx: Tx, callers: Iterable[str]) -> list[str]:
+    """The callers and the person behind the program that calls now: nobody approves what their agent made."""
+    owner = None if tx.principal.is_person else tx.principal.owner
+    return sorted({*callers, *([str(Caller.person(owner))] if owner else [])})
 
 
 def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:
@@ -232,6 +276,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
     draft, priced = composed.draft, composed.priced
     return {
         "deal_id": draft.deal_id,
+        "currency": draft.currency,
         "term_months": draft.term_months,
         "start_date": draft.start_date,
         "end_date": composed.end_date,
@@ -244,6 +289,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "tax_total": priced.tax_total,
         "total": priced.total,
         "tax_note": priced.tax_note,
+        "warnings": list(composed.warnings),
         "fingerprint": composed.fingerprint,
         "hashes": JsonText(plain_json(composed.hashes)),
         "valid_until": composed.valid_until,
@@ -283,6 +329,11 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
         _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
 
 
+_COUNT = Statement(
+    lambda dialect: upsert(
+        dialect, tables.quote_counter, {"last": tables.quote_counter.c.last + sa.literal_column("1")}
+    ).returning(tables.quote_counter.c.last)
+)
 _ADD_QUOTE = Statement(lambda _dialect: sa.insert(tables.quote))
 _ADD_VERSION = Statement(lambda _dialect: sa.insert(tables.quote_version))
 _ADD_LINES = Statement(lambda _dialect: sa.insert(tables.quote_line))

@@ -17,7 +17,7 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
-from cpq.services.quotes.views import QuoteDetail
+from cpq.services.quotes.views import DiscountPct, QuoteDetail
 
 TAX_INCLUDED = "tax included"
 """The step that takes included tax out of the regular price."""
@@ -29,7 +29,7 @@ LINE_CHANGES_MAX = 200
 
 _TERMS = ("account_name", "currency", "term_months", "start_date", "end_date", "payment_terms", "notes", "option_set")
 _TOTALS = ("subtotal", "discount_total", "tax_total", "total")
-_LINE_FIELDS = ("product_name", "quantity", "unit_price", "discount_pct", "line_total", "option_set", "notes")
+_LINE_FIELDS = ("product_name", "quantity", "unit_price", "line_discount_pct", "line_total", "option_set", "notes")
 
 
 class WaterfallStage(TypedDict):
@@ -45,9 +45,7 @@ class QuoteReview(QuoteDetail):
 
     fingerprint: str
     latest_version: int
-    requested_discount_pct: Amount
-    discount_pct: Amount
-    """All discounts together, in percent of the regular price."""
+    discount_pct: DiscountPct
     margin_pct: Amount | None
     """None when a cost is unknown, and for callers who may not see margins."""
     waterfall: list[WaterfallStage]
@@ -77,6 +75,7 @@ class LineChange(TypedDict):
 
 class VersionComparison(TypedDict):
     quote_id: str
+    number: str
     before: int
     after: int
     currency: str
@@ -97,7 +96,6 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         **views.detail(tx, quote, include_pricing=True, pricings=pricings),
         "fingerprint": quote.version.fingerprint,
         "latest_version": quote.current_version,
-        "requested_discount_pct": amount(quote.version.requested_discount),
         "discount_pct": amount(selected.discount),
         "margin_pct": amount(selected.margin) if selected.margin is not None and tx.sees_margin else None,
         "waterfall": list(waterfall(selected)),
@@ -106,7 +104,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         "required_roles": list(decision.required_roles),
         "policy_violations": violations_view(tx, decision),
         "policy_hash": tx.policies.content_hash,
-        "versions": dict(repository.statuses(tx, quote_id)),
+        "versions": dict(repository.statuses(tx, quote.id)),
     }
 
 
@@ -114,14 +112,14 @@ def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionCompari
     """The differences between two versions of a quote: terms, totals, and lines by their number."""
     earlier, later = (repository.load(tx, quote_id, version=version) for version in (before, after))
     old, new = (views.detail(tx, quote, include_pricing=True) for quote in (earlier, later))
-    asked, asks = ({"quote_discount_pct": amount(quote.version.requested_discount)} for quote in (earlier, later))
     lines = list(_line_changes(old, new))
     return {
-        "quote_id": quote_id,
+        "quote_id": later.id,
+        "number": later.number,
         "before": before,
         "after": after,
         "currency": new["quote"]["currency"],
-        "terms": [*_changes(asked, asks, ["quote_discount_pct"]), *_changes(old["quote"], new["quote"], _TERMS)],
+        "terms": [*_changes(old, new, ["requested_discount_pct"]), *_changes(old["quote"], new["quote"], _TERMS)],
         "totals": _changes(old["pricing"], new["pricing"], _TOTALS),
         "lines": lines[:LINE_CHANGES_MAX],
         "lines_total": len(lines),

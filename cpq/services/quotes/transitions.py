@@ -88,8 +88,10 @@ def _supersede(tx: Tx, quote: Quote) -> None:
 
 
 def _move_version(tx: Tx, quote: Quote, status: VersionStatus, reason: str | None, lapses_at: datetime | None) -> None:
+    # The owner of the agent that submits a version does not approve it.
+    edited_by = repository.makers(tx, quote.version.edited_by)
     changes = {"status": status, "reason": reason or quote.version.reason, "lapses_at": lapses_at}
-    repository.update_version(tx, quote.id, quote.version.number, **changes)
+    repository.update_version(tx, quote.id, quote.version.number, **changes, edited_by=edited_by)
 
 
 def _past_lapse(quote: Quote) -> datetime | None:
@@ -112,6 +114,7 @@ def _of_version(version: QuoteVersion) -> dict[str, object]:
     return {
         "version": version.number,
         "deal_id": version.deal_id,
+        "currency": version.currency,
         "total": version.total,
         "valid_until": version.valid_until,
         "expires_at": version.expires_at,
@@ -127,6 +130,7 @@ def _point_to(tx: Tx, quote: Quote, number: int, composed: Composition) -> Quote
         version=number,
         status=QuoteStatus.DRAFT,
         deal_id=composed.draft.deal_id,
+        currency=composed.draft.currency,
         total=composed.priced.total,
         valid_until=composed.valid_until,
         expires_at=composed.expires_at,

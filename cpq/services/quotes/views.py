@@ -1,30 +1,41 @@
-"""Views of quotes: the answers of commands, one quote in full, and pages of quotes."""
+"""Views of quotes: the answers of commands, and one quote in full."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple, NotRequired
+from typing import Annotated, Any, NotRequired
 
-import sqlalchemy as sa
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
-from cpq.base.errors import bad_field, nearest
 from cpq.base.money import Amount, amount
 from cpq.domain.policy.evaluation import PolicyDecision
+from cpq.domain.pricing.discounts import together
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices, written
 from cpq.domain.pricing.request import PERIOD_MONTHS, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
-from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
+from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
-from cpq.services.catalog.accounts import account_has
-from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
-from cpq.storage.schema import tables
+
+DiscountPct = Annotated[
+    Amount,
+    Field(description="All discounts together, the line's own and the requested one, in percent of the regular price."),
+]
+"""The one meaning of `discount_pct` in every answer, list and document."""
+LineDiscountPct = Annotated[
+    Amount, Field(description="The line's own discount, as it was asked for; send this one back as `discount_pct`.")
+]
+RequestedDiscountPct = Annotated[
+    Amount, Field(description="The discount on the whole quote that is in force, on top of the line discounts.")
+]
 
 
 class PeriodView(TypedDict):
@@ -43,17 +54,25 @@ class CreatedLine(PeriodView):
     product_name: str
     quantity: int
     unit_price: Amount
-    discount_pct: Amount
+    discount_pct: DiscountPct
+    line_discount_pct: LineDiscountPct
     subtotal: Amount
+
+
+Number = Annotated[
+    str, Field(description="The quote's number for people, `2026-000123`; every tool takes it where it takes the id.")
+]
 
 
 class CreatedQuote(TypedDict):
     quote_id: str
+    number: Number
     version: int
     edit: int
     status: str
     account_id: str
     currency: str
+    requested_discount_pct: RequestedDiscountPct
     idempotency_key: str | None
     line_items: list[CreatedLine]
     created_at: datetime
@@ -64,6 +83,7 @@ class CreatedQuote(TypedDict):
 
 class QuoteHeader(TypedDict):
     id: str
+    number: Number
     version: int
     edit: int
     account_id: str
@@ -83,6 +103,7 @@ class QuoteHeader(TypedDict):
     tax_note: str | None
     created_at: datetime
     created_by: str
+    owner: Annotated[str | None, Field(description="The seller behind it, also when an agent made it.")]
 
 
 class QuoteLine(CreatedLine):
@@ -134,7 +155,9 @@ class Totals(TypedDict):
 
 class QuoteDetail(TypedDict):
     quote: QuoteHeader
+    requested_discount_pct: RequestedDiscountPct
     line_items: list[QuoteLine]
+    warnings: list[str]
     pricing: NotRequired[Totals]
     tax_groups: NotRequired[list[TaxGroupView]]
 
@@ -148,7 +171,8 @@ class LinePrice(PeriodView):
     unit_price: Amount
     base_unit_price_per_period: Amount | None
     subtotal_before_discount: Amount
-    discount_pct: Amount
+    discount_pct: DiscountPct
+    line_discount_pct: LineDiscountPct
     discount_amount: Amount
     line_total: Amount
 
@@ -166,9 +190,11 @@ class OptionSetTotals(TypedDict):
 
 class PricedQuoteView(TypedDict):
     quote_id: str
+    number: Number
     version: int
     edit: int
     status: str
+    requested_discount_pct: RequestedDiscountPct
     pricing: Totals
     tax_groups: list[TaxGroupView]
     line_pricing: list[LinePrice]
@@ -176,57 +202,49 @@ class PricedQuoteView(TypedDict):
     required_roles: list[str]
     """The roles that approval_request asks, in the order in which they decide."""
     policy_violations: list[PolicyViolation]
-    stored: bool
+    warnings: list[str]
+    stored: Annotated[bool, Field(description="Whether this price is the quote's price now.")]
     outcome: str
-    fingerprint: str
+    message: str
+    next_call: NotRequired[Annotated[dict[str, Any], Field(description="The call that leads to storing this price.")]]
+    fingerprint: Annotated[str, Field(description="Of the price that is shown.")]
     option_sets: NotRequired[list[OptionSetTotals]]
-
-
-class QuoteSummary(TypedDict):
-    id: str
-    version: int
-    account_id: str
-    account_name: str
-    status: str
-    currency: str
-    total: Amount
-    valid_until: date
-    created_at: datetime
-
-
-class QuotePage(TypedDict):
-    items: list[QuoteSummary]
-    pagination: Pagination
 
 
 class QuoteMoved(TypedDict):
     """The answer to every other change of a quote."""
 
     quote_id: str
+    number: Number
     version: int
     edit: int
     status: str
     total: Amount
     currency: str
     valid_until: date
+    requested_discount_pct: NotRequired[RequestedDiscountPct]
+    """Absent when the version that the call is about is not the current one."""
     outcome: str
     message: str
     warnings: NotRequired[list[str]]
 
 
-class _Listed(NamedTuple):
-    """The columns that a page of quotes reads."""
+@dataclass(frozen=True)
+class Shown:
+    """A price as an answer shows it, stored or not: the option sets, the selected one first."""
 
-    id: str
-    version: int
-    account_id: str
-    status: str
-    currency: str
-    total: int
-    valid_until: date
-    expires_at: datetime
-    lapses_at: datetime | None
-    created_at: datetime
+    draft: Draft
+    names: Mapping[str, str]
+    """The names of the products by their ids."""
+    sets: Sequence[tuple[str, Request, PricedQuote]]
+    warnings: Sequence[str]
+    fingerprint: str
+
+    @classmethod
+    def of(cls, composed: Composition) -> Shown:
+        names = {id_: product.name for id_, product in composed.products.items()}
+        sets = [(one.name, one.request, one.priced) for one in composed.sets]
+        return cls(composed.draft, names, sets, composed.warnings, composed.fingerprint)
 
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
@@ -241,6 +259,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
     view: QuoteDetail = {
         "quote": {
             "id": quote.id,
+            "number": quote.number,
             "version": version.number,
             "edit": quote.edit,
             "account_id": quote.account_id,
@@ -248,7 +267,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             "deal_id": version.deal_id,
             "status": quote.status if quote.is_current else version.status_at(tx.now),
             "reason": version.reason or _lapsed(quote),
-            "currency": quote.currency,
+            "currency": version.currency,
             "term_months": version.term_months,
             "start_date": version.start_date,
             "end_date": version.end_date,
@@ -259,8 +278,13 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             "tax_note": version.tax_note,
             "created_at": quote.created_at,
             "created_by": quote.created_by,
+            "owner": quote.owner,
         },
-        "line_items": [_line(quote.id, line, prices.get(str(line.number))) for line in quote.lines],
+        "requested_discount_pct": amount(version.requested_discount),
+        "line_items": [
+            _line(quote.id, line, version.requested_discount, prices.get(str(line.number))) for line in quote.lines
+        ],
+        "warnings": list(version.warnings),
     }
     if include_pricing:
         view["pricing"] = {**totals_view(version), "priced_at": version.priced_at}
@@ -269,45 +293,18 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
     return view
 
 
-def list_quotes(
-    tx: Tx, *, account_id: str | None, status: str | None, limit: int, page: int, query: str | None = None
-) -> QuotePage:
-    """One page of quotes, newest first; `query` is the start of an id, a deal, or words of the account's name."""
-    known = [word.value for word in QuoteStatus]
-    if status is not None and status not in known:
-        raise bad_field(
-            "/status",
-            f"{status!r} is not a status of a quote.",
-            allowed=known,
-            nearest=nearest(status, known) or None,
-        )
-    mine = [tx.own(tables.quote)]
-    if account_id is not None:
-        mine.append(tables.quote.c.account_id == account_id)
-    if status is not None:
-        mine.append(_has_status(tx, QuoteStatus(status)))
-    if query:
-        named = sa.select(tables.account.c.id).where(tx.own(tables.account), *account_has(query))
-        mine.append(_starts_with(tx, query) | (tables.quote.c.deal_id == query) | tables.quote.c.account_id.in_(named))
-    total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote).where(*mine)) or 0
-    listed = sa.select(*(tables.quote.c[name] for name in _Listed._fields)).where(*mine)
-    listed = listed.order_by(tables.quote.c.created_at.desc(), tables.quote.c.id)
-    rows = list(map(_Listed._make, tx.connection.execute(listed.limit(limit).offset((page - 1) * limit))))
-    names = _account_names(tx, {row.account_id for row in rows})
-    items = [_summary(tx, row, names[row.account_id]) for row in rows]
-    return {"items": items, "pagination": pagination(total, page, limit)}
-
-
-def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
+def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
     by_number = composed.priced_lines
     prices = period_prices(composed.sets[0].request, by_number.values())
     return {
         "quote_id": quote_id,
+        "number": number,
         "version": 1,
         "edit": 1,
         "status": QuoteStatus.DRAFT,
         "account_id": composed.draft.account_id,
         "currency": composed.draft.currency,
+        "requested_discount_pct": amount(composed.draft.requested_discount),
         "idempotency_key": idempotency_key,
         "line_items": [
             {
@@ -317,13 +314,14 @@ def created(tx: Tx, quote_id: str, composed: Composition, idempotency_key: str |
                 "quantity": line.quantity,
                 "unit_price": amount(by_number[line.number].base_unit_price),
                 **period_view(by_number[line.number].billing_period, prices.get(str(line.number))),
-                "discount_pct": amount(line.discount_pct),
+                "discount_pct": amount(by_number[line.number].discount),
+                "line_discount_pct": amount(line.discount_pct),
                 "subtotal": amount(by_number[line.number].regular),
             }
             for line in composed.draft.lines
         ],
         "created_at": tx.now,
-        "warnings": list(composed.advice),
+        "warnings": list(composed.warnings),
         "outcome": "created",
         "message": "Quote created successfully",
     }
@@ -333,25 +331,32 @@ def priced(
     tx: Tx, quote: Quote, composed: Composition, decision: PolicyDecision, *, priced_at: datetime, outcome: str
 ) -> PricedQuoteView:
     """The answer to a price that is stored."""
-    names = {id_: product.name for id_, product in composed.products.items()}
-    sets = [(one.name, one.request, one.priced) for one in composed.sets]
-    view = _priced(tx, quote, names, sets, decision, priced_at)
-    return {**view, "stored": True, "outcome": outcome, "fingerprint": composed.fingerprint}
+    return _priced(
+        tx,
+        quote,
+        Shown.of(composed),
+        decision,
+        priced_at=priced_at,
+        stored=True,
+        outcome=outcome,
+        message="This price is stored.",
+    )
 
 
 def evaluated(
-    tx: Tx, quote: Quote, stored: Sequence[Pricing], priced_sets: Sequence[PricedQuote], decision: PolicyDecision
+    tx: Tx, quote: Quote, shown: Shown, decision: PolicyDecision, *, message: str, next_call: dict[str, Any]
 ) -> PricedQuoteView:
-    """The answer to a price that is not stored; the fingerprint is that of the stored price."""
-    products = {row.product_id: row.product_name for row in quote.lines}
-    sets = [(one.option_set, one.request, priced) for one, priced in zip(stored, priced_sets, strict=True)]
-    view = _priced(tx, quote, products, sets, decision, quote.version.priced_at)
-    return {**view, "stored": False, "outcome": "no_change", "fingerprint": quote.version.fingerprint}
+    """The answer to a price that is not stored; the message says so, and the next call leads to storing it."""
+    is_stored_price = shown.fingerprint == quote.version.fingerprint
+    priced_at = quote.version.priced_at if is_stored_price else None
+    view = _priced(tx, quote, shown, decision, priced_at=priced_at, stored=False, outcome="no_change", message=message)
+    return {**view, "next_call": next_call}
 
 
 def moved(quote: Quote, message: str, *, outcome: str = "changed", warnings: Sequence[str] | None = None) -> QuoteMoved:
     view: QuoteMoved = {
         "quote_id": quote.id,
+        "number": quote.number,
         "version": quote.current_version,
         "edit": quote.edit,
         "status": quote.status,
@@ -361,6 +366,8 @@ def moved(quote: Quote, message: str, *, outcome: str = "changed", warnings: Seq
         "outcome": outcome,
         "message": message,
     }
+    if quote.is_current:
+        view["requested_discount_pct"] = amount(quote.version.requested_discount)
     if warnings is not None:
         view["warnings"] = list(warnings)
     return view
@@ -413,7 +420,7 @@ def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | No
     return period_prices(pricings[0].request, lines.values())
 
 
-def _line(quote_id: str, line: StoredLine, price: PeriodPrice | None) -> QuoteLine:
+def _line(quote_id: str, line: StoredLine, requested_discount: int, price: PeriodPrice | None) -> QuoteLine:
     recurring = period_view(line.billing_period, price)
     view: QuoteLine = {
         "line_id": line_id(quote_id, line.number),
@@ -424,7 +431,8 @@ def _line(quote_id: str, line: StoredLine, price: PeriodPrice | None) -> QuoteLi
         "unit_price_per_period": recurring["unit_price_per_period"],
         "billing_period": line.billing_period,
         "periods": recurring["periods"],
-        "discount_pct": amount(line.discount_pct),
+        "discount_pct": amount(together(line.discount_pct, requested_discount)),
+        "line_discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
         "subtotal": amount(line.regular),
         "line_total": amount(line.net),
@@ -447,90 +455,63 @@ def _lapsed(quote: Quote) -> str | None:
     return f"Nobody decided by {at:%Y-%m-%d %H:%M} UTC; the quote is a draft again, and nothing was approved."
 
 
-def _has_status(tx: Tx, status: QuoteStatus) -> sa.ColumnElement[bool]:
-    is_over = tables.quote.c.expires_at <= tx.now
-    is_status = tables.quote.c.status == status
-    lapses_at = tables.quote.c.lapses_at
-    if status.is_draft:
-        return is_status | ((tables.quote.c.status == QuoteStatus.PENDING_APPROVAL) & (lapses_at <= tx.now))
-    if status.awaits_approval:
-        return is_status & (lapses_at.is_(None) | (lapses_at > tx.now))
-    if status is QuoteStatus.EXPIRED:
-        return is_status | (tables.quote.c.status.in_(EXPIRING) & is_over)
-    return is_status & ~is_over if status.can_expire else is_status
-
-
-def _starts_with(tx: Tx, query: str) -> sa.ColumnElement[bool]:
-    """Whether the id starts with the text; by a range on SQLite, which does not use the index for LIKE."""
-    if tx.connection.dialect.name == "sqlite":
-        return (tables.quote.c.id >= query) & (tables.quote.c.id < f"{query}\uffff")
-    return tables.quote.c.id.startswith(query, autoescape=True)
-
-
-def _account_names(tx: Tx, ids: set[str]) -> dict[str, str]:
-    query = sa.select(tables.account.c.id, tables.account.c.name)
-    rows = tx.connection.execute(query.where(tx.own(tables.account), tables.account.c.id.in_(ids)))
-    return {row.id: row.name for row in rows}
-
-
-def _summary(tx: Tx, row: _Listed, account_name: str) -> QuoteSummary:
-    return {
-        "id": row.id,
-        "version": row.version,
-        "account_id": row.account_id,
-        "account_name": account_name,
-        "status": status_at(QuoteStatus(row.status), row.expires_at, tx.now, row.lapses_at),
-        "currency": row.currency,
-        "total": amount(row.total),
-        "valid_until": row.valid_until,
-        "created_at": row.created_at,
-    }
-
-
 def _priced(
     tx: Tx,
     quote: Quote,
-    names: Mapping[str, str],
-    sets: Sequence[tuple[str, Request, PricedQuote]],
+    shown: Shown,
     decision: PolicyDecision,
+    *,
     priced_at: datetime | None,
+    stored: bool,
+    outcome: str,
+    message: str,
 ) -> PricedQuoteView:
-    _, asked, selected = sets[0]
+    _, asked, selected = shown.sets[0]
     view: PricedQuoteView = {
         "quote_id": quote.id,
+        "number": quote.number,
         "version": quote.current_version,
         "edit": quote.edit,
         "status": quote.status,
+        "requested_discount_pct": amount(shown.draft.requested_discount),
         "pricing": {**totals_view(selected), "priced_at": priced_at},
         "tax_groups": tax_groups(selected.tax_groups),
-        "line_pricing": _line_prices(quote.id, asked, selected, names),
+        "line_pricing": _line_prices(quote.id, asked, selected, shown),
         "approval_required": decision.approval_required,
         "required_roles": list(decision.required_roles),
         "policy_violations": violations_view(tx, decision),
-        "stored": False,
-        "outcome": "no_change",
-        "fingerprint": "",
+        "warnings": list(shown.warnings),
+        "stored": stored,
+        "outcome": outcome,
+        "message": message,
+        "fingerprint": shown.fingerprint,
     }
-    if len(sets) > 1:
+    if len(shown.sets) > 1:
         view["option_sets"] = [
             {
                 "option_set": name,
                 "is_selected": position == 0,
                 **totals_view(one),
                 "tax_groups": tax_groups(one.tax_groups),
-                "line_pricing": _line_prices(quote.id, request, one, names),
+                "line_pricing": _line_prices(quote.id, request, one, shown),
             }
-            for position, (name, request, one) in enumerate(sets)
+            for position, (name, request, one) in enumerate(shown.sets)
         ]
     return view
 
 
-def _line_prices(quote_id: str, request: Request, priced: PricedQuote, names: Mapping[str, str]) -> list[LinePrice]:
+def _line_prices(quote_id: str, request: Request, priced: PricedQuote, shown: Shown) -> list[LinePrice]:
     prices = period_prices(request, priced.lines)
-    return [_line_price(quote_id, line, names, prices.get(line.id)) for line in priced.lines]
+    own = {line.number: line.discount_pct for line in shown.draft.lines}
+    return [
+        _line_price(quote_id, line, shown.names, prices.get(line.id), line_discount=own[int(line.id)])
+        for line in priced.lines
+    ]
 
 
-def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str], price: PeriodPrice | None) -> LinePrice:
+def _line_price(
+    quote_id: str, line: PricedLine, names: Mapping[str, str], price: PeriodPrice | None, *, line_discount: int
+) -> LinePrice:
     return {
         "line_id": line_id(quote_id, int(line.id)),
         "product_id": line.product_id,
@@ -542,6 +523,7 @@ def _line_price(quote_id: str, line: PricedLine, names: Mapping[str, str], price
         **period_view(line.billing_period, price and price._replace(unit_price=price.net_unit_price)),
         "subtotal_before_discount": amount(line.regular),
         "discount_pct": amount(line.discount),
+        "line_discount_pct": amount(line_discount),
         "discount_amount": amount(line.discount_amount),
         "line_total": amount(line.net),
     }

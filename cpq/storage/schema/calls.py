@@ -23,6 +23,7 @@ token = table(
     text("principal_name"),
     text("role"),
     text("secret_hash"),
+    text("owner", nullable=True),
     Column("created_at", Timestamp, nullable=False),
     Column("expires_at", Timestamp, nullable=True),
     Column("revoked_at", Timestamp, nullable=True),

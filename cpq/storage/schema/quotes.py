@@ -12,6 +12,7 @@ from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whol
 quote = table(
     "quote",
     text("id"),
+    text("number"),
     text("account_id"),
     text("deal_id", nullable=True),
     text("currency"),
@@ -24,15 +25,26 @@ quote = table(
     Column("lapses_at", Timestamp, nullable=True),
     Column("created_at", Timestamp, nullable=False),
     text("created_by"),
+    text("owner", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     belongs_to("account", "account_id"),
     one_of("status", *QuoteStatus),
+    Index("uq_quote_number", "tenant_id", "number", unique=True),
     Index(None, "tenant_id", "created_at"),
+    Index(None, "tenant_id", "owner", "created_at"),
     Index(None, "tenant_id", "account_id", "created_at"),
     Index(None, "tenant_id", "status", "created_at"),
     Index(None, "tenant_id", "status", "expires_at"),
 )
 """One row per quote, changed by every command. Status, total and validity are those of its current version."""
+
+quote_counter = table(
+    "quote_counter",
+    whole("year"),
+    whole("last"),
+    PrimaryKeyConstraint("tenant_id", "year"),
+)
+"""The last number given to a quote in each year. A number is given in the transaction that makes the quote."""
 
 quote_version = table(
     "quote_version",
@@ -41,6 +53,7 @@ quote_version = table(
     text("status"),
     text("reason", nullable=True),
     text("deal_id", nullable=True),
+    text("currency"),
     Column("term_months", sa.Integer, nullable=True),
     Column("start_date", Day, nullable=True),
     Column("end_date", Day, nullable=True),
@@ -53,6 +66,7 @@ quote_version = table(
     whole("tax_total"),
     whole("total"),
     text("tax_note", nullable=True),
+    Column("warnings", Json, nullable=False),
     Column("priced_at", Timestamp, nullable=True),
     text("fingerprint"),
     Column("hashes", Json, nullable=False),

@@ -25,7 +25,7 @@ from cpq.storage.schema.catalog import (
     product_relation,
     product_spec,
 )
-from cpq.storage.schema.quotes import document, quote, quote_line, quote_pricing, quote_version
+from cpq.storage.schema.quotes import document, quote, quote_counter, quote_line, quote_pricing, quote_version
 from cpq.storage.schema.retrieval import (
     past_line,
     past_quote,
@@ -61,6 +61,7 @@ __all__ = [
     "product_relation",
     "product_spec",
     "quote",
+    "quote_counter",
     "quote_line",
     "quote_pricing",
     "quote_version",
