@@ -291,7 +291,7 @@ class LineItem(Part):
     quantity: Annotated[Quantity, Field(description="How many; with a ramp, the quantity of its largest segment.")]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
     attributes: Annotated[
-        Attributes, Field(description="Options of a configurable product; for others, free notes.")
+        Attributes, Field(description="Options of a configurable product; for others, free notes, never prices.")
     ] = Field(default_factory=dict)
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
     option_set: Annotated[

@@ -110,15 +110,15 @@ def what_is_more(before: Quote, after: Quote) -> list[str]:
     A field that this module does not know must be the same, so that a new one cannot slip past approvals.
     """
     old, new = before.version, after.version
-    more = [f"{name} changed" for name in ("account_id", "currency") if getattr(before, name) != getattr(after, name)]
+    more = ["account_id changed"] if before.account_id != after.account_id else []
     more += [_changed(name, getattr(old, name), getattr(new, name)) for name in _fixed(old, new)]
     if (old.term_months is None) != (new.term_months is None) or (new.term_months or 0) > (old.term_months or 0):
         more.append(_changed("term_months", old.term_months, new.term_months))
     if new.expires_at > old.expires_at:
         more.append(_changed("valid_until", old.valid_until, new.valid_until))
     if new.discount_total > old.discount_total:
-        money = (readable(from_micro(one.discount_total), after.currency) for one in (old, new))
-        more.append(f"the discount went from {' to '.join(money)} {after.currency}")
+        money = (readable(from_micro(one.discount_total), new.currency) for one in (old, new))
+        more.append(f"the discount went from {' to '.join(money)} {new.currency}")
     earlier, later = ({line.number: line for line in quote.lines} for quote in (before, after))
     more += [f"line {number} was removed" for number in earlier if number not in later]
     more += [f"line {number} was added" for number in later if number not in earlier]
@@ -164,7 +164,10 @@ DIFFERENCES_MAX = 5
 _MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost"})
 """Fields of a line that are compared by what they give, or that are not the customer's: the cost."""
 
-_RECORD = ("number", "status", "reason", "priced_at", "lapses_at", "created_at", "created_by", "edited_by")
+_RECORD = (
+    *("number", "status", "reason", "warnings", "priced_at", "lapses_at"),
+    *("created_at", "created_by", "edited_by"),
+)
 _PRICE = ("requested_discount", "subtotal", "discount_total", "tax_total", "total", "fingerprint", "hashes")
 _MEASURED_OF_VERSION = frozenset({*_RECORD, *_PRICE, "term_months", "valid_until", "expires_at"})
 """Fields of a version that are compared by what they give, or that are its record and not part of the offer."""

@@ -118,7 +118,11 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         valid_until=valid_until,
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
-        warnings=(*broken_relations(draft, products), *_foreign_currency(draft, buyer)),
+        warnings=(
+            *broken_relations(draft, products),
+            *_foreign_currency(draft, buyer),
+            *_ending_prices(draft, products, selection, valid_until),
+        ),
     )
 
 
@@ -165,6 +169,22 @@ def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tupl
 def _foreign_currency(draft: Draft, buyer: AccountFacts) -> Iterator[str]:
     if draft.currency != buyer.currency:
         yield f"The quote is in {draft.currency}, but the account {buyer.id} buys in {buyer.currency}."
+
+
+def _ending_prices(
+    draft: Draft, products: Mapping[str, ProductFacts], selection: PriceSelection, valid_until: date
+) -> Iterator[str]:
+    """The prices that end before the quote does: who accepts it later gets a price that is no longer valid."""
+    last_day = valid_until.isoformat()
+    for id_ in dict.fromkeys(line.product_id for line in draft.lines):
+        for part in (id_, *(component.product_id for component in products[id_].for_pricing.components)):
+            row = selection.of(part).charged
+            if row is not None and row.valid_to and row.valid_to < last_day:
+                kind = "contracted price" if row.account_id else "price"
+                yield (
+                    f"The {kind} of {products[part].name} ({part}) ends on {row.valid_to},"
+                    f" and the quote is valid until {last_day}."
+                )
 
 
 _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}

@@ -19,6 +19,15 @@ from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20
+MONEY_WORDS = frozenset(
+    {
+        *("price", "unit_price", "list_price", "net_price", "total_price", "amount", "total", "subtotal", "surcharge"),
+        *("discount", "discount_pct", "discount_percent", "discount_amount", "rebate"),
+        *("cost", "unit_cost", "margin", "margin_pct"),
+    }
+)
+"""Names of attributes by which callers try to set a price."""
+
 CODE_ORDER = (
     Code.VALIDATION_ERROR,
     Code.NOT_FOUND,
@@ -152,7 +161,11 @@ def _check_line(index: int, line: DraftLine, products: Mapping[str, ProductFacts
     if product is None:
         return CheckedLine([_unknown_product(at, line.product_id)])
     checked = model_of(product).check(line.attributes)
-    problems = [*_sale_problems(at, product, products), *_option_problems(at, product, checked)]
+    problems = [
+        *_money_problems(at, line, product),
+        *_sale_problems(at, product, products),
+        *_option_problems(at, product, checked),
+    ]
     if not product.options:
         return CheckedLine(problems)
     return CheckedLine(problems, {name: configuration.spelled(value) for name, value in checked.choices.items()})
@@ -165,6 +178,21 @@ def _unknown_product(at: str, product_id: str) -> CpqError:
         field=f"{at}/product_id",
         next_call=next_call("catalog_search", query=product_id[:64]),
     )
+
+
+def _money_problems(at: str, line: DraftLine, product: ProductFacts) -> list[CpqError]:
+    """Attributes that look like money: they would be stored as notes and change no price."""
+    options = {option["name"] for option in product.options}
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"{name!r} looks like money, but {product.id} has no such option, so it would change no price.",
+            field=f"{at}/attributes/{name}",
+            hint="Give a discount as discount_pct of the line; prices and costs come from the catalogue.",
+        )
+        for name in line.attributes
+        if name not in options and name.lower().replace("-", "_").replace(" ", "_") in MONEY_WORDS
+    ]
 
 
 def _sale_problems(at: str, product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
