@@ -247,8 +247,21 @@ class Facade(MCPServer[None]):
         @self.resource("quote://{quote_id}/pdf", name="quote_pdf", title="Quote as PDF", mime_type="application/pdf")
         async def quote_pdf(quote_id: str) -> bytes:
             """The current version of a quote as a PDF, in the account's language: what `quote_pdf` makes."""
-            made = _resource(await self._answer("quote_pdf", {"quote_id": quote_id}, None)).body
-            return await anyio.to_thread.run_sync(read_document, self.app.settings, made["checksum"])
+            return await self._read_pdf(quote_id=quote_id)
+
+        @self.resource(
+            "quote://{quote_id}/pdf/{version}/{template}/{locale}",
+            name="quote_pdf_of_version",
+            title="Version of a quote as PDF",
+            mime_type="application/pdf",
+        )
+        async def quote_pdf_of_version(quote_id: str, version: int, template: str, locale: str) -> bytes:
+            """The document that `quote_pdf` made, under the `resource_uri` of its answer."""
+            return await self._read_pdf(quote_id=quote_id, version=version, template=template, locale=locale)
+
+    async def _read_pdf(self, **arguments: Any) -> bytes:
+        made = _resource(await self._answer("quote_pdf", arguments, None)).body
+        return await anyio.to_thread.run_sync(read_document, self.app.settings, made["checksum"])
 
 
 def _resource(reply: Reply) -> Reply:

@@ -86,7 +86,7 @@ def import_accounts(options: Options, file: Path) -> None:
 
     An account has id, name, segment, region, country (DE, US), tax_zone (`cpq policy show` lists them); it may have
     currency, price_book, tax_status (taxable, exempt, reverse_charge) with tax_note, locale, time_zone, contact,
-    address, active.
+    address, tax_id, purchase_order (a standing one, which every document prints), active.
 
     \b
     Example:

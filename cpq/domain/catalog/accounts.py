@@ -49,6 +49,8 @@ class AccountRow(Row):
     price_book: Identifier = "list"
     contact: Name | None = None
     address: Annotated[str, Field(max_length=500), AfterValidator(clean)] | None = None
+    tax_id: Word | None = None
+    purchase_order: Word | None = None
     active: bool = True
 
     @model_validator(mode="after")

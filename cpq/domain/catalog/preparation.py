@@ -72,6 +72,9 @@ SECTIONS: dict[str, type[Row]] = {
     "prices": PriceRow,
 }
 
+ADDED_LATER = ("tax_id", "purchase_order")
+"""Columns that count for the hash of a row only with a value, so that rows without it are still unchanged."""
+
 PAYLOADS = ("attributes", "specs", "options", "rules", "bundle")
 """Columns of a product that hold JSON."""
 
@@ -107,7 +110,8 @@ def columns(row: Row, **others: Any) -> dict[str, Any]:
     """The columns of a row of any other kind than product. A later import compares the hash to find changes."""
     values = {name: value.value if isinstance(value, Enum) else value for name, value in row if name != "price_book"}
     values |= others
-    return {**values, "content_hash": _digest(canonical_json(values))}
+    counted = {name: value for name, value in values.items() if value or name not in ADDED_LATER}
+    return {**values, "content_hash": _digest(canonical_json(counted))}
 
 
 def dump(parts: Any) -> Any:

@@ -25,6 +25,20 @@ class BundlePricing(StrEnum):
     COMPONENTS_LESS_PERCENT = "components_less_percent"
 
 
+class Supply(StrEnum):
+    """What a product is for the scope of supply, as its attribute `scope_of_supply` says."""
+
+    GOODS = "goods"
+    INSTALLATION = "installation"
+    RIGGING = "rigging"
+    FREIGHT = "freight"
+    ON_SITE = "on_site"
+    NONE = "none"
+
+
+SUPPLY = "scope_of_supply"
+
+
 class SpecDefinition(Row):
     """A filterable property of every product of a category: a number in one unit, or one of the listed words."""
 
@@ -98,6 +112,8 @@ class ProductRow(Row):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.attributes and self.attributes.get(SUPPLY, Supply.NONE) not in tuple(Supply):
+            raise ValueError(f"the attribute {SUPPLY} is one of {', '.join(Supply)}")
         is_plain = not (self.options or self.rules or self.recommend or self.relationships or self.bundle)
         if is_plain and self.product_type is not ProductType.BUNDLE:
             return self

@@ -19,7 +19,18 @@ NEIGHBOURS = 50
 ALIKE_MAX = 3
 
 _SUMMARY = ("id", "name", "segment", "region", "country", "currency", "active")
-_DETAIL = (*_SUMMARY, "tax_zone", "tax_status", "tax_note", "locale", "time_zone", "contact", "address")
+_DETAIL = (
+    *_SUMMARY,
+    "tax_zone",
+    "tax_status",
+    "tax_note",
+    "locale",
+    "time_zone",
+    "contact",
+    "address",
+    "tax_id",
+    "purchase_order",
+)
 
 
 class AccountSummary(TypedDict):
@@ -46,6 +57,8 @@ class AccountDetail(AccountSummary):
     price_book: str
     contact: str | None
     address: str | None
+    tax_id: str | None
+    purchase_order: str | None
     created_at: datetime
     updated_at: datetime
 

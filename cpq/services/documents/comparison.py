@@ -25,12 +25,14 @@ class Alternative:
 class ComparedCell:
     amount: str
     quantity: str = ""
+    recurring: str = ""
 
 
 @dataclass(frozen=True)
 class ComparedRow:
     name: str
     sku: str
+    """With the price of one billing period, where it recurs."""
     cells: tuple[ComparedCell, ...]
     is_group: bool = False
 
@@ -60,7 +62,9 @@ def comparisons(printed: PrintedQuote) -> Iterable[Comparison]:
         for product_id, nth in keys:
             product = printed.product(product_id)
             cells = tuple(column.get((product_id, nth), ComparedCell("–")) for column in columns)
-            row = ComparedRow(printed.tongue.text(product["name"]), printed.tongue.text(product["sku"]), cells)
+            periods = dict.fromkeys(cell.recurring for cell in cells if cell.recurring)
+            below = " · ".join((printed.tongue.text(product["sku"]), *periods))
+            row = ComparedRow(printed.tongue.text(product["name"]), below, cells)
             groups.setdefault(printed.tongue.text(product["category_name"]), []).append(row)
         rows: list[ComparedRow] = []
         for name, inside in groups.items():
@@ -84,7 +88,9 @@ def _cells(printed: PrintedQuote, one: Content) -> dict[tuple[str, int], Compare
         nth = times[product_id]
         times[product_id] += 1
         quantity = f"{t.label('quantity')} {t.number(1 if 'ramp' in asked else line['quantity'])}"
-        cells[product_id, nth] = ComparedCell(t.amount(line["line_total"], printed.currency), quantity)
+        cells[product_id, nth] = ComparedCell(
+            t.amount(line["line_total"], printed.currency), quantity, printed.recurring(line)
+        )
     return cells
 
 

@@ -10,16 +10,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
-from cpq.base.errors import bad_field
+from cpq.base.errors import bad_field, next_call
 from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
+from cpq.domain.catalog.products import SUPPLY
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.request import PERIOD_MONTHS, mean_quantity
 from cpq.domain.pricing.result import MIXED, PricedLine
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
 from cpq.services.catalog.product_sheets import Sheet, sheets
-from cpq.services.documents.design import Design
+from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.quotes import repository
 from cpq.services.quotes.views import period_view, tax_groups
 from cpq.storage.schema import tables
@@ -46,6 +47,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     _require_few_lines(tx, found, template)
     version, attributes_shown = found.version, design.brand.attributes_shown
     pricings = repository.pricings(tx, found)
+    _require_alternatives(found, template, len(pricings))
     sheets_found = sheets(tx, {line.product_id for line in found.lines})
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     return {
@@ -68,8 +70,9 @@ def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     for row in found.lines:
         shown = _shown(content["products"], row.product_id) | {*printed.get(row.number, ())} | always
         lines.append(_line(found.id, row, shown))
-    now = _header(found), lines
-    return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(*now))
+    # Fields that came later are not in older documents, which remain what they were.
+    header = {name: value for name, value in _header(found).items() if name in content["quote"]}
+    return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(header, lines))
 
 
 def with_lines(tx: Tx, found: Quote) -> Quote:
@@ -89,6 +92,17 @@ def _require_few_lines(tx: Tx, found: Quote, template: str) -> None:
             f"The quote has {len(found.lines):,} lines; a document lists at most {most:,}.",
             maximum=most,
             hint="Use the template executive_summary, or `cpq export quote --format csv`.",
+        )
+
+
+def _require_alternatives(found: Quote, template: str, sets: int) -> None:
+    if template == "comparison" and sets < 2:
+        raise bad_field(
+            "/template",
+            "The quote has no alternatives: a comparison needs at least two option sets.",
+            allowed=[name for name in TEMPLATES if name != template],
+            hint="Use another template, or give the lines of each alternative an option_set with quote_update.",
+            next_call=next_call("quote_pdf", quote_id=found.id, template="standard"),
         )
 
 
@@ -120,7 +134,7 @@ def _header(found: Quote) -> Content:
 
 
 def _buyer(tx: Tx, found: Quote) -> Content:
-    names = ("id", "name", "contact", "address", "country", "tax_status")
+    names = ("id", "name", "contact", "address", "country", "tax_status", "tax_id", "purchase_order")
     mine = tx.own(tables.account) & (tables.account.c.id == found.account_id)
     row = tx.connection.execute(sa.select(*(tables.account.c[name] for name in names)).where(mine)).one()
     return dict(zip(names, row, strict=True))
@@ -216,6 +230,7 @@ def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
         "product_type": sheet.product_type,
         "category": sheet.category,
         "category_name": sheet.category_name,
+        "supply": sheet.attributes.get(SUPPLY),
         "specs": {name: _spec(value, sheet.units.get(name)) for name, value in sheet.specs.items()},
         "attributes": _only(sheet.attributes, attributes_shown),
         "option_labels": dict(sheet.option_labels),

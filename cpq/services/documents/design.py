@@ -15,6 +15,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cpq.base.errors import Code, CpqError
+from cpq.base.settings import shipped
 from cpq.services.documents.locale import LANGUAGE_DEFAULT, Tongue, parse_locale
 
 TEMPLATES = ("standard", "compact", "detailed", "comparison", "executive_summary")
@@ -45,6 +46,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Contact(_Part):
+    name: str
+    title: str = ""
+    phone: str = ""
+    email: str = ""
+
+
 class Company(_Part):
     name: str
     legal: str
@@ -54,6 +62,11 @@ class Company(_Part):
     email: str
     website: str
     tax_id: str
+    """The one of business documents that programs read."""
+    tax_ids: tuple[str, ...] = ()
+    """As they are printed, each with its kind."""
+    bank: tuple[str, ...] = ()
+    contact: Contact | None = None
     signed_by: str
 
 
@@ -71,6 +84,8 @@ class Colours(_Part):
 
 
 class Installation(_Part):
+    """Which products without a scope of supply of their own are installation."""
+
     category: str
     spec: str
     value: str
@@ -79,9 +94,15 @@ class Installation(_Part):
 class Texts(_Part):
     introduction: str
     installation: str
-    exclusions: tuple[str, ...]
-    exclusions_without_installation: tuple[str, ...]
+    work_on_site: str = ""
+    exclusions: tuple[str, ...] = ()
+    exclusions_of_goods: tuple[str, ...] = ()
+    exclusions_without_installation: tuple[str, ...] = ()
+    exclusions_without_rigging: tuple[str, ...] = ()
     terms: tuple[Term, ...]
+    terms_of_goods: tuple[Term, ...] = ()
+    terms_with_freight: tuple[Term, ...] = ()
+    general_terms: str = ""
     delivery: str
     about: str
 
@@ -96,7 +117,8 @@ class Brand(_Part):
     paper: Literal["auto", "A4", "Letter"] = "auto"
     verify_url: str = ""
     attributes_shown: tuple[str, ...] = ()
-    installation: Installation
+    installation: Installation | None = None
+    categories_unshipped: tuple[str, ...] = ()
     texts: Mapping[str, Texts]
 
     def texts_in(self, language: str) -> Texts:
@@ -149,7 +171,12 @@ def _load(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> Design:
         raise _broken(
             folder / "fonts", "there is no fonts.conf in it; copy the folder fonts/ that comes with Quotewright"
         )
-    labels = {path.stem: _read(path) for path in sorted((folder / "labels").glob("*.yaml"))}
+    # A label that a seller's own folder does not have yet comes from the shipped one.
+    shipped_labels = shipped("pdf_templates") / "labels"
+    labels = {
+        path.stem: {**_known_labels(shipped_labels, path.stem), **_read(path)}
+        for path in sorted((folder / "labels").glob("*.yaml"))
+    }
     if LANGUAGE_DEFAULT not in labels:
         raise _broken(folder / "labels" / f"{LANGUAGE_DEFAULT}.yaml", "it is missing")
     try:
@@ -163,6 +190,11 @@ def _load(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> Design:
     if not (folder / "assets" / brand.logo).is_file():
         raise _broken(folder / "branding.yaml", f"logo: there is no {brand.logo} in assets/")
     return Design(folder, brand, labels, _digest(folder, [Path(name) for name, _, _ in seen]))
+
+
+def _known_labels(folder: Path, language: str) -> dict[str, Any]:
+    path = folder / f"{language}.yaml"
+    return _read(path if path.is_file() else folder / f"{LANGUAGE_DEFAULT}.yaml")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def style_of(design: Design, template: str, view: DocumentView) -> str:
         "is_rtl": view.tongue.is_rtl,
         "has_stamp": bool(view.stamp),
         "has_discount": view.has_discount,
+        "has_code": bool(design.brand.verify_url),
     }
     parts = [environment.get_template("styles/base.css").render(values)]
     if (design.folder / "styles" / f"{template}.css").is_file():
@@ -66,11 +67,11 @@ def style_of(design: Design, template: str, view: DocumentView) -> str:
 def code_text(verify_url: str, quote: Mapping[str, Any]) -> str:
     """The text of the QR code: quote, version, and the fingerprint of the price."""
     known = {"quote": quote["id"], "version": quote["version"], "fingerprint": quote["fingerprint"]}
-    return f"{verify_url or 'quotewright:?'}{urlencode(known)}"
+    return f"{verify_url}{urlencode(known)}"
 
 
 def _compose(design: Design, content: Mapping[str, Any], template: str, locale: str, stamp: str | None) -> Composed:
-    view = present(design, content, locale, stamp, with_comparison=template == "comparison")
+    view = present(design, content, locale, stamp, template)
     environment = _environment(design.folder, design.digest)
     logo = Markup(_file(design.folder, design.digest, design.brand.logo))  # noqa: S704 - the seller's own file
     html = environment.get_template(f"{template}.html").render(
@@ -80,7 +81,7 @@ def _compose(design: Design, content: Mapping[str, Any], template: str, locale: 
         side=lambda text: Markup(' dir="ltr"') if view.tongue.side(text) else "",
         logo=logo,
         logo_name=design.brand.logo,
-        qr=_qr(view, code_text(design.brand.verify_url, content["quote"])),
+        qr=_qr(view, code_text(design.brand.verify_url, content["quote"])) if design.brand.verify_url else "",
         template=template,
     )
     return Composed(html, style_of(design, template, view), view)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 from cpq.services.documents.locale import Tongue
-from cpq.services.documents.printed_quote import Content, PrintedQuote
+from cpq.services.documents.printed_quote import Content, PrintedQuote, in_printed_order
+from cpq.services.documents.scope import Supplies
 
 NOTE_LENGTH_MAX = 400
 """Length up to which a note is printed with its line; a longer one follows below all lines."""
@@ -17,6 +18,9 @@ PADDING_MM = 2.5
 OTHER_MM = 1.15
 WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
 """Maximum printed width of a character of a figure."""
+
+LEAD_TIME = "lead_time_days"
+"""The attribute of a product that prints, if the seller shows it."""
 
 TOTAL_SCALE = 1.6
 """Extra width of the total, which is larger and has its currency."""
@@ -39,6 +43,8 @@ class LineView:
     description: str
     details: tuple[str, ...]
     """Options, components, billing, steps of a ramp, a short note."""
+    recurring: str
+    """The price of one billing period and the number of periods, which is also one of the details."""
     quantity: str
     unit_price: str
     discount: str
@@ -50,6 +56,8 @@ class LineView:
     model: str
     net_each: str
     characteristics: Mapping[str, Characteristic]
+    delivery: str
+    """When goods are delivered; empty for everything that is not shipped."""
 
     def pairs(self, names: Sequence[str]) -> list[tuple[Characteristic, ...]]:
         """The characteristics that the product has, in this order, two per row."""
@@ -74,6 +82,7 @@ class Section:
     groups: tuple[Group, ...]
     total: str
     count: str
+    is_recurring: bool
 
 
 @dataclass(frozen=True)
@@ -97,9 +106,11 @@ class Widths:
 class LineTable:
     """The lines of the selected option set as they are printed."""
 
-    def __init__(self, printed: PrintedQuote) -> None:
+    def __init__(self, printed: PrintedQuote, supplies: Supplies) -> None:
         self._printed = printed
-        self._chosen = printed.selected["lines"]
+        self._supplies = supplies
+        self._chosen = in_printed_order(printed.products, printed.asked, printed.selected["lines"])
+        self._numbers = {line["number"]: place for place, line in enumerate(self._chosen, 1)}
         self.lines = {line["number"]: self._line(line) for line in self._chosen}
 
     @property
@@ -108,14 +119,16 @@ class LineTable:
 
     def sections(self) -> Iterable[Section]:
         t = self._printed.tongue
-        for name, is_recurring in (("one_time", False), ("recurring", True)):
+        recurring = "recurring" if self._printed.has_term else "recurring_once"
+        for name, is_recurring in (("one_time", False), (recurring, True)):
             inside = [
                 self.lines[line["number"]]
                 for line in self._chosen
                 if (line["billing_period"] != "one_time") == is_recurring
             ]
             if inside:
-                yield Section(t.label(name), self._groups(inside), self._sum(inside), t.number(len(inside)))
+                count = t.number(len(inside))
+                yield Section(t.label(name), self._groups(inside), self._sum(inside), count, is_recurring)
 
     def notes(self) -> Iterable[Note]:
         t = self._printed.tongue
@@ -123,14 +136,17 @@ class LineTable:
             asked = self._printed.asked[line["number"]]
             note = asked["notes"] or ""
             if len(note) > NOTE_LENGTH_MAX or note.count("\n") >= 5:
-                title = t.label("line_note", number=t.number(line["number"]), name=t.text(asked["product_name"]))
+                number = t.number(self._numbers[line["number"]])
+                title = t.label("line_note", number=number, name=t.text(asked["product_name"]))
                 yield Note(title, self._printed.paragraphs(note))
 
     def _groups(self, lines: Sequence[LineView]) -> tuple[Group, ...]:
         by_category: dict[str, list[LineView]] = {}
         for line in lines:
-            by_category.setdefault(line.category_name, []).append(line)
-        return tuple(Group(name, tuple(inside), self._sum(inside)) for name, inside in by_category.items())
+            by_category.setdefault(line.category, []).append(line)
+        return tuple(
+            Group(inside[0].category_name, tuple(inside), self._sum(inside)) for inside in by_category.values()
+        )
 
     def _sum(self, lines: Iterable[LineView]) -> str:
         return self._printed.tongue.amount(sum((line.net for line in lines), Decimal(0)), self._printed.currency)
@@ -145,11 +161,12 @@ class LineTable:
         is_ramp = "ramp" in asked
         each = priced["line_total" if is_ramp else "net_unit_price"]
         return LineView(
-            number=t.number(priced["number"]),
+            number=t.number(self._numbers[priced["number"]]),
             name=t.text(asked["product_name"]),
             sku=t.text(product["sku"]),
             description=t.text(product["description"]),
             details=tuple(self._details(priced, asked, product)),
+            recurring=self._printed.recurring(priced),
             quantity=t.number(1 if is_ramp else priced["quantity"]),
             unit_price=t.unit_price(priced["subtotal" if is_ramp else "unit_price"], self._printed.currency),
             discount=t.figure(f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self._printed.currency)}")
@@ -162,7 +179,30 @@ class LineTable:
             model=t.label("as_described", model=model),
             net_each=t.label("net_each", price=t.unit_price(each, self._printed.currency)),
             characteristics=characteristics,
+            delivery=self._delivery(asked["product_id"]),
         )
+
+    def lead_time(self) -> str:
+        """Which lines have which lead time; empty when no product states one."""
+        t, places = self._printed.tongue, dict[int, list[int]]()
+        for line in self._chosen:
+            if days := self._lead_days(self._printed.asked[line["number"]]["product_id"]):
+                places.setdefault(days, []).append(self._numbers[line["number"]])
+        times = [
+            t.label("lead_time_of", days=t.number(days), lines=t.figure(_spans(numbers)))
+            for days, numbers in sorted(places.items())
+        ]
+        return t.label("lead_time", times=t.label("comma").join(times)) if times else ""
+
+    def _delivery(self, product_id: str) -> str:
+        if not self._supplies.is_shipped(product_id):
+            return ""
+        t, days = self._printed.tongue, self._lead_days(product_id)
+        return t.label("lead_time_line", days=t.number(days)) if days else self._supplies.delivery_in(t.language)
+
+    def _lead_days(self, product_id: str) -> int:
+        days = self._printed.product(product_id)["attributes"].get(LEAD_TIME)
+        return int(days) if isinstance(days, Decimal | int) and not isinstance(days, bool) else 0
 
     def _details(self, priced: Content, asked: Content, product: Content) -> Iterable[str]:
         t = self._printed.tongue
@@ -172,8 +212,8 @@ class LineTable:
         if product["components"]:
             yield t.label("includes")
             yield from map(self._component, product["components"])
-        if priced["billing_period"] != "one_time":
-            yield t.label(priced["billing_period"])
+        if recurring := self._printed.recurring(priced):
+            yield recurring
         if "ramp" in asked:
             yield " · ".join(self._ramp(asked["ramp"]))
         if note := asked["notes"]:
@@ -181,7 +221,7 @@ class LineTable:
             yield (
                 t.label("note", text=t.text(note))
                 if is_short
-                else t.label("see_note", number=t.number(priced["number"]))
+                else t.label("see_note", number=t.number(self._numbers[priced["number"]]))
             )
 
     def _choice(self, product: Content, name: str, value: object) -> str:
@@ -230,6 +270,17 @@ def widths_of(lines: Collection[LineView], tongue: Tongue, total: str) -> Widths
 
 def millimetres(figure: str) -> float:
     return sum([WIDTHS_MM.get(character, OTHER_MM) for character in figure])
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """`1–3, 7`: neighbours together."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in spans)
 
 
 def _rounded(percent: Decimal | int) -> Decimal:

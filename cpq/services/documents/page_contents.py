@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from cpq.services.documents.design import Brand, Design
 from cpq.services.documents.line_table import LineTable, LineView, Note, Section, Widths, widths_of
 from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
+from cpq.services.documents.scope import Supplies, Work, scope_of
 from cpq.services.documents.totals import totals_of
 
 LETTER_COUNTRIES = ("US", "CA", "MX", "PH", "CL", "CO")
@@ -20,17 +22,11 @@ FACTS_ABREAST_MAX = 5
 LONG_FROM = 100
 """Number of lines from which a quote is set more densely."""
 
+UNNUMBERED = ("comparison", "executive_summary")
+"""Templates that do not number lines, so nothing can refer to a number."""
+
 SHORT_UP_TO = 4
 """Number of lines up to which a quote should fit a page, and a group of one line has no subtotal."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """The work at the customer's site, over all its lines."""
-
-    quantity: str
-    name: str
-    description: str
 
 
 @dataclass(frozen=True)
@@ -53,8 +49,13 @@ class DocumentView:
     """Names the quote in the properties of the file."""
     facts: tuple[tuple[Row, ...], ...]
     """In rows, so that no column gets too narrow."""
+    imprint: tuple[str, ...]
+    """The seller's legal line with tax ids, and the bank."""
+    contact: tuple[str, ...]
+    """The person to ask: name, position, telephone, e-mail."""
     buyer: str
     address: tuple[str, ...]
+    has_purchase_order: bool
     attention: str
     salutation: str
     notes: tuple[str, ...]
@@ -68,6 +69,9 @@ class DocumentView:
     alternatives: tuple[Alternative, ...]
     comparisons: tuple[Comparison, ...]
     installation: tuple[Work, ...]
+    """The work at the customer's site."""
+    installation_title: str
+    installation_text: str
     exclusions: tuple[str, ...]
     terms: tuple[str, ...]
     stamp: str
@@ -87,11 +91,9 @@ class DocumentView:
         return tuple(line for section in self.sections for group in section.groups for line in group.lines)
 
 
-def present(
-    design: Design, content: Content, locale: str, stamp: str | None, *, with_comparison: bool = False
-) -> DocumentView:
+def present(design: Design, content: Content, locale: str, stamp: str | None, template: str) -> DocumentView:
     """The view of a document with this content in this locale."""
-    return _Presenter(design, content, design.tongue(locale)).view(stamp, with_comparison)
+    return _Presenter(design, content, design.tongue(locale)).view(stamp, template)
 
 
 def paper_of(brand: Brand, country: str) -> str:
@@ -110,17 +112,18 @@ class _Presenter:
         self.quote = self.printed.quote
         self.buyer = self.printed.buyer
 
-    def view(self, stamp: str | None, with_comparison: bool) -> DocumentView:
+    def view(self, stamp: str | None, template: str) -> DocumentView:
         t, quote, brand, printed = self.tongue, self.quote, self.design.brand, self.printed
-        selected, table = printed.selected, LineTable(printed)
+        selected, table = printed.selected, LineTable(printed, Supplies(brand, printed.products))
         texts = brand.texts_in(t.language)
-        installation = tuple(self._works(selected))
-        exclusions = texts.exclusions if installation else (*texts.exclusions_without_installation, *texts.exclusions)
         values = {
             "payment": t.payment_terms(quote["payment_terms"]),
             "valid_until": self._day("valid_until", is_short=False),
         }
         has_sets = len(printed.sets) > 1
+        with_comparison = template == "comparison"
+        scope = scope_of(printed, brand, printed.sets if with_comparison else (selected,), values)
+        lead_time = "" if template in UNNUMBERED else table.lead_time()
         return DocumentView(
             tongue=t,
             brand=brand,
@@ -136,8 +139,11 @@ class _Presenter:
             fingerprint=quote["fingerprint"],
             mark=f"{quote['id']} v{quote['version']} {quote['fingerprint']}",
             facts=_in_rows(tuple(self._facts())),
+            imprint=tuple(self._imprint()),
+            contact=tuple(map(t.text, self._contact())),
             buyer=t.text(self.buyer["name"]),
             address=printed.paragraphs(self.buyer["address"]),
+            has_purchase_order=bool(self.buyer.get("purchase_order")),
             attention=t.label("attention", name=t.text(self.buyer["contact"])) if self.buyer["contact"] else "",
             salutation=self._salutation(),
             notes=printed.paragraphs(quote["notes"]),
@@ -150,13 +156,31 @@ class _Presenter:
             line_notes=tuple(table.notes()),
             alternatives=tuple(alternative(printed, one) for one in printed.sets) if has_sets else (),
             comparisons=tuple(comparisons(printed)) if with_comparison else (),
-            installation=installation,
-            exclusions=exclusions,
-            terms=tuple(term.format(**values) for term in texts.terms),
+            installation=scope.works,
+            installation_title=scope.works_title,
+            installation_text=scope.works_text,
+            exclusions=scope.exclusions,
+            terms=tuple(filter(None, (*scope.terms, lead_time, texts.general_terms))),
             stamp=t.label(f"stamp_{stamp}") if stamp else "",
             stamp_lines=tuple(re.split(r" ?[·・] ?", t.label(f"stamp_{stamp}"))) if stamp else (),
             stamp_text=t.label("stamp_text") if stamp else "",
         )
+
+    def _imprint(self) -> Iterable[str]:
+        company = self.design.brand.company
+        ids = company.tax_ids
+        if not ids and company.tax_id and company.tax_id not in company.legal:
+            ids = (self.tongue.label("tax_id", number=company.tax_id),)
+        yield self.tongue.text(" · ".join(filter(None, (company.legal, *ids))))
+        if company.bank:
+            yield self.tongue.text(" · ".join(company.bank))
+
+    def _contact(self) -> tuple[str, ...]:
+        contact = self.design.brand.company.contact
+        if contact is None:
+            return ()
+        person = ", ".join(filter(None, (contact.name, contact.title)))
+        return tuple(filter(None, (person, contact.phone, contact.email)))
 
     def _facts(self) -> Iterable[Row]:
         t, quote = self.tongue, self.quote
@@ -165,6 +189,9 @@ class _Presenter:
         yield Row(t.label("valid_until"), self._day("valid_until"))
         if quote["deal_id"]:
             yield Row(t.label("reference"), t.text(quote["deal_id"]))
+        for name, label in (("purchase_order", "purchase_order"), ("tax_id", "buyer_tax_id")):
+            if value := self.buyer.get(name):  # Older documents do not have it.
+                yield Row(t.label(label), t.text(value))
         yield Row(t.label("payment"), t.payment_terms(quote["payment_terms"]))
         if quote["term_months"]:
             yield Row(t.label("term"), t.number(quote["term_months"]))
@@ -182,25 +209,13 @@ class _Presenter:
             else self.tongue.label("salutation_unknown")
         )
 
-    def _works(self, chosen: Content) -> Iterable[Work]:
-        rule, t = self.design.brand.installation, self.tongue
-        quantities: dict[str, int] = {}
-        for line in chosen["lines"]:
-            asked = self.printed.asked[line["number"]]
-            product = self.printed.product(asked["product_id"])
-            if product["category"] == rule.category and product["specs"].get(rule.spec, {}).get("value") == rule.value:
-                times = 1 if "ramp" in asked else line["quantity"]
-                quantities[asked["product_id"]] = quantities.get(asked["product_id"], 0) + times
-        for product_id, quantity in quantities.items():
-            product = self.printed.product(product_id)
-            yield Work(t.number(quantity), t.text(product["name"]), t.text(product["description"]))
-
 
 def _in_rows(facts: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
-    if len(facts) <= FACTS_ABREAST_MAX:
-        return (facts,)
-    half = (len(facts) + 1) // 2
-    return facts[:half], facts[half:] + (Row("", ""),) * (2 * half - len(facts))
+    """In as few rows as fit the page, equally long."""
+    rows = math.ceil(len(facts) / FACTS_ABREAST_MAX)
+    length = math.ceil(len(facts) / rows)
+    padded = facts + (Row("", ""),) * (rows * length - len(facts))
+    return tuple(padded[start : start + length] for start in range(0, len(padded), length))
 
 
 def _number(quote: Content) -> str:

@@ -20,6 +20,20 @@ class Row:
     is_total: bool = False
 
 
+def in_printed_order(
+    products: Mapping[str, Content], asked: Mapping[int, Content], lines: Sequence[Content]
+) -> list[Content]:
+    """The lines of an option set in the order of the page, which numbers them: charges of once before recurring ones,
+    and within both the lines of a category together."""
+    groups: dict[tuple[bool, str], list[Content]] = {}
+    for is_recurring in (False, True):
+        for line in lines:
+            if (line["billing_period"] != "one_time") == is_recurring:
+                category = products.get(asked[line["number"]]["product_id"], _UNKNOWN)["category"]
+                groups.setdefault((is_recurring, category), []).append(line)
+    return [line for inside in groups.values() for line in inside]
+
+
 class PrintedQuote:
     """The content, with its lines by number, and its values in words."""
 
@@ -39,6 +53,26 @@ class PrintedQuote:
 
     def product(self, product_id: str) -> Content:
         return self.products.get(product_id, _UNKNOWN)
+
+    @property
+    def has_term(self) -> bool:
+        return bool(self.quote["term_months"] or self.quote["end_date"])
+
+    def recurring(self, priced: Content) -> str:
+        """What a unit of a recurring line costs in one billing period, times its periods; empty for other lines."""
+        period, price = priced["billing_period"], priced.get("unit_price_per_period")
+        if "periods" not in priced and period != "one_time":
+            # Older documents do not know the price of one period; a bundle can have several periods.
+            return str(self.tongue.labels.get(period, ""))
+        if price is None:
+            return ""
+        figure = self.tongue.unit_price(price, self.currency)
+        if not self.has_term:
+            return self.tongue.label(f"{period}_once", price=figure)
+        periods = priced["periods"]
+        number = self.tongue.figure(periods) if isinstance(periods, str) else self.tongue.number(periods)
+        key = f"{period}_price_one" if periods == 1 else f"{period}_price"
+        return self.tongue.label(key, price=figure, periods=number)
 
     def paragraphs(self, text: str | None) -> tuple[str, ...]:
         return tuple(self.tongue.text(part.strip()) for part in (text or "").splitlines() if part.strip())

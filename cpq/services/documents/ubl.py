@@ -9,6 +9,7 @@ from typing import Any
 
 from cpq.base.money import minor_digits
 from cpq.services.documents.design import Brand, Company
+from cpq.services.documents.printed_quote import in_printed_order
 
 QUOTATION = "urn:oasis:names:specification:ubl:schema:xsd:Quotation-2"
 CAC = "urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"
@@ -63,8 +64,8 @@ class _Writer:
         _text(_part(root, "TransactionConditions"), "Description", f"Payment terms: {quote['payment_terms']}")
         self._taxes(root)
         self._totals(_part(root, "QuotedMonetaryTotal"))
-        for line in self.chosen["lines"]:
-            self._line(_part(root, "QuotationLine"), line)
+        for number, line in enumerate(in_printed_order(self.products, self.asked, self.chosen["lines"]), 1):
+            self._line(_part(root, "QuotationLine"), number, line)
         Xml.indent(root)
         return Xml.tostring(root, encoding="unicode", xml_declaration=True).replace("'", '"', 4) + "\n"
 
@@ -75,6 +76,8 @@ class _Writer:
         for line in (self.buyer["address"] or "").splitlines():
             _text(_part(address, "AddressLine"), "Line", line)
         _text(_part(address, "Country"), "IdentificationCode", self.buyer["country"])
+        if self.buyer.get("tax_id"):  # Older documents do not have it.
+            _tax_scheme(party, self.buyer["tax_id"])
         if self.buyer["contact"]:
             _text(_part(party, "Contact"), "Name", self.buyer["contact"])
 
@@ -97,9 +100,9 @@ class _Writer:
         self._amount(total, "TaxInclusiveAmount", self.chosen["total"])
         self._amount(total, "PayableAmount", self.chosen["total"])
 
-    def _line(self, line: Xml.Element, priced: Content) -> None:
+    def _line(self, line: Xml.Element, number: int, priced: Content) -> None:
         asked = self.asked[priced["number"]]
-        _text(line, "ID", str(priced["number"]))
+        _text(line, "ID", str(number))
         item = _part(line, "LineItem")
         _text(item, "ID", asked["line_id"])
         if asked["notes"]:
@@ -152,12 +155,18 @@ def _seller(party: Xml.Element, company: Company) -> None:
     for line in company.address.splitlines():
         _text(_part(address, "AddressLine"), "Line", line)
     _text(_part(address, "Country"), "IdentificationCode", company.country)
-    scheme = _part(party, "PartyTaxScheme")
-    _text(scheme, "CompanyID", company.tax_id)
-    _text(_part(scheme, "TaxScheme"), "ID", "VAT")
+    _tax_scheme(party, company.tax_id)
     contact = _part(party, "Contact")
+    if company.contact:
+        _text(contact, "Name", company.contact.name)
     _text(contact, "Telephone", company.phone)
     _text(contact, "ElectronicMail", company.email)
+
+
+def _tax_scheme(party: Xml.Element, number: str) -> None:
+    scheme = _part(party, "PartyTaxScheme")
+    _text(scheme, "CompanyID", number)
+    _text(_part(scheme, "TaxScheme"), "ID", "VAT")
 
 
 def _part(parent: Xml.Element, name: str) -> Xml.Element:

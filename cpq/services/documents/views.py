@@ -57,7 +57,7 @@ def answer(document: IssuedDocument, number: str, path: str, outcome: str) -> Qu
         "locale": document.locale,
         "stamp": document.stamp,
         "fingerprint": document.fingerprint,
-        "resource_uri": f"quote://{document.quote_id}/pdf",
+        "resource_uri": (f"quote://{document.quote_id}/pdf/{document.version}/{document.template}/{document.locale}"),
         "warnings": warnings,
         "generated_at": document.created_at,
         "outcome": outcome,

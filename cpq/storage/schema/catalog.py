@@ -84,6 +84,8 @@ account = table(
     text("price_book_id"),
     text("contact", nullable=True),
     text("address", nullable=True),
+    text("tax_id", nullable=True),
+    text("purchase_order", nullable=True),
     Column("active", Flag, nullable=False),
     text("content_hash"),
     Column("created_at", Timestamp, nullable=False),

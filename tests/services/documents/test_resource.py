@@ -18,13 +18,13 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_q35_the_pdf_is_made_with_progress_and_is_also_a_resource(desk: Tools, era: Any):
-    """Q-35 over the wire; the tools of the toolset `quotes` are all that is needed."""
+    """Q-35 over the wire; its resource has the same bytes, with template, locale and version, also after a revision."""
     told: list[tuple[float, float | None]] = []
 
     async def listen(done: float, total: float | None, _message: str | None) -> None:
         told.append((done, total))
 
-    facade = Facade(desk.app, tools_of(("quotes",)))
+    facade = Facade(desk.app, tools_of(("quotes", "deals")))
     async with Client(facade, mode=era) as client:
         call: Callable[..., Awaitable[Any]] = client.call_tool
         created = await call("quote_create", {"account_id": "acct_acme_001", "line_items": list(papers.MACHINES)})
@@ -34,6 +34,13 @@ async def test_q35_the_pdf_is_made_with_progress_and_is_also_a_resource(desk: To
         content = (await client.read_resource(made["resource_uri"])).contents[0]
         with pytest.raises(MCPError, match="Q-none"):
             await client.read_resource("quote://Q-none/pdf")
+        german = {"quote_id": quote_id, "template": "detailed", "locale": "de", "version": 1}
+        made_in_german = (await call("quote_pdf", german)).structured_content
+        await call("quote_revise", {"quote_id": quote_id, "expected_version": 1})
+        same = (await client.read_resource(made_in_german["resource_uri"])).contents[0]
+    assert made_in_german["resource_uri"] == f"quote://{quote_id}/pdf/1/detailed/de"
+    read = base64.b64decode(getattr(same, "blob", ""))
+    assert f"sha256:{hashlib.sha256(read).hexdigest()}" == made_in_german["checksum"]
     assert "quote://{quote_id}/pdf" in {one.uri_template for one in template}
     assert content.mime_type == "application/pdf"
     pdf = base64.b64decode(getattr(content, "blob", ""))
