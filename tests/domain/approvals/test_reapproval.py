@@ -27,23 +27,26 @@ SEATS = QuoteLine(1, "seats", "Seats", 10, 0, {"size": "m"}, None, None, "monthl
 SETUP = QuoteLine(2, "setup", "Set-up", 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, ())
 
 
-def offer(*lines: QuoteLine, account_id: str = "acct", currency: str = "USD", **changes: Any) -> Quote:
+def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
     """A version with these lines; its totals are theirs."""
     lines = lines or (SEATS, SETUP)
     known = {
-        "number": 1, "status": VersionStatus.APPROVED, "reason": None, "deal_id": None, "currency": currency,
+        "number": 1, "status": VersionStatus.APPROVED, "reason": None, "deal_id": None, "currency": "USD",
         "term_months": 12,
         "start_date": date(2027, 1, 1), "end_date": None, "payment_terms": "net_30", "notes": None, "option_set": None,
-        "requested_discount": 0, "tax_total": 0, "tax_note": None, "warnings": (), "priced_at": NOW, "fingerprint": "f",
-        "hashes": {}, "valid_until": date(2026, 12, 16), "expires_at": NOW + timedelta(days=30), "lapses_at": None,
-        "created_at": NOW, "created_by": "agent:mcp", "edited_by": (),
+        "requested_discount": 0, "tax_total": 0, "tax_note": None, "warnings": (),
+        "priced_at": NOW, "fingerprint": "f", "hashes": {},
+        "valid_until": date(2026, 12, 16), "expires_at": NOW + timedelta(days=30), "lapses_at": None, "created_at": NOW,
+        "created_by": "agent:mcp", "edited_by": (),
     }  # fmt: skip
     regular, net = sum(line.regular for line in lines), sum(line.net for line in lines)
     totals = {"subtotal": regular, "discount_total": regular - net, "total": net}
     version = QuoteVersion(**{**known, **totals, **changes})
     return Quote(
-        "Q-1", "2026-000001", account_id, "Acme", "UTC", currency, 1, 1, QuoteStatus.APPROVED, net, version.valid_until,
-        version.expires_at, NOW, "agent:mcp", None, version, lines,
+        id="Q-1", number="2026-000001", account_id=account_id, account_name="Acme", time_zone="UTC",
+        currency=version.currency, current_version=1, edit=1, status=QuoteStatus.APPROVED, total=net,
+        valid_until=version.valid_until, expires_at=version.expires_at, created_at=NOW, created_by="agent:mcp",
+        owner=None, version=version, lines=lines,
     )  # fmt: skip
 
 
