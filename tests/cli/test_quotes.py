@@ -223,9 +223,12 @@ def test_a_discount_that_is_none_is_not_understood(home: Path, tools: Tools, run
     assert cells(run("quote", "show", quote_id).out, "total") == ["total", "1,350.00"]
 
 
+PAST = "A past quote, found by search_past_quotes, is read with get_quote."
+
+
 def test_pricing_a_quote_that_is_not_there_says_so(home: Path, run: Run):
     ran = run("quote", "price", "Q-none")
-    assert (ran.code, ran.err) == (1, "Error: There is no quote 'Q-none'.\nNext: cpq quote list\n")
+    assert (ran.code, ran.err) == (1, f"Error: There is no quote 'Q-none'.\n{PAST}\nNext: cpq quote list\n")
 
 
 @pytest.mark.parametrize("mistyped", ["acct_acme_01", "acct_acmee_001", "act_acme_001", "acme", "Acme Corp"])

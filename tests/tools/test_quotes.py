@@ -400,7 +400,18 @@ def test_q29_an_item_shows_the_current_total_and_status(tools: Tools):
     tools("quote_price", quote_id=quote_id, requested_discount_pct=10)
     read = tools("quote_get", quote_id=quote_id)["quote"]
     (item,) = tools("quote_list")["items"]
-    names = ("id", "version", "account_id", "account_name", "status", "currency", "valid_until", "created_at")
+    names = (
+        "number",
+        "owner",
+        "id",
+        "version",
+        "account_id",
+        "account_name",
+        "status",
+        "currency",
+        "valid_until",
+        "created_at",
+    )
     assert item == {**{name: read[name] for name in names}, "total": 1350}
 
 
