@@ -116,11 +116,13 @@ def _show_failure(error: CpqError, options: Options) -> None:
 
 
 def _further_problems(error: CpqError) -> list[str]:
-    """The problems of a refusal that has several, when each has a message of its own."""
+    """The problems of a refusal that has several. Those of an import, which have lines, are in its table already."""
     problems = error.details.get("problems")
     if not isinstance(problems, list) or len(problems) < 2:
         return []
-    found = [problem for problem in problems if isinstance(problem, dict) and "message" in problem]
+    found = [
+        problem for problem in problems if isinstance(problem, dict) and "message" in problem and "line" not in problem
+    ]
     more = len(found) - PROBLEMS_SHOWN_MAX
     shown = [f"{problem.get('field', '')}: {problem['message']}".lstrip(": ") for problem in found]
     return [*shown[:PROBLEMS_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
