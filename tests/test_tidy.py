@@ -31,7 +31,8 @@ ARROWS = {
 }
 """Which subject of `cpq.services` may import which other."""
 
-PURE_BASE = {f"cpq.base.{name}" for name in ("errors", "money", "rounding", "row_problems", "text", "vocabulary")}
+_PURE = ("errors", "money", "rounding", "row_problems", "text", "vocabulary", "written_numbers")
+PURE_BASE = {f"cpq.base.{name}" for name in _PURE}
 """What of `cpq.base` the rules may use; the vocabulary is read once, when it is imported."""
 
 IMPURE_MODULES = {"sqlalchemy", "logging", "os", "time", "random", "pathlib", "socket", "subprocess", "threading"}

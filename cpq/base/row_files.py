@@ -1,4 +1,4 @@
-"""Reads rows, each with its line number, from untrusted CSV, JSON, JSON Lines and YAML files."""
+"""Reads rows, each with its line number, from untrusted CSV, Excel, JSON, JSON Lines and YAML files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +18,8 @@ import yaml
 
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.row_problems import SourceRow
+from cpq.base.workbook import read_sheet
+from cpq.base.written_numbers import marked
 
 WHOLE_FILE_BYTES_MAX = 64 * 1024 * 1024
 """JSON and YAML files are read whole; larger data must be CSV or JSON Lines, which are streamed."""
@@ -34,17 +37,24 @@ Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the total."""
 
 
-def read_rows(path: Path, section: str, progress: Progress = lambda _done, _total: None) -> Iterator[SourceRow]:
-    """The rows of a file in order. `section` applies when the file names none (a bare list, a CSV)."""
+def read_rows(
+    path: Path, section: str, progress: Progress = lambda _done, _total: None, *, sheet: str | None = None
+) -> Iterator[SourceRow]:
+    """The rows of a file in order. `section` applies when the file names none (a bare list, a CSV).
+
+    `sheet` names the sheet of a workbook; without it, the first one is read.
+    """
     if not path.is_file():
         raise bad_field("FILE", f"there is no file {path.name}")
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise bad_field("FILE", f"{path.name} is not one of {', '.join(_READERS)}", allowed=list(_READERS))
+    if sheet is not None and reader is not _read_workbook:
+        raise bad_field("--sheet", f"{path.name} has no sheets; only a workbook (.xlsx) has them")
     if _is_blank(path):
         raise bad_field("FILE", f"{path.name} is empty; expected {section}: {_EXPECTED[reader]}")
     try:
-        yield from reader(path, section, progress)
+        yield from _read_workbook(path, section, progress, sheet) if sheet else reader(path, section, progress)
     except UnicodeDecodeError:
         raise _fault(path, _undecodable_line(path), "not UTF-8 text") from None
 
@@ -74,7 +84,8 @@ def columns_of(path: Path) -> dict[str, str]:
     if path.suffix.lower() != ".csv":
         return {}
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        parts = [name.strip().partition(".") for name in next(csv.reader(file), [])]
+        first = file.readline()
+        parts = [name.strip().partition(".") for name in next(csv.reader([first], delimiter=_delimiter(first)), [])]
     return {f"{group}s.{member}": f"{group}.{member}" for group, dot, member in parts if dot}
 
 
@@ -82,14 +93,14 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
     total = path.stat().st_size
     csv.field_size_limit(CELL_LENGTH_MAX)
     with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+        first = file.readline()
+        delimiter = _delimiter(first)
+        reader = csv.reader(chain([first], file), strict=True, delimiter=delimiter)
         try:
             header = [name.strip() for name in next(reader, [])]
             if len(set(header)) < len(header):
                 raise _fault(path, 1, "two columns have the same name")
-            if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-                raise _fault(path, 1, "columns must be separated by commas; save the file as CSV with commas")
-            is_plain = STRUCTURED.isdisjoint(header) and not any("." in name for name in header)
+            is_plain = delimiter == "," and STRUCTURED.isdisjoint(header) and not any("." in name for name in header)
             start = reader.line_num + 1
             for count, cells in enumerate(reader):
                 if cells:
@@ -97,7 +108,8 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
                         pairs = zip(header, cells, strict=True)
                         values: dict[str, Any] = {name: cell for name, cell in pairs if cell and not cell.isspace()}
                     else:
-                        values = _csv_values(path, start, header, cells)
+                        written = cells if delimiter == "," else list(map(marked, cells))
+                        values = _csv_values(path, start, header, written)
                     yield SourceRow(section, start, values)
                 start = reader.line_num + 1
                 if count % 1000 == 0:
@@ -107,11 +119,41 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
     progress(total, total)
 
 
-def _csv_values(path: Path, line: int, header: list[str], cells: list[str]) -> dict[str, Any]:
+def _delimiter(header: str) -> str:
+    """What separates the columns: the comma, or the semicolon or tab of a program that writes decimal commas."""
+    return max(",;\t", key=header.count)
+
+
+def _read_workbook(path: Path, section: str, progress: Progress, sheet: str | None = None) -> Iterator[SourceRow]:
+    header: list[str] = []
+    for line, cells in read_sheet(path, sheet):
+        if not header:
+            header = _header(path, line, cells)
+        elif any(cell is not None for cell in cells):
+            yield SourceRow(section, line, _csv_values(path, line, header, cells[: _width(cells)]))
+        if line % 1000 == 0:
+            progress(line, line)
+
+
+def _header(path: Path, line: int, cells: list[Any]) -> list[str]:
+    header = [str("" if name is None else name).strip() for name in cells[: _width(cells)]]
+    if "" in header:
+        raise _fault(path, line, "a column has no name")
+    if len(set(header)) < len(header):
+        raise _fault(path, line, "two columns have the same name")
+    return header
+
+
+def _width(cells: list[Any]) -> int:
+    """How many cells there are up to the last one that is filled."""
+    return max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
+
+
+def _csv_values(path: Path, line: int, header: list[str], cells: list[Any]) -> dict[str, Any]:
     """The values of one row without blank cells: `spec.hp` and `attribute.model` columns grouped, JSON cells parsed."""
     values: dict[str, Any] = {}
     for name, cell in zip(header, cells, strict=False):
-        if cell == "" or cell.isspace():
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
             continue
         group, dot, member = name.partition(".")
         if dot:
@@ -120,7 +162,7 @@ def _csv_values(path: Path, line: int, header: list[str], cells: list[str]) -> d
                 raise _fault(path, line, f"{name} is also given by the column {group}s")
             collected[member] = cell
         elif name in STRUCTURED:
-            values[name] = _json_cell(cell)
+            values[name] = _json_cell(str(cell))
         else:
             values[name] = cell
     if len(cells) > len(header):
@@ -446,9 +488,17 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _YAML_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*|[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?)")
 _YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _TOO_DEEP = f"nested more than {DEPTH_MAX} levels deep"
-_READERS = {".csv": _read_csv, ".jsonl": _read_json_lines, ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
-_EXPECTED = {
+_READERS: dict[str, Callable[[Path, str, Progress], Iterator[SourceRow]]] = {
+    ".csv": _read_csv,
+    ".xlsx": _read_workbook,
+    ".jsonl": _read_json_lines,
+    ".json": _read_json,
+    ".yaml": _read_yaml,
+    ".yml": _read_yaml,
+}
+_EXPECTED: dict[Any, str] = {
     _read_csv: "a row with the column names, then one row per record",
+    _read_workbook: "a row with the column names, then one row per record",
     _read_json_lines: "a JSON object on each line",
     _read_json: "a list of JSON objects",
     _read_yaml: "a list of rows",

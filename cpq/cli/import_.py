@@ -22,14 +22,16 @@ from cpq.services import catalog, quotes
 WARNINGS_SHOWN_MAX = 20
 SPANS_SHOWN_MAX = 8
 _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_sheet_option = click.option("--sheet", metavar="NAME", help="The sheet of a workbook. Default: the first one.")
 
 
 @click.group("import")
 def import_() -> None:
-    """Load products, prices, accounts or quotes from a CSV, JSON, JSON Lines or YAML file.
+    """Load products, prices, accounts or quotes from a CSV, Excel (.xlsx), JSON, JSON Lines or YAML file.
 
     All or nothing: with one invalid row nothing is changed, and every invalid row is listed. Loading a file again
-    changes only what changed in the file.
+    changes only what changed in the file. A CSV may have commas, semicolons or tabs between its columns. Numbers may
+    have separators where they mean one thing only: 1,234.50, 1.234,50, 1 234 and 1,5; 1,234 alone is refused.
 
     \b
     Example:
@@ -39,9 +41,10 @@ def import_() -> None:
 
 @import_.command("catalog")
 @_file_argument
+@_sheet_option
 @json_option
 @pass_options
-def import_catalog(options: Options, file: Path) -> None:
+def import_catalog(options: Options, file: Path, sheet: str | None) -> None:
     """Load products and their categories. A CSV or a bare list holds products.
 
     A product has id, sku, name, category; it may have description, product_type (simple, configurable, bundle,
@@ -54,14 +57,15 @@ def import_catalog(options: Options, file: Path) -> None:
     Example:
       cpq import catalog products.csv
     """
-    _import(options, "catalog", file, section="products")
+    _import(options, "catalog", file, sheet, section="products")
 
 
 @import_.command("prices")
 @_file_argument
+@_sheet_option
 @json_option
 @pass_options
-def import_prices(options: Options, file: Path) -> None:
+def import_prices(options: Options, file: Path, sheet: str | None) -> None:
     """Load prices, and price books from a section of that name. A CSV or a bare list holds prices.
 
     A price has product_id, currency, unit_price, and either price_book (`list` is the standard one) or account_id,
@@ -74,14 +78,15 @@ def import_prices(options: Options, file: Path) -> None:
     Example:
       cpq import prices prices.csv
     """
-    _import(options, "prices", file, section="prices")
+    _import(options, "prices", file, sheet, section="prices")
 
 
 @import_.command("accounts")
 @_file_argument
+@_sheet_option
 @json_option
 @pass_options
-def import_accounts(options: Options, file: Path) -> None:
+def import_accounts(options: Options, file: Path, sheet: str | None) -> None:
     """Load the accounts that quotes are made for. A CSV or a bare list holds accounts.
 
     An account has id, name, segment, region, country (DE, US), tax_zone (`cpq policy show` lists them); it may have
@@ -92,15 +97,16 @@ def import_accounts(options: Options, file: Path) -> None:
     Example:
       cpq import accounts accounts.yaml
     """
-    _import(options, "accounts", file, section="accounts")
+    _import(options, "accounts", file, sheet, section="accounts")
 
 
 @import_.command("quotes")
 @_file_argument
+@_sheet_option
 @click.option("--history", is_flag=True, help="Load past quotes for search, as they were written; nothing is priced.")
 @json_option
 @pass_options
-def import_quotes(options: Options, file: Path, history: bool) -> None:
+def import_quotes(options: Options, file: Path, sheet: str | None, history: bool) -> None:
     """Load quotes as priced drafts, or past quotes as history.
 
     A CSV has a row for each line; the rows of a quote follow each other: id (your own; it becomes the quote's),
@@ -118,17 +124,17 @@ def import_quotes(options: Options, file: Path, history: bool) -> None:
       cpq import quotes quotes.csv
       cpq import quotes --history archive.csv
     """
-    _import(options, "history" if history else "quotes", file, section="quotes")
+    _import(options, "history" if history else "quotes", file, sheet, section="quotes")
 
 
-def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
+def load_file(app: App, kind: str, file: Path, section: str, sheet: str | None = None) -> Answer:
     """Import one file as the command `import_<kind>`, with a progress meter; the counts by kind of row."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     with Meter(f"Importing {file.name}", app.effects) as meter:
 
         def work(tx: Tx) -> Answer:
-            report = _TAKERS.get(kind, catalog.import_rows)(tx, catalog.read_rows(file, section, meter))
+            report = _TAKERS.get(kind, catalog.import_rows)(tx, catalog.read_rows(file, section, meter, sheet=sheet))
             return {
                 "created": dict(report.created),
                 "updated": dict(report.updated),
@@ -138,7 +144,7 @@ def load_file(app: App, kind: str, file: Path, section: str) -> Answer:
             }
 
         try:
-            return local_app.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest})
+            return local_app.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest, "sheet": sheet})
         except CpqError as error:
             if problems := _problems(error):
                 columns = catalog.columns_of(file)
@@ -168,10 +174,10 @@ def show_report(*reports: Answer) -> None:
         click.echo(f"and {len(warnings) - WARNINGS_SHOWN_MAX:,} more warnings; --json lists them", err=True)
 
 
-def _import(options: Options, kind: str, file: Path, *, section: str) -> None:
+def _import(options: Options, kind: str, file: Path, sheet: str | None, *, section: str) -> None:
     with local_app.opened(options) as app:
         try:
-            report = load_file(app, kind, file, section)
+            report = load_file(app, kind, file, section, sheet)
         except CpqError as error:
             if not options.as_json:
                 _show_problems(file, error)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from cpq.base.money import MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, clean_line
+from cpq.base.written_numbers import in_plain_digits
 
 AMOUNT_MAX = Decimal(10) ** 12
 QUANTITY_MAX = 1_000_000
@@ -30,10 +31,13 @@ def _identifier(text: str) -> str:
 def _exact(value: object) -> object:
     if isinstance(value, float):
         raise ValueError("is a binary float; write the number as text")
+    if not isinstance(value, str):
+        return value
     # Decimal accepts more than people write: 1_000, digits of other scripts.
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+    digits = in_plain_digits(value)
+    if not _NUMBER.fullmatch(digits.strip()):
         raise ValueError("is not a number")
-    return value
+    return digits
 
 
 def _finite(number: Decimal) -> Decimal:
@@ -50,7 +54,7 @@ def _finite(number: Decimal) -> Decimal:
 def _counted(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("is a boolean, not a whole number")
-    return value
+    return in_plain_digits(value) if isinstance(value, str) else value
 
 
 def _day(value: object) -> object:

@@ -350,7 +350,6 @@ def test_nesting_that_is_allowed_is_read(folder: Path, name: str):
         ("rows.csv", 'a,b\n1,2\n3,"x\n4,5\n', "line 4: unexpected end of data"),
         ("rows.csv", 'a,b\n1,2\n"x"y,3\n', "line 3: ',' expected after '\"'"),
         ("rows.csv", "a,b,a\n1,2,3\n", "line 1: two columns have the same name"),
-        ("rows.csv", "a;b\n1;2\n", "line 1: columns must be separated by commas; save the file as CSV with commas"),
         ("rows.csv", "a\n" + "x" * 1_000_001 + "\n", "line 2: field larger than field limit (1000000)"),
         ("rows.csv", "specs,spec.hp\nabc,1\n", "line 2: spec.hp is also given by the column specs"),
         (
@@ -395,7 +394,7 @@ def test_only_files_that_exist_and_have_a_known_ending_are_read(folder: Path):
         list(read_rows(folder / "folder.csv", "products"))
     with pytest.raises(CpqError, match=r"^there is no file "):
         list(read_rows(folder / "nul\0.csv", "products"))
-    assert refusal(folder, "rows.xlsx", "x") == " is not one of .csv, .jsonl, .json, .yaml, .yml"
+    assert refusal(folder, "rows.xls", "x") == " is not one of .csv, .xlsx, .jsonl, .json, .yaml, .yml"
 
 
 def test_endings_may_be_in_capitals(folder: Path):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -251,3 +254,29 @@ def test_long_work_without_a_terminal_says_a_line_now_and_then(capfd: pytest.Cap
         for done in range(5):
             meter(done, 10)
     assert capfd.readouterr().err.splitlines() == ["Working: 0 %", "Working: 20 %", "Working: 40 %"]
+
+
+def test_a_file_with_semicolons_and_decimal_commas_is_read_and_doubtful_numbers_are_refused(home: Path, run: Run):
+    file = home.parent / "preise.csv"
+    file.write_text("id;product_id;price_book;currency;unit_price\np1;prod_pro_v2;own;EUR;1.234,50\n")
+    assert run("import", "prices", file).code == 0
+    assert query(home, "SELECT unit_price FROM price WHERE id = 'p1'") == [(1_234_500_000,)]
+    file.write_text("id;product_id;price_book;currency;unit_price\np1;prod_pro_v2;own;EUR;1.234\n")
+    refused = run("import", "prices", file)
+    assert refused.code == 1
+    assert "1.234 can mean 1234 or 1.234; write 1234, or 1.2340 for the fraction" in refused.err
+    assert query(home, "SELECT unit_price FROM price WHERE id = 'p1'") == [(1_234_500_000,)]
+
+
+def test_prices_are_loaded_from_a_sheet_of_a_workbook(home: Path, run: Run):
+    openpyxl: Any = importlib.import_module("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.create_sheet("Preise")
+    sheet.append(["id", "product_id", "price_book", "currency", "unit_price", "valid_from"])
+    sheet.append(["p2", "prod_pro_v2", "own", "EUR", 12.34, date(2026, 1, 31)])
+    book.save(home.parent / "preise.xlsx")
+    ran = run("import", "prices", home.parent / "preise.xlsx", "--sheet", "Preise")
+    assert ran.code == 0, ran.err
+    found = query(home, "SELECT unit_price, valid_from FROM price WHERE id = 'p2'")
+    assert found == [(12_340_000, "2026-01-31")]
+    assert "has no sheet 'Preis'" in run("import", "prices", home.parent / "preise.xlsx", "--sheet", "Preis").err

@@ -199,7 +199,7 @@ def test_a_name_is_one_readable_line(value: object, reason: str):
         ("", "is not a number"),
         ("1_000", "is not a number"),
         ("１２", "is not a number"),
-        ("1,5", "is not a number"),
+        ("1,234", "1,234 can mean 1234 or 1.234; write 1234, or 1.2340 for the fraction"),
         ("0x10", "is not a number"),
         (1.5, "is a binary float; write the number as text"),
         (float("nan"), "is a binary float; write the number as text"),
