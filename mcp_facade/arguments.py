@@ -302,6 +302,13 @@ class LineItem(Part):
         Field(max_length=60, description="Segments that add up to term_months, for a recurring price."),
         Listed,
     ] = Field(default_factory=list)
+    selling_model: Annotated[
+        Word | None,
+        Field(
+            description="Which price of a product that is sold in several ways: a billing period such as `monthly`, or "
+            "`pick_with` of a price in catalog_get. Default: the product's `default_selling_model`."
+        ),
+    ] = None
 
     def as_draft(self, number: int) -> DraftLine:
         steps = self.ramp
@@ -315,6 +322,7 @@ class LineItem(Part):
             self.notes,
             self.option_set,
             ramp,
+            self.selling_model,
         )
 
 

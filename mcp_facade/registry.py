@@ -22,6 +22,7 @@ from cpq.base.text import to_wire
 from cpq.domain.quotes.quote_number import is_number
 from cpq.services import quotes
 from mcp_facade.arguments import Key, require_shallow
+from mcp_facade.choices import add_next_calls
 from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
 
 log = logging.getLogger("cpq.tools")
@@ -146,6 +147,7 @@ class Registry:
             reply = self._run(call, tool, name, arguments)
             self._drop_absent_tool(reply.body)
         except CpqError as error:
+            add_next_calls(error, label, arguments)
             reply = failure(self._without_absent_tools(error))
         except Exception:
             log.exception("tool crashed", extra={"tool": label, "trace_id": call.trace_id})

@@ -177,9 +177,13 @@ BEHAVIOURS |= {
     "F3.34": "many calls at once over HTTP",
 }
 
-_KINDS = {"q": "Q-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3.", "f3_": "F3."}
-_NUMBERS = re.compile(r"^test_((?:(?:q|r|c2_|d3_|e3_|f3_)\d\d[a-z]?_)+)")
-_NUMBER = re.compile(r"(q|r|c2_|d3_|e3_|f3_)(\d\d[a-z]?)_")
+BEHAVIOURS |= {
+    "G-01": "selling models: a line picks one, left out the default decides, else a refusal with choices",
+}
+
+_KINDS = {"q": "Q-", "g": "G-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3.", "f3_": "F3."}
+_NUMBERS = re.compile(r"^test_((?:(?:q|g|r|c2_|d3_|e3_|f3_)\d\d[a-z]?_)+)")
+_NUMBER = re.compile(r"(q|g|r|c2_|d3_|e3_|f3_)(\d\d[a-z]?)_")
 
 
 def proofs() -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.cli.quote_explain import show_trace
 from cpq.domain.pricing.period_prices import in_words
+from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.services import quotes
 from cpq.services.quotes.record import PricedSet, QuoteRecord, TracedLine
 from cpq.services.quotes.views import QuoteHeader, TaxGroupView
@@ -122,7 +123,8 @@ def _price_of_one(line: TracedLine, currency: str, *, has_term: bool) -> str:
     price, periods = line["unit_price_per_period"], line["periods"]
     if price is None or periods is None:
         return readable(line["unit_price"], currency)
-    return in_words(readable(price, currency), line["billing_period"], periods, has_term=has_term)
+    has_end = not is_evergreen(line["selling_model"])
+    return in_words(readable(price, currency), line["billing_period"], periods, has_term=has_term, has_end=has_end)
 
 
 def _tax_label(group: TaxGroupView) -> str:

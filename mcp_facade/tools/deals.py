@@ -55,6 +55,7 @@ class LineChange(Part):
     discount_pct: Percentage | None = None
     attributes: Attributes | None = None
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
+    selling_model: Annotated[Word | None, Field(description="Which of the product's prices, such as `monthly`.")] = None
 
 
 @tool(title="Search accounts", toolset="deals", needs=Permission.READ)

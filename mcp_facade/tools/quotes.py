@@ -86,6 +86,9 @@ def catalog_get(
 ) -> ProductDetail:
     """Read one product in full: specs with units, attributes, and its list prices by price book and currency.
 
+    A product may be sold in several ways, by the month or by the year: the `selling_model` of a line is `pick_with`
+    of its price; left out, `default_selling_model` decides, and without one quote_create asks.
+
     Set `include_relationships` before you quote a `configurable` product or a `bundle`: the answer then lists the
     options that a line's attributes may set, what the product requires or excludes, and a bundle's components. List
     prices are for orientation; quote_price computes what a customer pays.

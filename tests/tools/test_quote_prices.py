@@ -89,6 +89,7 @@ def test_q26_the_worked_example(tools: Tools):
                 "unit_price_per_period": 9,
                 "billing_period": "yearly",
                 "periods": 1,
+                "selling_model": "yearly",
                 "subtotal_before_discount": 1500,
                 "discount_pct": 10,
                 "line_discount_pct": 0,

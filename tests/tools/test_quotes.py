@@ -63,6 +63,7 @@ def test_q21_the_worked_example(tools: Tools):
                 "unit_price_per_period": 10,
                 "billing_period": "yearly",
                 "periods": 1,
+                "selling_model": "yearly",
                 "discount_pct": 0,
                 "line_discount_pct": 0,
                 "subtotal": 1500,

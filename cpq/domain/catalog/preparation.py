@@ -51,6 +51,7 @@ class Prepared(NamedTuple):
     bundle: str | None
     active: bool
     content_hash: str
+    default_selling_model: str | None
 
     def columns(self) -> tuple[Any, ...]:
         """In the order of PRODUCT_COLUMNS."""
@@ -72,7 +73,7 @@ SECTIONS: dict[str, type[Row]] = {
     "prices": PriceRow,
 }
 
-ADDED_LATER = ("tax_id", "purchase_order")
+ADDED_LATER = ("tax_id", "purchase_order", "selling_model", "name")
 """Columns that count for the hash of a row only with a value, so that rows without it are still unchanged."""
 
 PAYLOADS = ("attributes", "specs", "options", "rules", "bundle")
@@ -197,8 +198,13 @@ def _product_columns(
         row.active,
     )
     # Texts contain no NUL, so text cannot move from one column to the next without changing the hash.
-    written = "\0".join([*map(str, values), canonical_json(relations) if relations else ""])
-    return (*values, _digest(written))
+    written = "\0".join([*map(str, values), canonical_json(relations) if relations else "", *_later(row)])
+    return (*values, _digest(written), row.default_selling_model)
+
+
+def _later(row: ProductRow) -> list[str]:
+    """Columns that came later, by name and only where they are set, so that the hashes of other products stay."""
+    return [f"default_selling_model={row.default_selling_model}"] if row.default_selling_model else []
 
 
 def _digest(written: str) -> str:

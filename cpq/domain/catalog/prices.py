@@ -20,6 +20,23 @@ class BillingPeriod(StrEnum):
     YEARLY = "yearly"
 
 
+class SellingModel(StrEnum):
+    """What the price is for: once, for each period of a term, or for each period without an end."""
+
+    ONE_TIME = "one_time"
+    TERM = "term"
+    EVERGREEN = "evergreen"
+
+    @classmethod
+    def of(cls, billing_period: BillingPeriod) -> SellingModel:
+        """The model of a price that names none."""
+        return cls.ONE_TIME if billing_period is BillingPeriod.ONE_TIME else cls.TERM
+
+
+RESERVED = frozenset((*BillingPeriod, *SellingModel))
+"""Words by which a line picks a price without a name."""
+
+
 class TierMode(StrEnum):
     NONE = "none"
     VOLUME = "volume"
@@ -59,6 +76,10 @@ class PriceRow(Row):
     currency: Currency
     unit_price: Amount
     billing_period: BillingPeriod = BillingPeriod.ONE_TIME
+    selling_model: Annotated[SellingModel | None, BeforeValidator(empty_as_absent)] = None
+    """Left out, `one_time` for a one-time price and `term` for any other."""
+    name: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    """Keeps prices of the same billing period apart: a line picks with `prepaid` or `yearly:prepaid`."""
     tier_mode: TierMode = TierMode.NONE
     tiers: tuple[Tier, ...] = ()
     quantity_scope: QuantityScope = QuantityScope.LINE
@@ -80,6 +101,10 @@ class PriceRow(Row):
             raise ValueError("valid_from is after valid_to")
         if (self.tier_mode is TierMode.PACKAGE) != (self.package_size is not None):
             raise ValueError("package_size goes with the tier mode package, and only with it")
+        if (self.sold_as is SellingModel.ONE_TIME) != (self.billing_period is BillingPeriod.ONE_TIME):
+            raise ValueError("the selling model one_time goes with the billing period one_time, and only with it")
+        if self.name and (":" in self.name or self.name.casefold() in RESERVED):
+            raise ValueError("the name of a price has no colon and is no billing period or selling model")
         if self.free_quantity and self.package_size is None:
             raise ValueError("free_quantity goes with the tier mode package, and only with it")
         self._check_tiers()
@@ -106,8 +131,16 @@ class PriceRow(Row):
         if self.account_id and max(reductions, default=Decimal(0)) > dearest:
             raise ValueError("a reduction by an option is larger than the agreed price")
 
+    @property
+    def sold_as(self) -> SellingModel:
+        return self.selling_model or SellingModel.of(self.billing_period)
+
     def key(self) -> str:
         """The row's id: as given, or built from its distinguishing fields, so that a re-import finds it again."""
         owner = f"book={self.price_book}" if self.price_book else f"account={self.account_id}"
-        parts = (owner, self.product_id, self.currency, self.billing_period, self.valid_from or "always", self.priority)
+        parts = [owner, self.product_id, self.currency, self.billing_period, self.valid_from or "always", self.priority]
+        if self.sold_as is SellingModel.EVERGREEN:
+            parts.append(SellingModel.EVERGREEN)
+        if self.name:
+            parts.append(f"name={self.name}")
         return self.id or "|".join(map(str, parts))

@@ -5,11 +5,23 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from cpq.domain.configuration.declarations import OptionRow, RuleRow
 from cpq.domain.configuration.relations import Relation
-from cpq.domain.field_types import QUANTITY_MAX, CategoryId, Identifier, Name, Number, Prose, Row, Scalar, Whole, Word
+from cpq.domain.field_types import (
+    QUANTITY_MAX,
+    CategoryId,
+    Identifier,
+    Name,
+    Number,
+    Prose,
+    Row,
+    Scalar,
+    Whole,
+    Word,
+    empty_as_absent,
+)
 
 
 class ProductType(StrEnum):
@@ -109,6 +121,8 @@ class ProductRow(Row):
     recommend: tuple[RuleRow, ...] = ()
     relationships: tuple[Relationship, ...] = ()
     bundle: Bundle | None = None
+    default_selling_model: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    """How it is sold where a line names no selling model and several fit."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -27,9 +27,9 @@ class Contents:
 
 def take_apart(line: Line, plans: Plans) -> Contents:
     """The parts of a bundle or a ramp, each to be priced separately."""
-    plan = plans.of(line.product_id)
+    plan = plans.of(line.product_id, line.selling_model)
     _check_ramp(plan, line)
-    components = [(_component(plans, plan, component), component.quantity) for component in plan.components]
+    components = [(_component(plans, plan, component, line), component.quantity) for component in plan.components]
     contents = Contents()
     offset = 0
     for position, segment in enumerate(line.ramp or (WHOLE_TERM,), 1):
@@ -77,10 +77,18 @@ def _check_ramp(plan: Plan, line: Line) -> None:
     if line.ramp and plan.row.billing_period == "one_time" and (is_agreed or not plan.components):
         message = f"{line.product_id} has a one-time price, and a ramp is for prices that recur."
         raise bad_field("/ramp", message, hint="Leave the ramp out, or split the quantity into lines.")
+    _refuse_ramp_without_end(plan, line)
 
 
-def _component(plans: Plans, plan: Plan, component: Component) -> Plan:
-    found = plans.of(component.product_id)
+def _refuse_ramp_without_end(plan: Plan, line: Line) -> None:
+    if line.ramp and plan.row.is_evergreen:
+        message = f"{plan.product_id} is sold without an end, and a ramp divides a term."
+        raise bad_field("/ramp", message, hint="Leave the ramp out, or pick a selling model with a term.")
+
+
+def _component(plans: Plans, plan: Plan, component: Component, line: Line) -> Plan:
+    found = plans.of(component.product_id, line.part_models.get(component.product_id, ""))
+    _refuse_ramp_without_end(found, line)
     if found.components:
         raise CpqError(
             Code.CONFLICT,
@@ -138,10 +146,10 @@ def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
         raise bad_field("/product_id", f"The prices of the components of {named} do not all treat tax alike.")
-    periods = {part.plan.billing_period for part in taxed}
+    periods = {(part.plan.billing_period, part.plan.row.is_evergreen) for part in taxed}
     whole.plan = replace(
         whole.plan,
-        billing_period=periods.pop() if len(periods) == 1 else MIXED,
+        billing_period=periods.pop()[0] if len(periods) == 1 else MIXED,
         tax_category=next(iter(weights)) if len(weights) == 1 else MIXED,
         is_tax_included=is_included.pop(),
     )

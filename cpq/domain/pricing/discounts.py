@@ -54,6 +54,7 @@ def _identity(line: Line, edition: int) -> tuple[object, ...]:
         sorted(line.choices.items()),
         str(line.ramp),
         str(line.adjustments),
+        line.selling_model,
         number,
     )
 

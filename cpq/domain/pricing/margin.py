@@ -6,6 +6,7 @@ from cpq.base.rounding import Exact, divide
 from cpq.domain.pricing.parts import ONCE, Part
 from cpq.domain.pricing.quantities import Counts
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
+from cpq.domain.pricing.terms import bills_alike
 from cpq.domain.pricing.tiers import counted_quantity, times_charged
 
 
@@ -24,7 +25,7 @@ def take_cost(part: Part, counts: Counts) -> None:
             return
         cost = divide(max(0, cost * base + row.cost * part.surcharge * quantity), base)
     if part.term is not ONCE or not plan.is_like_list:
-        cost = (part.term if row.billing_period == plan.billing_period else part.listed_term).times(cost)
+        cost = (part.term if bills_alike(row, plan.row) else part.listed_term).times(cost)
     part.cost = cost
 
 

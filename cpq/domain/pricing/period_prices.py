@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cpq.base.money import Amount, amount
 from cpq.base.rounding import MinorUnit
+from cpq.domain.pricing.parts import ONCE
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
 from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
 from cpq.domain.pricing.terms import Terms
@@ -37,7 +38,9 @@ def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, Pe
     found = {}
     for line in lines:
         if line.billing_period in PERIOD_MONTHS:
-            term = terms.of(line.billing_period)
+            # Without the step of a term one period is charged: there is no term, or the price has no end.
+            is_over_term = any(step.stage == Stage.TERM for step in line.steps)
+            term = terms.of(line.billing_period) if is_over_term else ONCE
             found[line.id] = _period_price(line, Fraction(term.periods, term.of), minor_unit)
     return found
 
@@ -52,9 +55,14 @@ def written(periods: Fraction) -> Amount | str:
     return f"{whole} {rest}/{periods.denominator}"
 
 
-def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term: bool) -> str:
-    """`4,900.00 a month × 12 months`; without a term `4,900.00 a month, for one month`. `price` is for one period."""
+def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term: bool, has_end: bool = True) -> str:
+    """`4,900.00 a month × 12 months`; `price` is for one period.
+
+    Without a term `4,900.00 a month, for one month`; without an end `4,900.00 a month, until cancelled`.
+    """
     noun = NOUNS[billing_period]
+    if not has_end:
+        return f"{price} a {noun}, until cancelled"
     if not has_term:
         return f"{price} a {noun}, for one {noun}"
     return f"{price} a {noun} × {periods} {noun if periods == 1 else noun + 's'}"

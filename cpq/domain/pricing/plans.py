@@ -9,7 +9,7 @@ from cpq.domain.pricing.parts import Plan
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.quantities import Counts
 from cpq.domain.pricing.request import PriceRow, Request
-from cpq.domain.pricing.terms import Terms
+from cpq.domain.pricing.terms import Terms, bills_alike
 
 
 class Plans:
@@ -20,17 +20,18 @@ class Plans:
         self.terms = Terms(request)
         self.counts = Counts(request)
         self._selection = selection
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[tuple[str, str], Plan] = {}
 
-    def of(self, product_id: str) -> Plan:
-        plan = self._plans.get(product_id)
+    def of(self, product_id: str, selling_model: str = "") -> Plan:
+        key = product_id, selling_model
+        plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[product_id] = self._decide(product_id)
+            plan = self._plans[key] = self._decide(product_id, selling_model)
         return plan
 
-    def _decide(self, product_id: str) -> Plan:
+    def _decide(self, product_id: str, selling_model: str) -> Plan:
         product = self.request.products[product_id]
-        chosen = self._selection.of(product_id)
+        chosen = self._selection.of(product_id, selling_model)
         row = chosen.charged
         if row is None:
             raise _no_price(self.request, product_id)
@@ -49,8 +50,8 @@ class Plans:
             row.billing_period,
             row.tax_category,
             row.tax_included,
-            self.terms.of(row.billing_period),
-            row.billing_period == listed.billing_period and row.tax_included == listed.tax_included,
+            self.terms.of_row(row),
+            bills_alike(row, listed) and row.tax_included == listed.tax_included,
             product.components,
             product.bundle_discount,
             self.request.edition > 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cpq.domain.pricing.parts import Part
@@ -24,42 +25,85 @@ class ChosenPrices(NamedTuple):
         return self.contracted or self.listed
 
 
+class SoldAs(NamedTuple):
+    """The selling models of one product whose prices are valid for the request, of list and of contracted prices."""
+
+    listed: frozenset[str]
+    contracted: frozenset[str]
+
+    @property
+    def is_in_one_way(self) -> bool:
+        """Whether there is nothing to choose. A contracted price may be billed in another way than the list."""
+        return len(self.listed) <= 1 and len(self.contracted) <= 1
+
+    @property
+    def models(self) -> list[str]:
+        return sorted(self.listed | self.contracted)
+
+
 class PriceSelection:
-    """The winning prices of a request, decided once for each product, on first use.
+    """The winning prices of a request, decided once for each product and selling model, on first use.
 
     They depend only on the products, the price books and the day: requests that share these share the selection.
     """
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._chosen: dict[str, ChosenPrices] = {}
+        self._chosen: dict[tuple[str, str], ChosenPrices] = {}
+        self._sold_as: dict[str, SoldAs] = {}
 
-    def of(self, product_id: str) -> ChosenPrices:
-        chosen = self._chosen.get(product_id)
+    @property
+    def currency(self) -> str:
+        return self._request.currency
+
+    def of(self, product_id: str, selling_model: str = "") -> ChosenPrices:
+        key = product_id, selling_model
+        chosen = self._chosen.get(key)
         if chosen is None:
-            chosen = self._chosen[product_id] = choose(self._request, product_id)
+            chosen = self._chosen[key] = choose(self._request, product_id, selling_model)
         return chosen
 
+    def sold_as(self, product_id: str) -> SoldAs:
+        found = self._sold_as.get(product_id)
+        if found is None:
+            rows = list(_candidates(self._request, product_id))
+            contracted = frozenset([row.selling_model for row in rows if row.account_id is not None])
+            listed = frozenset([row.selling_model for row in rows if row.account_id is None])
+            found = self._sold_as[product_id] = SoldAs(listed, contracted)
+        return found
 
-def choose(request: Request, product_id: str) -> ChosenPrices:
-    """The first of the rows valid on the day, by price book, then priority, specificity and id."""
-    day, books = request.as_of, request.price_books
+
+def choose(request: Request, product_id: str, selling_model: str = "") -> ChosenPrices:
+    """The first of the rows valid on the day, by price book, then priority, specificity and id.
+
+    With a selling model only rows of this model compete. Without one all do, so the product should have only one.
+    """
+    books = request.price_books
     listed = contracted = None
     listed_rank = contracted_rank = None
-    for row in request.products[product_id].rows:
-        first, last = row.valid_from, row.valid_to
-        if (first and first > day) or (last and last < day):
+    for row in _candidates(request, product_id):
+        if selling_model and row.selling_model != selling_model:
             continue
-        specificity = (first is not None) + (last is not None)
+        specificity = (row.valid_from is not None) + (row.valid_to is not None)
         if row.account_id is not None:
             rank: Rank = (0, -row.priority, -specificity, row.id)
             if contracted_rank is None or rank < contracted_rank:
                 contracted, contracted_rank = row, rank
-        elif row.price_book_id in books:
+        elif row.price_book_id is not None:
             rank = (books.index(row.price_book_id), -row.priority, -specificity, row.id)
             if listed_rank is None or rank < listed_rank:
                 listed, listed_rank = row, rank
     return ChosenPrices(listed, contracted)
+
+
+def _candidates(request: Request, product_id: str) -> Iterator[PriceRow]:
+    """The rows that are valid on the day, of the account or of one of its price books."""
+    day, books = request.as_of, request.price_books
+    for row in request.products[product_id].rows:
+        first, last = row.valid_from, row.valid_to
+        is_valid = not (first and first > day) and not (last and last < day)
+        if is_valid and (row.account_id is not None or row.price_book_id in books):
+            yield row
 
 
 Rank = tuple[int, int, int, str]

@@ -54,6 +54,14 @@ class PriceRow(NamedTuple):
     tax_included: bool = False
     surcharges: Mapping[str, Mapping[str, int]] = {}
     """Per unit, by option and by the chosen value as text."""
+    is_evergreen: bool = False
+    """Billed by the period without an end, so that a quote charges one period whatever its term."""
+    name: str = ""
+
+    @property
+    def selling_model(self) -> str:
+        """What a line picks it with."""
+        return selling_model(self.billing_period, self.is_evergreen, self.name)
 
 
 class Component(NamedTuple):
@@ -97,6 +105,10 @@ class Line(NamedTuple):
     choices: Mapping[str, str] = {}
     ramp: tuple[Segment, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
+    selling_model: str = ""
+    """Only prices of this model compete; empty where the product has only one."""
+    part_models: Mapping[str, str] = {}
+    """The same for components of a bundle, by their product."""
 
 
 class Request(NamedTuple):
@@ -125,6 +137,12 @@ class Request(NamedTuple):
     tax_reasons: Mapping[str, str] = {}
     """By tax category, why no tax is charged."""
     edition: int = 1
+
+
+def selling_model(billing_period: str, is_evergreen: bool, name: str) -> str:
+    """The word for a selling model: `monthly`, `monthly_evergreen`, with the name of the price `yearly:prepaid`."""
+    model = f"{billing_period}_evergreen" if is_evergreen else billing_period
+    return f"{model}:{name}" if name else model
 
 
 def largest_quantity(quantity: int, ramp: Iterable[Segment]) -> int:
@@ -156,7 +174,7 @@ def load(plain: Mapping[str, Any]) -> Request:
 
 def _dump_line(line: Line) -> dict[str, Any]:
     """Written by hand for speed, because there are many lines."""
-    id_, product_id, quantity, discount, choices, ramp, adjustments = line
+    id_, product_id, quantity, discount, choices, ramp, adjustments, selling_model, part_models = line
     plain: dict[str, Any] = {"id": id_, "product_id": product_id, "quantity": quantity}
     if discount:
         plain["discount"] = discount
@@ -165,6 +183,10 @@ def _dump_line(line: Line) -> dict[str, Any]:
     if ramp or adjustments:
         plain["ramp"] = [_sparse(segment) for segment in ramp]
         plain["adjustments"] = [_sparse(adjustment) for adjustment in adjustments]
+    if selling_model:
+        plain["selling_model"] = selling_model
+    if part_models:
+        plain["part_models"] = part_models
     return plain
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from cpq.base.errors import bad_field
 from cpq.base.rounding import divide, nearest
 from cpq.domain.pricing.parts import ONCE, Part, Term
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, PriceRow, Request
 from cpq.domain.pricing.result import Stage
 
 TERM = Stage.TERM
@@ -23,8 +23,8 @@ def apply_term(part: Part, terms: Terms) -> None:
     plan, segment = part.plan, part.segment
     term = terms.of(plan.billing_period, part.offset, segment.months) if segment.months else plan.term
     listed_term = term
-    if plan.listed.billing_period != plan.billing_period:
-        listed_term = terms.of(plan.listed.billing_period, part.offset, segment.months)
+    if not bills_alike(plan.listed, plan.row):
+        listed_term = terms.of_row(plan.listed, part.offset, segment.months)
     part.term, part.listed_term = term, listed_term
     part.amount, part.listed = term.times(part.amount), listed_term.times(part.listed)
     part.divisor, part.listed_divisor = part.divisor * term.of, listed_term.of
@@ -52,6 +52,10 @@ class Terms:
             self._terms[key] = term
         return term
 
+    def of_row(self, row: PriceRow, offset: int = 0, months: int = 0) -> Term:
+        """The periods that a price is charged for: of one without an end the first."""
+        return ONCE if row.is_evergreen else self.of(row.billing_period, offset, months)
+
     def _periods(self, period_months: int | None, offset: int, segment_months: int) -> Fraction:
         """The number of periods: one when the price does not recur or the quote has no term."""
         request = self._request
@@ -69,6 +73,11 @@ class Terms:
         if offset:
             periods -= factor(request.part_periods, start, add_months(start, offset), period_months)
         return periods
+
+
+def bills_alike(one: PriceRow, other: PriceRow) -> bool:
+    """Whether two prices are charged for the same periods."""
+    return one.billing_period == other.billing_period and one.is_evergreen == other.is_evergreen
 
 
 def add_months(day: date, months: int) -> date:

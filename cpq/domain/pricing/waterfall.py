@@ -77,7 +77,7 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
 
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
-    plan = plans.of(line.product_id)
+    plan = plans.of(line.product_id, line.selling_model)
     if not line.ramp and not plan.components:
         line_price = LinePrice(line, plan, line.quantity, line.choices)
         _run_stages(line_price, plans)

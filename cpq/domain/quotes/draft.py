@@ -26,6 +26,8 @@ class DraftLine(NamedTuple):
     notes: str | None = None
     option_set: str | None = None
     ramp: tuple[Segment, ...] = ()
+    selling_model: str | None = None
+    """Which of the product's selling models, where it has several."""
 
 
 @dataclass(frozen=True)

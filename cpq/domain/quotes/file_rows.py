@@ -8,12 +8,23 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from cpq.base.money import to_micro
 from cpq.base.row_problems import Problem, SourceRow, faults
 from cpq.base.text import clean, clean_identifier
-from cpq.domain.field_types import QUANTITY_MAX, Currency, Day, Identifier, Number, Row, Scalar, Whole, Word
+from cpq.domain.field_types import (
+    QUANTITY_MAX,
+    Currency,
+    Day,
+    Identifier,
+    Number,
+    Row,
+    Scalar,
+    Whole,
+    Word,
+    empty_as_absent,
+)
 from cpq.domain.pricing.request import Segment
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
 
@@ -53,12 +64,21 @@ class LineRow(Row):
     notes: Notes | None = None
     option_set: Word | None = None
     ramp: Annotated[tuple[RampRow, ...], Field(max_length=RAMP_MAX)] = ()
+    selling_model: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
 
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(Segment(step.months, step.quantity, None, to_micro(step.uplift_pct)) for step in self.ramp)
         discount = to_micro(self.discount_pct)
         return DraftLine(
-            number, self.product_id, self.quantity, discount, self.attributes, self.notes, self.option_set, ramp
+            number,
+            self.product_id,
+            self.quantity,
+            discount,
+            self.attributes,
+            self.notes,
+            self.option_set,
+            ramp,
+            self.selling_model,
         )
 
 

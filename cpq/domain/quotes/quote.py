@@ -75,12 +75,19 @@ class QuoteLine(NamedTuple):
     regular: int
     net: int
     cost: int | None
+    selling_model: str | None
+    """None for a bundle of before selling models were stored."""
     ramp: tuple[Segment, ...]
 
     @property
     def unit_price(self) -> int:
         """The regular price of one unit, with a ramp that of its mean quantity."""
         return unit_price(self.regular, *mean_quantity(self.quantity, self.ramp))
+
+    @property
+    def sold_as(self) -> str:
+        """The selling model for people; of an old bundle its billing period."""
+        return self.selling_model or self.billing_period
 
     def as_draft(self) -> DraftLine:
         return DraftLine(
@@ -92,6 +99,7 @@ class QuoteLine(NamedTuple):
             self.notes,
             self.option_set,
             self.ramp,
+            self.selling_model,
         )
 
 

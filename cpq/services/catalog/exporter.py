@@ -84,6 +84,7 @@ def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
         "recommend": row.rules.get("recommend", []),
         "relationships": relationships,
         "bundle": _without_defaults(Bundle, row.bundle) if row.bundle else None,
+        "default_selling_model": row.default_selling_model,
     }
 
 

@@ -33,7 +33,7 @@ from cpq.domain.catalog.preparation import (
     prepare_products,
     validate,
 )
-from cpq.domain.catalog.prices import PriceBookRow, PriceRow
+from cpq.domain.catalog.prices import PriceBookRow, PriceRow, SellingModel
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDefinition
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
@@ -200,9 +200,16 @@ class _Import(ExitStack):
                 self._refuse(Problem(line, "account_id", f"there is no account {row.account_id!r}"))
             if row.price_book:
                 self._ensure_book(row.price_book)
-            rows.append(
-                columns(row, id=row.key(), price_book_id=row.price_book, tiers=dump(row.tiers), surcharges=surcharges)
+            is_usual = row.sold_as is SellingModel.of(row.billing_period)
+            values = columns(
+                row,
+                id=row.key(),
+                price_book_id=row.price_book,
+                tiers=dump(row.tiers),
+                surcharges=surcharges,
+                selling_model=None if is_usual else row.sold_as.value,
             )
+            rows.append({**values, "selling_model": row.sold_as.value})
         self._store("prices", tables.price, rows, dated=True)
 
     def _surcharges(self, line: int, row: PriceRow, options: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -65,6 +65,7 @@ class ProductFacts(NamedTuple):
     rules: Mapping[str, Any]
     bundle: Mapping[str, Any] | None
     content_hash: str
+    default_selling_model: str | None
     relations: tuple[Relation, ...]
     parts: tuple[str, ...]
     """The ids of the bundle's components."""
@@ -200,6 +201,7 @@ _PRODUCTS = Statement(
         tables.product.c.rules,
         tables.product.c.bundle,
         tables.product.c.content_hash,
+        tables.product.c.default_selling_model,
     ).where(_among_mine(dialect, tables.product.c.id))
 )
 
@@ -250,6 +252,8 @@ _PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "tax_category": tables.price.c.tax_category,
     "tax_included": tables.price.c.tax_included,
     "surcharges": sa.type_coerce(tables.price.c.surcharges, sa.Text),
+    "is_evergreen": tables.price.c.selling_model == "evergreen",
+    "name": sa.func.coalesce(tables.price.c.name, ""),
 }
 """By the field name of `PriceRow`."""
 
@@ -370,6 +374,7 @@ def _price(values: Sequence[Any]) -> PriceRow:
     stored = dict(zip(_PRICE_COLUMNS, values, strict=True))
     stored["tiers"] = () if stored["tiers"] == "[]" else _tiers(stored["tiers"])
     stored["surcharges"] = {} if stored["surcharges"] == "{}" else _surcharges(stored["surcharges"])
+    stored["is_evergreen"] = bool(stored["is_evergreen"])
     return PriceRow(**stored)
 
 

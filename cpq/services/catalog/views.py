@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
+from cpq.domain.pricing.request import selling_model
 from cpq.services.catalog import repository, word_index
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
@@ -48,9 +49,20 @@ class ListPrice(TypedDict):
     currency: str
     unit_price: Decimal
     billing_period: str
+    selling_model: str
+    """`one_time`, `term` or `evergreen`."""
+    name: str | None
+    pick_with: str
+    """The `selling_model` of a line that is to have this price."""
     tier_mode: str
     tiers: list[PriceTier]
+    quantity_scope: str
+    """`line`: a tier is reached by one line; `quote`: by all lines with the product together."""
     package_size: int | None
+    free_quantity: int
+    """Units of each line that packages are not charged for."""
+    tax_category: str
+    tax_included: bool
     valid_from: date | None
     valid_to: date | None
     option_surcharges: dict[str, dict[str, Decimal]]
@@ -80,6 +92,7 @@ class ProductDetail(TypedDict):
     created_at: datetime
     updated_at: datetime
     specs: dict[str, Spec]
+    default_selling_model: str | None
     prices: list[ListPrice]
     relationships: NotRequired[list[RelatedProduct]]
     options: NotRequired[list[dict[str, Any]]]
@@ -137,6 +150,7 @@ def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetai
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "specs": {name: _spec(value, row.definitions.get(name)) for name, value in row.specs.items()},
+        "default_selling_model": row.default_selling_model,
         "prices": _list_prices(tx, product_id),
     }
     if include_relationships:
@@ -163,6 +177,7 @@ _PRODUCT = (
         tables.product.c.specs,
         tables.product.c.options,
         tables.product.c.rules,
+        tables.product.c.default_selling_model,
         tables.product.c.created_at,
         tables.product.c.updated_at,
         tables.category.c.specs.label("definitions"),
@@ -180,9 +195,15 @@ _PRICES = (
         tables.price.c.currency,
         tables.price.c.unit_price,
         tables.price.c.billing_period,
+        tables.price.c.selling_model,
+        tables.price.c.name,
         tables.price.c.tier_mode,
         tables.price.c.tiers,
+        tables.price.c.quantity_scope,
         tables.price.c.package_size,
+        tables.price.c.free_quantity,
+        tables.price.c.tax_category,
+        tables.price.c.tax_included,
         tables.price.c.valid_from,
         tables.price.c.valid_to,
         tables.price.c.surcharges.label("option_surcharges"),
@@ -267,6 +288,8 @@ def _list_prices(tx: Tx, product_id: str) -> list[ListPrice]:
     ]
     for listed in prices:
         listed["tiers"] = [{"up_to": tier.get("up_to"), **tier} for tier in listed["tiers"]]
+        is_evergreen = listed["selling_model"] == "evergreen"
+        listed["pick_with"] = selling_model(listed["billing_period"], is_evergreen, listed["name"] or "")
     return prices
 
 

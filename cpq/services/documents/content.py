@@ -45,7 +45,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     """
     found = with_lines(tx, found)
     _require_few_lines(tx, found, template)
-    version, attributes_shown = found.version, design.brand.attributes_shown
+    attributes_shown = design.brand.attributes_shown
     pricings = repository.pricings(tx, found)
     _require_alternatives(found, template, len(pricings))
     sheets_found = sheets(tx, {line.product_id for line in found.lines})
@@ -55,7 +55,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
         "quote": {**_header(found), "stamp": stamp},
         "buyer": _buyer(tx, found),
         "lines": [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}) for row in found.lines],
-        "option_sets": [_priced_set(pricing, version.option_set) for pricing in pricings],
+        "option_sets": [_priced_set(pricing, found) for pricing in pricings],
         "products": products,
         "attributes_shown": sorted(attributes_shown),
     }
@@ -171,16 +171,17 @@ def _line(quote_id: str, row: QuoteLine, shown: Collection[str]) -> Content:
     return line
 
 
-def _priced_set(pricing: Pricing, selected: str | None) -> Content:
+def _priced_set(pricing: Pricing, found: Quote) -> Content:
     # The steps, the largest part of a result, are needed only where a price recurs.
     is_recurring = any(line.billing_period in PERIOD_MONTHS for line in pricing.amounts.lines)
     priced = pricing.result if is_recurring else pricing.amounts
     prices = period_prices(pricing.request, priced.lines) if is_recurring else {}
     choices = {line["id"]: line.get("choices", {}) for line in pricing.request_values["lines"]}
     taxes = _line_taxes(pricing)
+    models = {str(row.number): row.sold_as for row in found.lines}
     return {
         "name": pricing.option_set or None,
-        "is_selected": pricing.option_set == (selected or ""),
+        "is_selected": pricing.option_set == (found.version.option_set or ""),
         "subtotal": amount(priced.subtotal),
         "discount_total": amount(priced.discount_total),
         "net": amount(priced.net),
@@ -189,7 +190,8 @@ def _priced_set(pricing: Pricing, selected: str | None) -> Content:
         # The format of the content has had `rate_pct` from its beginning.
         "tax_groups": [{**group, "rate_pct": group["rate"]} for group in tax_groups(priced.tax_groups)],
         "lines": [
-            _priced_line(line, choices[line.id], prices.get(line.id)) | taxes.get(line.tax_category, {})
+            _priced_line(line, choices[line.id], prices.get(line.id), models[line.id])
+            | taxes.get(line.tax_category, {})
             for line in priced.lines
         ],
     }
@@ -205,14 +207,14 @@ def _line_taxes(pricing: Pricing) -> dict[str, Content]:
     return {category: {"tax_code": code, "tax_rate_pct": amount(rate)} for category, code, rate in coded}
 
 
-def _priced_line(line: PricedLine, choices: Mapping[str, str], price: PeriodPrice | None) -> Content:
+def _priced_line(line: PricedLine, choices: Mapping[str, str], price: PeriodPrice | None, model: str) -> Content:
     return {
         "number": int(line.id),
         "quantity": line.quantity,
         "tax_category": line.tax_category,
         "unit_price": amount(line.base_unit_price),
         "net_unit_price": amount(line.unit_price),
-        **period_view(line.billing_period, price),
+        **period_view(line.billing_period, price, model),
         "net_unit_price_per_period": None if price is None else amount(price.net_unit_price),
         "subtotal": amount(line.regular),
         "discount_pct": amount(line.discount),

@@ -22,7 +22,7 @@ from cpq.services.quotes import repository
 FORMATS = ("pdf", "json", "ubl", "csv", "html")
 
 COLUMNS = (
-    "quote", "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period",
+    "quote", "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period", "selling_model",
     "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
     "discount_amount", "line_total", "tax_category", "tax_code", "tax_rate_pct", "notes", "stamp",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from typing_extensions import TypedDict
 
@@ -40,7 +40,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: boo
         requested_discount = quote.version.requested_discount
     if not quote.status.is_draft:
         return _evaluate(tx, quote, requested_discount)
-    composed = _recompose(tx, quote.id, quote.as_draft(requested_discount=requested_discount))
+    composed = _recompose(tx, quote, quote.as_draft(requested_discount=requested_discount))
     decision = decide(tx, composed.draft, composed.buyer, composed.products, [one.priced for one in composed.sets])
     if dry_run:
         shown = Shown.of(composed)
@@ -75,7 +75,7 @@ def update(
     if draft.is_same(before):
         return views.moved(quote, "Nothing to change.", outcome="no_change")
     arguments = changed_arguments(before, changes, quote.id)
-    composed = _recompose(tx, quote.id, draft, arguments, has_currency="currency" in changes.terms)
+    composed = _recompose(tx, quote, draft, arguments, has_currency="currency" in changes.terms)
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=None)
     return views.moved(quote, "Quote changed; price it again.", warnings=composed.warnings)
@@ -85,7 +85,7 @@ def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int |
     """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.REVISE)
-    composed = _recompose(tx, quote.id, quote.as_draft())
+    composed = _recompose(tx, quote, quote.as_draft())
     quote = transitions.open_version(tx, quote, composed, priced_at=None)
     message = f"Version {quote.current_version} is open as a draft."
     return views.moved(quote, message, outcome="created", warnings=composed.warnings)
@@ -170,7 +170,7 @@ def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQ
 
 def _recompose(
     tx: Tx,
-    quote_id: str,
+    quote: Quote,
     draft: Draft,
     arguments: Mapping[int, str] | None = None,
     *,
@@ -180,7 +180,21 @@ def _recompose(
     try:
         return compose(tx, draft)
     except CpqError as error:
-        raise about_lines(error, draft, quote_id, arguments or {}, has_currency=has_currency) from None
+        refused = about_lines(error, draft, quote.id, arguments or {}, has_currency=has_currency)
+        if quote.status.is_draft and not quote.is_rejected:
+            _offer_updates(refused, quote)
+        raise refused from None
+
+
+def _offer_updates(refused: CpqError, quote: Quote) -> None:
+    """Where a line that the call does not change must choose a selling model, the way to choose it."""
+    problems = cast("list[dict[str, Any]]", [refused.details, *refused.details.get("problems", [])])  # type: ignore[misc] # A list.
+    for problem in problems:
+        for choice in problem.get("choices", ()) if problem["field"] == "/quote_id" else ():
+            change = {"line_id": problem["line_id"], "selling_model": choice["selling_model"]}
+            choice["next_call"] = next_call(
+                "quote_update", quote_id=quote.id, expected_version=quote.current_version, change_lines=[change]
+            )
 
 
 def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
@@ -193,6 +207,7 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
     shown = Shown(
         draft,
         names={line.product_id: line.product_name for line in quote.lines},
+        selling_models={line.number: line.sold_as for line in quote.lines},
         sets=[(one.option_set, one.request, by_name[one.option_set]) for one in stored],
         warnings=quote.version.warnings,
         # The stored one was made in the order of the lines at that time, with the set selected then first.

@@ -31,6 +31,7 @@ from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
     check_lines,
     draft_problems,
+    pick_models,
     refuse,
     unpriceable,
 )
@@ -64,6 +65,8 @@ class Composition:
     expires_at: datetime
     hashes: Mapping[str, str]
     warnings: tuple[str, ...]
+    selling_models: Mapping[int, str]
+    """The model of each line's price, by its number."""
 
     @property
     def priced(self) -> PricedQuote:
@@ -98,6 +101,8 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     draft = replace(draft, currency=draft.currency or buyer.currency)
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)
+    request, unclear = pick_models(draft, request, selection, products)
+    problems += unclear
     if problems:
         refuse([*problems, *unpriceable(tx, draft, request, selection)], problems_max)
     request = _with_adjustments(tx, draft, request, selection, buyer, products)
@@ -121,9 +126,18 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         warnings=(
             *broken_relations(draft, products),
             *_foreign_currency(draft, buyer),
-            *_ending_prices(draft, products, selection, valid_until),
+            *_ending_prices(request, products, selection, valid_until),
         ),
+        selling_models={
+            int(line.id): line.selling_model or _only_model(selection, line.product_id) for line in request.lines
+        },
     )
+
+
+def _only_model(selection: PriceSelection, product_id: str) -> str:
+    charged = selection.of(product_id).charged
+    assert charged is not None, "it was priced"
+    return charged.selling_model
 
 
 def gather(tx: Tx, draft: Draft) -> Facts:
@@ -172,19 +186,23 @@ def _foreign_currency(draft: Draft, buyer: AccountFacts) -> Iterator[str]:
 
 
 def _ending_prices(
-    draft: Draft, products: Mapping[str, ProductFacts], selection: PriceSelection, valid_until: date
+    request: Request, products: Mapping[str, ProductFacts], selection: PriceSelection, valid_until: date
 ) -> Iterator[str]:
     """The prices that end before the quote does: who accepts it later gets a price that is no longer valid."""
     last_day = valid_until.isoformat()
-    for id_ in dict.fromkeys(line.product_id for line in draft.lines):
-        for part in (id_, *(component.product_id for component in products[id_].for_pricing.components)):
-            row = selection.of(part).charged
-            if row is not None and row.valid_to and row.valid_to < last_day:
-                kind = "contracted price" if row.account_id else "price"
-                yield (
-                    f"The {kind} of {products[part].name} ({part}) ends on {row.valid_to},"
-                    f" and the quote is valid until {last_day}."
-                )
+    parts: dict[tuple[str, str], None] = {}
+    for line in request.lines:
+        inside = [part.product_id for part in products[line.product_id].for_pricing.components]
+        parts[line.product_id, line.selling_model] = None
+        parts |= dict.fromkeys((id_, line.part_models.get(id_, "")) for id_ in inside)
+    for id_, model in parts:
+        row = selection.of(id_, model).charged
+        if row is not None and row.valid_to and row.valid_to < last_day:
+            kind = "contracted price" if row.account_id else "price"
+            yield (
+                f"The {kind} of {products[id_].name} ({id_}) ends on {row.valid_to},"
+                f" and the quote is valid until {last_day}."
+            )
 
 
 _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
@@ -291,7 +309,7 @@ def _with_adjustments(
         return request
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
-        row = selection.of(asked.product_id).charged
+        row = selection.of(line.product_id, line.selling_model).charged
         # The pricer refuses a line without a price.
         inputs = row and LineInputs(**line_inputs(asked, products, row.billing_period))
         found = inputs and tx.policies.adjustments_within(environment, inputs, rules)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.domain import configuration, pricing
-from cpq.domain.pricing import PriceSelection, terms
+from cpq.domain.pricing import PriceSelection, selling_models, terms
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Request
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -232,6 +232,39 @@ def _option_problems(at: str, product: ProductFacts, checked: configuration.Chec
         )
         for problem in checked.problems
     ]
+
+
+def pick_models(
+    draft: Draft, request: Request, selection: PriceSelection, products: Mapping[str, ProductFacts]
+) -> tuple[Request, list[CpqError]]:
+    """The request with the selling model of each line, and the lines that must say which one they mean."""
+    known = request.products
+    several = {id_ for id_ in known if not selection.sold_as(id_).is_in_one_way}
+    asked = {index for index, line in enumerate(draft.lines) if line.selling_model and line.product_id in known}
+    if not several and not asked:
+        return request, []
+    lines, problems = list(request.lines), []
+    for index, line in enumerate(draft.lines):
+        if line.product_id not in known:
+            continue
+        parts = [part.product_id for part in known[line.product_id].components if part.product_id in several]
+        if index not in asked and line.product_id not in several and not parts:
+            continue
+        try:
+            default = products[line.product_id].default_selling_model
+            model = selling_models.pick(selection, line.product_id, line.selling_model, default)
+            charged = selection.of(line.product_id, model).charged
+            named = charged.selling_model if charged else ""
+            inside = {
+                id_: selling_models.pick_part(selection, id_, named, products[id_].default_selling_model)
+                for id_ in parts
+            }
+        except CpqError as error:
+            field = f"/line_items/{index}{error.details['field']}"
+            problems.append(CpqError(error.code, error.message, **{**error.details, "field": field}))
+        else:
+            lines[index] = lines[index]._replace(selling_model=model, part_models=inside)
+    return request._replace(lines=tuple(lines)), problems
 
 
 def unpriceable(tx: Tx, draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.row_problems import Problem, SourceRow, require_none
-from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, validate
 from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Quote
@@ -118,10 +118,19 @@ def _asked_again(quote: Quote, draft: Draft) -> Draft:
     return replace(
         draft,
         currency=draft.currency or before.currency,
+        lines=tuple(_sold_as_before(line, before) for line in draft.lines),
         payment_terms=draft.payment_terms or before.payment_terms,
         requested_discount=before.requested_discount,
         option_set=before.option_set if is_there else None,
     )
+
+
+def _sold_as_before(line: DraftLine, before: Draft) -> DraftLine:
+    """A line of the file that names no selling model keeps the one it has."""
+    known = before.lines[line.number - 1] if line.number <= len(before.lines) else None
+    if line.selling_model is not None or known is None or known.product_id != line.product_id:
+        return line
+    return line._replace(selling_model=known.selling_model)
 
 
 def _numbered(draft: Draft) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from cpq.base.money import Amount, amount
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.request import Line
 from cpq.domain.pricing.result import PricedLine, Stage, Step
-from cpq.domain.quotes.quote import Pricing, Quote
+from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.views import (
     DiscountPct,
@@ -90,7 +90,7 @@ def record_of(tx: Tx, quote_id: str, *, version: int | None = None) -> QuoteReco
 
 
 def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
-    names = {line.number: line.product_name for line in quote.lines}
+    rows = {line.number: line for line in quote.lines}
     priced, asked = pricing.result, {line.id: line for line in pricing.request.lines}
     prices = period_prices(pricing.request, priced.lines)
     return {
@@ -98,18 +98,18 @@ def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
         "is_selected": pricing.option_set == (quote.version.option_set or ""),
         **totals_view(priced),
         "tax_groups": tax_groups(priced.tax_groups),
-        "lines": [_traced(line, names[int(line.id)], asked[line.id], prices.get(line.id)) for line in priced.lines],
+        "lines": [_traced(line, rows[int(line.id)], asked[line.id], prices.get(line.id)) for line in priced.lines],
     }
 
 
-def _traced(line: PricedLine, name: str, asked: Line, price: PeriodPrice | None) -> TracedLine:
+def _traced(line: PricedLine, row: QuoteLine, asked: Line, price: PeriodPrice | None) -> TracedLine:
     return {
         "number": int(line.id),
         "product_id": line.product_id,
-        "product_name": name,
+        "product_name": row.product_name,
         "quantity": line.quantity,
         "unit_price": amount(line.base_unit_price),
-        **period_view(line.billing_period, price),
+        **period_view(line.billing_period, price, row.sold_as),
         "subtotal": amount(line.regular),
         "discount_pct": amount(line.discount),
         "line_discount_pct": amount(asked.discount),

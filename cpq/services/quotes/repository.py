@@ -322,6 +322,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 priced.regular,
                 priced.net,
                 priced.cost,
+                composed.selling_models[line.number],
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

@@ -29,7 +29,9 @@ LINE_CHANGES_MAX = 200
 
 _TERMS = ("account_name", "currency", "term_months", "start_date", "end_date", "payment_terms", "notes", "option_set")
 _TOTALS = ("subtotal", "discount_total", "tax_total", "total")
-_LINE_FIELDS = ("product_name", "quantity", "unit_price", "line_discount_pct", "line_total", "option_set", "notes")
+_LINE_FIELDS = (
+    "product_name", "quantity", "selling_model", "unit_price", "line_discount_pct", "line_total", "option_set", "notes",
+)  # fmt: skip
 
 
 class WaterfallStage(TypedDict):

@@ -46,6 +46,8 @@ class PeriodView(TypedDict):
     billing_period: str
     periods: Amount | str | None
     """Exact: a number of up to 6 decimals, else a text such as `12 16/31`."""
+    selling_model: str
+    """Which of the product's prices it has: `monthly`, `monthly_evergreen`, `yearly:prepaid`."""
 
 
 class CreatedLine(PeriodView):
@@ -236,6 +238,8 @@ class Shown:
     draft: Draft
     names: Mapping[str, str]
     """The names of the products by their ids."""
+    selling_models: Mapping[int, str]
+    """By the numbers of the lines."""
     sets: Sequence[tuple[str, Request, PricedQuote]]
     warnings: Sequence[str]
     fingerprint: str
@@ -244,7 +248,8 @@ class Shown:
     def of(cls, composed: Composition) -> Shown:
         names = {id_: product.name for id_, product in composed.products.items()}
         sets = [(one.name, one.request, one.priced) for one in composed.sets]
-        return cls(composed.draft, names, sets, composed.warnings, composed.fingerprint)
+        models = composed.selling_models
+        return cls(composed.draft, names, models, sets, composed.warnings, composed.fingerprint)
 
 
 def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = None) -> QuoteDetail:
@@ -313,7 +318,11 @@ def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempoten
                 "product_name": composed.products[line.product_id].name,
                 "quantity": line.quantity,
                 "unit_price": amount(by_number[line.number].base_unit_price),
-                **period_view(by_number[line.number].billing_period, prices.get(str(line.number))),
+                **period_view(
+                    by_number[line.number].billing_period,
+                    prices.get(str(line.number)),
+                    composed.selling_models[line.number],
+                ),
                 "discount_pct": amount(by_number[line.number].discount),
                 "line_discount_pct": amount(line.discount_pct),
                 "subtotal": amount(by_number[line.number].regular),
@@ -382,11 +391,12 @@ def totals_view(price: PricedQuote | QuoteVersion) -> TotalsView:
     }
 
 
-def period_view(billing_period: str, price: PeriodPrice | None) -> PeriodView:
+def period_view(billing_period: str, price: PeriodPrice | None, selling_model: str) -> PeriodView:
     return {
         "unit_price_per_period": None if price is None else amount(price.unit_price),
         "billing_period": billing_period,
         "periods": None if price is None else written(price.periods),
+        "selling_model": selling_model,
     }
 
 
@@ -421,7 +431,7 @@ def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | No
 
 
 def _line(quote_id: str, line: StoredLine, requested_discount: int, price: PeriodPrice | None) -> QuoteLine:
-    recurring = period_view(line.billing_period, price)
+    recurring = period_view(line.billing_period, price, line.sold_as)
     view: QuoteLine = {
         "line_id": line_id(quote_id, line.number),
         "product_id": line.product_id,
@@ -431,6 +441,7 @@ def _line(quote_id: str, line: StoredLine, requested_discount: int, price: Perio
         "unit_price_per_period": recurring["unit_price_per_period"],
         "billing_period": line.billing_period,
         "periods": recurring["periods"],
+        "selling_model": recurring["selling_model"],
         "discount_pct": amount(together(line.discount_pct, requested_discount)),
         "line_discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
@@ -504,23 +515,30 @@ def _line_prices(quote_id: str, request: Request, priced: PricedQuote, shown: Sh
     prices = period_prices(request, priced.lines)
     own = {line.number: line.discount_pct for line in shown.draft.lines}
     return [
-        _line_price(quote_id, line, shown.names, prices.get(line.id), line_discount=own[int(line.id)])
+        _line_price(
+            quote_id,
+            line,
+            shown.names[line.product_id],
+            shown.selling_models[int(line.id)],
+            prices.get(line.id),
+            line_discount=own[int(line.id)],
+        )
         for line in priced.lines
     ]
 
 
 def _line_price(
-    quote_id: str, line: PricedLine, names: Mapping[str, str], price: PeriodPrice | None, *, line_discount: int
+    quote_id: str, line: PricedLine, name: str, model: str, price: PeriodPrice | None, *, line_discount: int
 ) -> LinePrice:
     return {
         "line_id": line_id(quote_id, int(line.id)),
         "product_id": line.product_id,
-        "product_name": names[line.product_id],
+        "product_name": name,
         "quantity": line.quantity,
         "base_unit_price": amount(line.base_unit_price),
         "unit_price": amount(line.unit_price),
         "base_unit_price_per_period": None if price is None else amount(price.unit_price),
-        **period_view(line.billing_period, price and price._replace(unit_price=price.net_unit_price)),
+        **period_view(line.billing_period, price and price._replace(unit_price=price.net_unit_price), model),
         "subtotal_before_discount": amount(line.regular),
         "discount_pct": amount(line.discount),
         "line_discount_pct": amount(line_discount),

@@ -102,6 +102,7 @@ quote_line = table(
     whole("regular"),
     whole("net"),
     whole("cost", nullable=True),
+    text("selling_model", nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],

@@ -23,8 +23,10 @@ NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=4)
 ROLES = Roles(("manager", "desk", "vp"), ("finance", "legal"), asks_each=True, keep={"legal": False})
 
-SEATS = QuoteLine(1, "seats", "Seats", 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, ())
-SETUP = QuoteLine(2, "setup", "Set-up", 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, ())
+SEATS = QuoteLine(
+    1, "seats", "Seats", 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, None, ()
+)
+SETUP = QuoteLine(2, "setup", "Set-up", 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, ())
 
 
 def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
@@ -153,7 +155,8 @@ words = st.sampled_from(["a", "b"])
 amounts = st.integers(0, 40)
 lines = st.builds(
     lambda number, product, quantity, period, notes, net, off: QuoteLine(
-        number, product, product, quantity, 0, {}, notes, None, period, "standard", net + off, net + off, net, None, ()
+        number, product, product, quantity, 0, {}, notes, None, period, "standard", net + off, net + off, net, None,
+        None, (),
     ),
     st.integers(1, 3), words, st.integers(1, 4), st.sampled_from(["monthly", "one_time"]), st.none() | words, amounts,
     st.integers(0, 3),

@@ -1,0 +1,83 @@
+"""PURE. Selling models: the ways in which a product is sold, and which of them a line picks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpq.base.errors import CpqError, bad_field, nearest
+from cpq.base.money import amount, readable
+from cpq.domain.pricing.price_selection import PriceSelection
+from cpq.domain.pricing.request import PERIOD_MONTHS, PriceRow
+
+EVERGREEN = "_evergreen"
+
+
+def pick(selection: PriceSelection, product_id: str, asked: str | None, default: str | None) -> str:
+    """The selling model whose prices compete for a line; empty where the product has only one.
+
+    A line may ask by the model itself, or by a billing period, a kind (`term`, `evergreen`) or a name that fits only
+    one. Left out, or where several fit, the product's default decides; without one the line is refused with the
+    choices. The account's own prices follow the same choice.
+    """
+    sold = selection.sold_as(product_id)
+    if sold.is_in_one_way:
+        charged = selection.of(product_id).charged
+        if charged is None or asked is None or fits(charged.selling_model, asked):
+            return ""
+    fitting = _fitting(sold.models, asked) if asked is not None else list(sold.models)
+    if len(fitting) != 1 and default is not None:
+        fitting = _fitting(fitting, default) or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    raise _which(selection, product_id, asked, fitting or list(sold.models))
+
+
+def pick_part(selection: PriceSelection, product_id: str, model_of_bundle: str, default: str | None) -> str:
+    """The selling model of a component: that of its bundle where it has it, else as for a line that asks for none."""
+    models = selection.sold_as(product_id).models
+    period = model_of_bundle.partition(":")[0]
+    asked = next((word for word in (model_of_bundle, period) if _fitting(models, word)), None)
+    return pick(selection, product_id, asked, default)
+
+
+def fits(model: str, asked: str) -> bool:
+    """Whether a word of a caller means the model."""
+    sold, _, name = model.partition(":")
+    period = sold.removesuffix(EVERGREEN)
+    kind = "evergreen" if is_evergreen(model) else "term" if period in PERIOD_MONTHS else period
+    return asked.strip().casefold() in (model.casefold(), name.casefold() or None, sold, period, kind)
+
+
+def is_evergreen(model: str) -> bool:
+    return model.partition(":")[0].endswith(EVERGREEN)
+
+
+def _fitting(models: Sequence[str], asked: str) -> list[str]:
+    """The model of exactly this word, else all that it may mean."""
+    exact = [model for model in models if model.casefold() == asked.strip().casefold()]
+    return exact or [model for model in models if fits(model, asked)]
+
+
+def _which(selection: PriceSelection, product_id: str, asked: str | None, models: Sequence[str]) -> CpqError:
+    currency = selection.currency
+    rows = [row for model in models if (row := selection.of(product_id, model).charged) is not None]
+    offers = [f"{row.selling_model} at {currency} {readable(amount(row.unit_price), currency)}" for row in rows]
+    is_unknown = asked is not None and not _fitting(models, asked)
+    reason = f"is not sold as {asked!r}" if is_unknown else "is sold in several ways"
+    return bad_field(
+        "/selling_model",
+        f"{product_id} {reason}: {', '.join(offers)}.",
+        allowed=list(models),
+        nearest=(nearest(asked, models) or None) if asked is not None and is_unknown else None,
+        choices=[_choice(row, currency) for row in rows],
+        hint="Send one of them as the line's selling_model.",
+    )
+
+
+def _choice(row: PriceRow, currency: str) -> dict[str, object]:
+    return {
+        "selling_model": row.selling_model,
+        "billing_period": row.billing_period,
+        "unit_price": amount(row.unit_price),
+        "currency": currency,
+    }
