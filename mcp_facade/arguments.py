@@ -15,7 +15,7 @@ from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, read_json
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
-from cpq.domain.field_types import QUANTITY_MAX
+from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
 from cpq.domain.pricing.request import Segment
 from cpq.services.quotes import DraftLine
 
@@ -86,6 +86,25 @@ def _whole(value: object) -> object:
     if isinstance(value, str | float | Decimal):
         raise ValueError("is not a whole number")
     return value
+
+
+def _fine_quantity(value: object) -> object:
+    """A quantity above 0: whole, or an exact decimal of up to three digits, read from its decimal text."""
+    if type(value) is int and 1 <= value <= QUANTITY_MAX:
+        return value
+    if isinstance(value, bool):
+        raise ValueError("is a boolean, not a number")
+    text = str(value).strip()
+    if not isinstance(value, int | float | str | Decimal) or not _NUMBER.fullmatch(text):
+        raise ValueError("is not a number")
+    number = Decimal(text)
+    if not number.is_finite() or not 0 < number <= QUANTITY_MAX:
+        raise ValueError(f"must be above 0 and at most {QUANTITY_MAX:,}")
+    if number == number.to_integral_value():
+        return int(number)
+    if number != round(number, QUANTITY_DECIMALS_MAX):
+        raise ValueError(f"has more than {QUANTITY_DECIMALS_MAX} decimals")
+    return number.normalize()
 
 
 def _flag(value: object) -> object:
@@ -222,6 +241,13 @@ Currency = Annotated[str, Field(min_length=3, max_length=3), BeforeValidator(_cu
 Day = Annotated[date, BeforeValidator(_day)]
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 Quantity = Annotated[int, Field(ge=1, le=QUANTITY_MAX), BeforeValidator(_whole)]
+FineQuantity = Annotated[
+    int | Decimal,
+    BeforeValidator(_fine_quantity),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": QUANTITY_MAX}),
+]
+"""Whole, or a decimal where the product takes one."""
+
 Months = Annotated[int, Field(ge=1, le=MONTHS_MAX), BeforeValidator(_whole)]
 Version = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
 Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
@@ -288,7 +314,13 @@ class LineItem(Part):
     """One line of a quote."""
 
     product_id: Annotated[Identifier, Field(description="From catalog_search.")]
-    quantity: Annotated[Quantity, Field(description="How many; with a ramp, the quantity of its largest segment.")]
+    quantity: Annotated[
+        FineQuantity,
+        Field(
+            description="How many; with a ramp, the quantity of its largest segment. Whole, unless the product's "
+            "`quantity_decimals` in catalog_get allow up to 3 decimals."
+        ),
+    ]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
     attributes: Annotated[
         Attributes, Field(description="Options of a configurable product; for others, free notes, never prices.")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from cpq.base.money import MINOR_DIGITS, UNIT_PRICE_DIGITS
+from cpq.base.money import MINOR_DIGITS, UNIT_PRICE_DIGITS, Amount, amount
 
 Exact = int | Fraction
 """An amount before rounding; an int where it is whole, because most are and ints are fast."""
@@ -49,10 +49,20 @@ class MinorUnit:
         return [share * size for share in _split(amount // size, weights, order)]
 
 
-def divide(numerator: Exact, denominator: int) -> Exact:
+def divide(numerator: Exact, denominator: Exact) -> Exact:
     """The exact quotient, as an int where it is whole."""
     quotient, rest = divmod(numerator, denominator)
     return Fraction(numerator, denominator) if rest else quotient
+
+
+def written(number: Exact) -> Amount | str:
+    """A fraction, exactly: a number of up to six decimals, else a text such as `12 16/31`."""
+    micro = number * 1_000_000
+    if micro.denominator == 1:
+        return amount(micro.numerator)
+    whole, rest = divmod(number.numerator, number.denominator)
+    # Always with its whole number, because a spreadsheet takes a lone `1/3` for a day.
+    return f"{whole} {rest}/{number.denominator}"
 
 
 def nearest(numerator: int, denominator: int) -> int:

@@ -75,7 +75,7 @@ def canonical_json(value: object) -> str:
 
 
 def plain_json(value: object) -> str:
-    """The same text in an eighth of the time, for values without decimals and floats: requests and results."""
+    """The same text in an eighth of the time, for values without floats: requests and results."""
     written = _PLAIN_JSON.encode(value).decode()
     # The two encoders spell text beyond plain ASCII differently.
     return written if written.isascii() and "\x7f" not in written else canonical_json(value)
@@ -136,7 +136,7 @@ def _refuse_floods(text: str) -> None:
             raise ValueError(f"contains more than {_MARKS_MAX} combining marks in a row")
 
 
-_PLAIN_JSON = msgspec.json.Encoder(order="deterministic")
+_PLAIN_JSON = msgspec.json.Encoder(order="deterministic", decimal_format="number")
 
 # Stored values have no cycles, and checking for them would take a third of the encoding time.
 _CANONICAL = json.JSONEncoder(

@@ -48,10 +48,10 @@ def import_catalog(options: Options, file: Path, sheet: str | None) -> None:
     """Load products and their categories. A CSV or a bare list holds products.
 
     A product has id, sku, name, category; it may have description, product_type (simple, configurable, bundle,
-    service), active, default_selling_model, and in a CSV the columns spec.NAME and attribute.NAME; specs, attributes,
-    options, rules, recommend, relationships and bundle hold JSON. A category is created when a product first names it;
-    one with specs is declared under categories of a JSON or YAML file. Prices have a file of their own.
-    `cpq export catalog` writes an example.
+    service), active, unit, quantity_decimals (up to 3, for hours or metres), default_selling_model, and in a CSV the
+    columns spec.NAME and attribute.NAME; specs, attributes, options, rules, recommend, relationships and bundle hold
+    JSON. A category is created when a product first names it; one with specs is declared under categories of a JSON or
+    YAML file. Prices have a file of their own. `cpq export catalog` writes an example.
 
     \b
     Example:

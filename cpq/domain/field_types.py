@@ -17,6 +17,7 @@ from cpq.base.written_numbers import in_plain_digits
 
 AMOUNT_MAX = Decimal(10) ** 12
 QUANTITY_MAX = 1_000_000
+QUANTITY_DECIMALS_MAX = 3
 
 
 def _identifier(text: str) -> str:
@@ -55,6 +56,17 @@ def _counted(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("is a boolean, not a whole number")
     return in_plain_digits(value) if isinstance(value, str) else value
+
+
+def _fine(value: Decimal) -> int | Decimal:
+    """A quantity: whole, or a decimal of up to three digits. What a product takes is checked with the product."""
+    if not 0 < value <= QUANTITY_MAX:
+        raise ValueError(f"is above 0 and at most {QUANTITY_MAX:,}")
+    if value == value.to_integral_value():
+        return int(value)
+    if value != round(value, QUANTITY_DECIMALS_MAX):
+        raise ValueError(f"has more than {QUANTITY_DECIMALS_MAX} decimals")
+    return value.normalize()
 
 
 def _day(value: object) -> object:
@@ -114,6 +126,7 @@ Prose = Annotated[str, Field(max_length=20_000), AfterValidator(clean)]
 Number = Annotated[Decimal, BeforeValidator(_exact), AfterValidator(_finite)]
 Amount = Annotated[Number, Field(ge=0)]
 Whole = Annotated[int, BeforeValidator(_counted)]
+FineQuantity = Annotated[Decimal, BeforeValidator(_counted), BeforeValidator(_exact), AfterValidator(_fine)]
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[str, AfterValidator(_currency)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]

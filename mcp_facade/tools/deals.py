@@ -18,6 +18,7 @@ from mcp_facade.arguments import (
     Attributes,
     Currency,
     Day,
+    FineQuantity,
     Flag,
     Identifier,
     Key,
@@ -29,7 +30,6 @@ from mcp_facade.arguments import (
     Page,
     Part,
     Percentage,
-    Quantity,
     SearchText,
     Version,
     Word,
@@ -51,7 +51,7 @@ class LineChange(Part):
     """Fields to set on one line; omitted fields keep their value."""
 
     line_id: Identifier
-    quantity: Quantity | None = None
+    quantity: FineQuantity | None = None
     discount_pct: Percentage | None = None
     attributes: Attributes | None = None
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None

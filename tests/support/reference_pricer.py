@@ -89,14 +89,20 @@ def over_the_quote(request: Request, product_id: str, months: range, is_once: bo
     return units
 
 
+def whole(line: Line) -> int:
+    """This reckoning counts unit by unit; quantities that are not whole have a law of their own."""
+    assert isinstance(line.quantity, int)
+    return line.quantity
+
+
 def largest(line: Line) -> int:
-    return max((segment.quantity or line.quantity for segment in line.ramp), default=line.quantity)
+    return max((segment.quantity or whole(line) for segment in line.ramp), default=whole(line))
 
 
 def in_month(line: Line, month: int) -> int:
     if not line.ramp:
-        return line.quantity
-    by_month = [segment.quantity or line.quantity for segment in line.ramp for _ in range(segment.months)]
+        return whole(line)
+    by_month = [segment.quantity or whole(line) for segment in line.ramp for _ in range(segment.months)]
     return by_month[month] if month < len(by_month) else 0
 
 
@@ -147,7 +153,7 @@ def part(request: Request, line: Line, product_id: str, each: int, offset: int, 
     assert row
     listed = listed or row
     is_once = row.billing_period == "one_time"
-    quantity = (largest(line) if is_once else (segment and segment.quantity) or line.quantity) * each
+    quantity = (largest(line) if is_once else (segment and segment.quantity) or whole(line)) * each
     counted = over_the_quote(request, product_id, months_of(request, offset, segment), is_once)
     is_frame = bool(request.products[product_id].components) and product_id == line.product_id
     base = Fraction(row.unit_price * quantity)
@@ -177,10 +183,10 @@ def part(request: Request, line: Line, product_id: str, each: int, offset: int, 
     if costs.cost is not None:
         units = Fraction(quantity)
         if costs.tier_mode == "package":
-            whole = costs._replace(unit_price=1)
-            units = Fraction(tier_charge(whole, quantity))
+            counting = costs._replace(unit_price=1)
+            units = Fraction(tier_charge(counting, quantity))
             if costs.quantity_scope == "quote":
-                units = Fraction(tier_charge(whole, counted) * quantity, counted)
+                units = Fraction(tier_charge(counting, counted) * quantity, counted)
         cost = costs.cost * units
         if surcharge:
             cost = (

@@ -52,6 +52,8 @@ class Prepared(NamedTuple):
     active: bool
     content_hash: str
     default_selling_model: str | None
+    unit: str | None
+    quantity_decimals: int
 
     def columns(self) -> tuple[Any, ...]:
         """In the order of PRODUCT_COLUMNS."""
@@ -199,12 +201,17 @@ def _product_columns(
     )
     # Texts contain no NUL, so text cannot move from one column to the next without changing the hash.
     written = "\0".join([*map(str, values), canonical_json(relations) if relations else "", *_later(row)])
-    return (*values, _digest(written), row.default_selling_model)
+    return (*values, _digest(written), row.default_selling_model, row.unit, row.quantity_decimals)
 
 
 def _later(row: ProductRow) -> list[str]:
     """Columns that came later, by name and only where they are set, so that the hashes of other products stay."""
-    return [f"default_selling_model={row.default_selling_model}"] if row.default_selling_model else []
+    later = {
+        "default_selling_model": row.default_selling_model,
+        "unit": row.unit,
+        "quantity_decimals": row.quantity_decimals,
+    }
+    return [f"{name}={value}" for name, value in later.items() if value]
 
 
 def _digest(written: str) -> str:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from cpq.domain.configuration.declarations import OptionRow, RuleRow
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.field_types import (
+    QUANTITY_DECIMALS_MAX,
     QUANTITY_MAX,
     CategoryId,
     Identifier,
@@ -121,6 +122,10 @@ class ProductRow(Row):
     recommend: tuple[RuleRow, ...] = ()
     relationships: tuple[Relationship, ...] = ()
     bundle: Bundle | None = None
+    unit: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    """What one of it is: `hour`, `metre`."""
+    quantity_decimals: Annotated[Whole, Field(ge=0, le=QUANTITY_DECIMALS_MAX)] = 0
+    """How many decimals a line's quantity may have."""
     default_selling_model: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
     """How it is sold where a line names no selling model and several fit."""
 
@@ -135,6 +140,8 @@ class ProductRow(Row):
             raise ValueError("options belong to a configurable product or a bundle")
         if self.bundle and self.product_type is not ProductType.BUNDLE:
             raise ValueError("bundle pricing belongs to a bundle")
+        if self.product_type is ProductType.BUNDLE and self.quantity_decimals:
+            raise ValueError("a bundle is sold in whole numbers, so it has no quantity_decimals")
         if self.product_type is ProductType.BUNDLE and not self._components():
             raise ValueError("a bundle has relationships of kind component")
         if any(relation.product_id == self.id for relation in self.relationships):

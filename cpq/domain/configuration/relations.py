@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ class QuotedProduct(NamedTuple):
     """The product and quantity of a line."""
 
     product_id: str
-    quantity: int = 1
+    quantity: int | Decimal = 1
 
 
 class ProductRelation(NamedTuple):
@@ -50,7 +51,7 @@ class Related:
     kind: Relation
     other_id: str
     message: str
-    missing: int | None = None
+    missing: int | Decimal | None = None
     """The missing quantity of the other product."""
 
     other_line: int | None = None
@@ -87,7 +88,7 @@ class _Quote:
             self._declared[relation.product_id].append(relation)
         contents = {product_id: self._contents(product_id) for product_id in {line.product_id for line in lines}}
         self._quoted = [line.product_id for line in lines]
-        self._quantity: Counter[str] = Counter()
+        self._quantity: defaultdict[str, int | Decimal] = defaultdict(int)
         self._lines: dict[str, list[int]] = defaultdict(list)
         for index, line in enumerate(lines):
             for product_id, count in contents[line.product_id].items():

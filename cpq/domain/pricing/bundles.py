@@ -11,7 +11,7 @@ from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.rounding import Exact, divide
 from cpq.domain.pricing.parts import WHOLE_TERM, LinePrice, Part, Plan
 from cpq.domain.pricing.plans import Plans, agreed
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, largest_quantity
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, exact, largest_quantity
 from cpq.domain.pricing.result import MIXED, Stage
 
 
@@ -58,7 +58,7 @@ def put_together(line: Line, plan: Plan, contents: Contents) -> LinePrice:
     whole = LinePrice(
         line,
         plan,
-        largest_quantity(line.quantity, line.ramp),
+        exact(largest_quantity(line.quantity, line.ramp)),
         line.choices,
         amount=max(0, amount),
         listed=max(0, listed),
@@ -102,11 +102,11 @@ def _component(plans: Plans, plan: Plan, component: Component, line: Line) -> Pl
 def _parts(line: Line, plan: Plan, each: int, segment: Segment, offset: int, name: str) -> list[Part]:
     """A product in one segment. A one-time price is charged in the first, for the largest quantity of the line."""
     is_own = plan.product_id == line.product_id
-    quantity = segment.quantity or line.quantity
+    quantity = exact(segment.quantity or line.quantity)
     if line.ramp and plan.row.billing_period == "one_time":
         if offset:
             return []
-        segment, name, quantity = WHOLE_TERM, "", largest_quantity(line.quantity, line.ramp)
+        segment, name, quantity = WHOLE_TERM, "", exact(largest_quantity(line.quantity, line.ramp))
     if not is_own:
         name = f"{name} {plan.product_id}".strip()
     elif segment.unit_price is not None:

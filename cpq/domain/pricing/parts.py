@@ -66,7 +66,7 @@ class Part:
 
     line: Line
     plan: Plan
-    quantity: int
+    quantity: Exact
     choices: Mapping[str, str]
     segment: Segment = WHOLE_TERM
     offset: int = 0

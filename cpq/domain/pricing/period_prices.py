@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from cpq.base.money import Amount, amount
+from cpq.base.money import Amount
 from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing.parts import ONCE
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
@@ -45,16 +45,6 @@ def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, Pe
     return found
 
 
-def written(periods: Fraction) -> Amount | str:
-    """A number of periods, exactly: a number of up to six decimals, else a text such as `12 16/31`."""
-    micro = periods * 1_000_000
-    if micro.denominator == 1:
-        return amount(micro.numerator)
-    whole, rest = divmod(periods.numerator, periods.denominator)
-    # Always with its whole number, because a spreadsheet takes a lone `1/3` for a day.
-    return f"{whole} {rest}/{periods.denominator}"
-
-
 def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term: bool, has_end: bool = True) -> str:
     """`4,900.00 a month × 12 months`; `price` is for one period.
 
@@ -69,7 +59,7 @@ def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term
 
 
 def _period_price(line: PricedLine, periods: Fraction, minor_unit: MinorUnit) -> PeriodPrice:
-    units = Fraction(*(line.mean_quantity or (line.quantity, 1)))
+    units = Fraction(*line.units)
     exact = _regular_price(line.steps, units, periods)
     if line.steps[-1].stage == Stage.TAX:
         exact *= Fraction(ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + (line.steps[-1].value or 0))

@@ -8,7 +8,8 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
-from cpq.domain.pricing.request import Line, Request, largest_quantity
+from cpq.base.rounding import Exact
+from cpq.domain.pricing.request import Line, Request, exact, largest_quantity
 
 Span = tuple[int, int]
 """Months of the term, counted from 0, without the last one."""
@@ -19,7 +20,7 @@ class Stretch(NamedTuple):
 
     first: int
     last: int
-    quantity: int
+    quantity: Exact
 
 
 class Counts:
@@ -27,8 +28,8 @@ class Counts:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._once: dict[str, int] = {}
-        self._during: dict[str, dict[Span, int]] = {}
+        self._once: dict[str, Exact] = {}
+        self._during: dict[str, dict[Span, Exact]] = {}
 
     @cached_property
     def term(self) -> Span:
@@ -46,15 +47,16 @@ class Counts:
                 uses[component.product_id].append((line, component.quantity))
         return uses
 
-    def once(self, product_id: str) -> int:
+    def once(self, product_id: str) -> Exact:
         """The units of a one-time price: every line pays for its largest quantity."""
         found = self._once.get(product_id)
         if found is None:
-            found = sum([largest_quantity(line.quantity, line.ramp) * each for line, each in self._uses[product_id]])
+            uses = self._uses[product_id]
+            found = sum([exact(largest_quantity(line.quantity, line.ramp)) * each for line, each in uses])
             self._once[product_id] = found
         return found
 
-    def during(self, product_id: str, span: Span) -> int:
+    def during(self, product_id: str, span: Span) -> Exact:
         """The units of a recurring price: the sum of each line's smallest quantity in any month of a span.
 
         So units of one month make no other month cheaper. The span is one of a line with the product.
@@ -64,14 +66,14 @@ class Counts:
             found = self._during[product_id] = self._count(self._uses[product_id])
         return found[span]
 
-    def _count(self, uses: Sequence[tuple[Line, int]]) -> dict[Span, int]:
+    def _count(self, uses: Sequence[tuple[Line, int]]) -> dict[Span, Exact]:
         ramps = [_stretches(line, each) for line, each in uses if line.ramp]
-        always = sum([line.quantity * each for line, each in uses if not line.ramp])
+        always = sum([exact(line.quantity) * each for line, each in uses if not line.ramp])
         spans = {self.term, *((stretch.first, stretch.last) for ramp in ramps for stretch in ramp)}
         return {span: always + units for span, units in least_together(spans, ramps).items()}
 
 
-def least_together(spans: Iterable[Span], ramps: Sequence[Sequence[Stretch]]) -> dict[Span, int]:
+def least_together(spans: Iterable[Span], ramps: Sequence[Sequence[Stretch]]) -> dict[Span, Exact]:
     """For each span, the sum of the smallest quantities of all ramps in it; months after a ramp count zero.
 
     One sweep over the months, so that a thousand ramps of different lengths are not compared in pairs.
@@ -80,11 +82,11 @@ def least_together(spans: Iterable[Span], ramps: Sequence[Sequence[Stretch]]) ->
     begins = sorted(
         ((stretch, number) for number, ramp in enumerate(ramps) for stretch in (*ramp, ends[number])), reverse=True
     )
-    least = [0] * (max([stretch.last for stretch in ends], default=0) + 1)
+    least: list[Exact] = [0] * (max([stretch.last for stretch in ends], default=0) + 1)
     """By the first month of a span, for spans that end at the current month of the sweep."""
-    lows: list[list[tuple[int, int]]] = [[] for _ in ramps]
+    lows: list[list[tuple[int, Exact]]] = [[] for _ in ramps]
     """For each ramp, the smallest quantities so far, each with the first month it applies from; both rise."""
-    found: dict[Span, int] = {}
+    found: dict[Span, Exact] = {}
     for span in sorted(spans, key=itemgetter(1)):
         while begins and begins[-1][0].first < span[1]:
             stretch, number = begins.pop()
@@ -93,7 +95,7 @@ def least_together(spans: Iterable[Span], ramps: Sequence[Sequence[Stretch]]) ->
     return found
 
 
-def _begin(stretch: Stretch, lows: list[tuple[int, int]], least: list[int]) -> None:
+def _begin(stretch: Stretch, lows: list[tuple[int, Exact]], least: list[Exact]) -> None:
     first, last, quantity = stretch
     least[first:last] = [units + quantity for units in least[first:last]]
     start = first
@@ -107,6 +109,6 @@ def _stretches(line: Line, each: int) -> list[Stretch]:
     stretches, first = [], 0
     for segment in line.ramp:
         last = first + segment.months
-        stretches.append(Stretch(first, last, (segment.quantity or line.quantity) * each))
+        stretches.append(Stretch(first, last, exact(segment.quantity or line.quantity) * each))
         first = last
     return stretches

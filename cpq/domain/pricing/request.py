@@ -7,8 +7,12 @@ exact, small and fast. Days are ISO dates, which sort as text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
+
+from cpq.base.rounding import Exact
 
 ONE_HUNDRED_PERCENT = 100_000_000
 """In millionths of a percent."""
@@ -23,6 +27,10 @@ EDITION = 2
 
 From 2 on, equal lines claim odd cents by line number, and halves of negative amounts in steps round away from zero.
 """
+
+
+Quantity = int | Decimal
+"""Of a line; a decimal only where it is not whole, with up to three decimals."""
 
 
 class Tier(NamedTuple):
@@ -99,7 +107,7 @@ class Adjustment(NamedTuple):
 class Line(NamedTuple):
     id: str
     product_id: str
-    quantity: int
+    quantity: Quantity
     """On a ramp, the quantity of segments that have none of their own."""
     discount: int = 0
     choices: Mapping[str, str] = {}
@@ -145,13 +153,23 @@ def selling_model(billing_period: str, is_evergreen: bool, name: str) -> str:
     return f"{model}:{name}" if name else model
 
 
-def largest_quantity(quantity: int, ramp: Iterable[Segment]) -> int:
+def exact(quantity: Quantity) -> Exact:
+    """A quantity to calculate with."""
+    return quantity if quantity.__class__ is int else Fraction(quantity)
+
+
+def largest_quantity(quantity: Quantity, ramp: Iterable[Segment]) -> Quantity:
     """The largest quantity of a line; a segment without a quantity has the line's."""
     return max([segment.quantity or quantity for segment in ramp], default=quantity)
 
 
-def mean_quantity(quantity: int, ramp: Iterable[Segment]) -> tuple[int, int]:
-    """The mean quantity over the term, as a fraction: the units of a ramp times their months, and its months."""
+def mean_quantity(quantity: Quantity, ramp: Iterable[Segment]) -> tuple[int, int]:
+    """The mean quantity over the term, as a fraction: the units of a ramp times their months, and its months.
+
+    The quantities of a ramp are whole.
+    """
+    if not isinstance(quantity, int):
+        return quantity.as_integer_ratio()
     weighed = [((segment.quantity or quantity) * segment.months, segment.months) for segment in ramp]
     return (sum([units for units, _ in weighed]), sum([months for _, months in weighed])) if weighed else (quantity, 1)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from cpq.base.rounding import nearest
+from cpq.domain.pricing.request import Quantity
 
 MIXED = "mixed"
 """The tax category or billing period of a bundle whose parts have several."""
@@ -49,7 +50,7 @@ class PricedLine(NamedTuple):
 
     id: str
     product_id: str
-    quantity: int
+    quantity: Quantity
     """On a ramp, the largest."""
     list_amount: int
     regular: int
@@ -69,12 +70,17 @@ class PricedLine(NamedTuple):
         return self.regular - self.net
 
     @property
+    def units(self) -> tuple[int, int]:
+        """The quantity that unit prices divide by, as a fraction."""
+        return self.mean_quantity or self.quantity.as_integer_ratio()
+
+    @property
     def base_unit_price(self) -> int:
-        return unit_price(self.regular, *(self.mean_quantity or (self.quantity, 1)))
+        return unit_price(self.regular, *self.units)
 
     @property
     def unit_price(self) -> int:
-        return unit_price(self.net, *(self.mean_quantity or (self.quantity, 1)))
+        return unit_price(self.net, *self.units)
 
 
 class TaxGroup(NamedTuple):

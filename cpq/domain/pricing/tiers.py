@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpq.base.rounding import divide
+from cpq.base.rounding import Exact, divide, written
 from cpq.domain.pricing.parts import Part
 from cpq.domain.pricing.quantities import Counts
 from cpq.domain.pricing.request import PriceRow
@@ -18,11 +18,14 @@ def apply_tiers(part: Part, counts: Counts) -> None:
     part.amount = charge(row, counted)
     if counted != quantity:
         part.amount = divide(part.amount * quantity, counted)
-        part.divisor = 1 if isinstance(part.amount, int) else counted
-    part.note(TIER, part.amount, row.tier_mode, counted)
+        part.divisor = 1 if isinstance(part.amount, int) else counted.numerator
+    if counted.denominator == 1:
+        part.note(TIER, part.amount, row.tier_mode, counted.numerator)
+    else:  # The value of a step is whole.
+        part.note(TIER, part.amount, f"{row.tier_mode}, {written(counted)} units", None)
 
 
-def charge(row: PriceRow, quantity: int) -> int:
+def charge(row: PriceRow, quantity: Exact) -> Exact:
     """The charge for a quantity by the row's own tiers."""
     if row.tier_mode == "volume":
         return _volume_charge(row, quantity)
@@ -31,7 +34,7 @@ def charge(row: PriceRow, quantity: int) -> int:
     return row.unit_price * times_charged(row, quantity)
 
 
-def _volume_charge(row: PriceRow, quantity: int) -> int:
+def _volume_charge(row: PriceRow, quantity: Exact) -> Exact:
     """The whole quantity at the price of the tier it reaches."""
     for up_to, unit_price, flat_fee in row.tiers:
         if up_to is None or quantity <= up_to:
@@ -39,9 +42,10 @@ def _volume_charge(row: PriceRow, quantity: int) -> int:
     raise AssertionError("the last tier is open")
 
 
-def _graduated_charge(row: PriceRow, quantity: int) -> int:
+def _graduated_charge(row: PriceRow, quantity: Exact) -> Exact:
     """Each unit at the price of its tier, plus the flat fee of each tier that is reached."""
-    amount = low = 0
+    amount: Exact = 0
+    low = 0
     for up_to, unit_price, flat_fee in row.tiers:
         if up_to is None or quantity <= up_to:
             return amount + (quantity - low) * unit_price + flat_fee
@@ -50,14 +54,14 @@ def _graduated_charge(row: PriceRow, quantity: int) -> int:
     raise AssertionError("the last tier is open")
 
 
-def times_charged(row: PriceRow, quantity: int) -> int:
+def times_charged(row: PriceRow, quantity: Exact) -> Exact:
     """How many times the unit price is charged: once per unit, or per package, rounded up."""
     if row.package_size is None:
         return quantity
     return -(-max(0, quantity - row.free_quantity) // row.package_size)
 
 
-def counted_quantity(part: Part, row: PriceRow, counts: Counts) -> int:
+def counted_quantity(part: Part, row: PriceRow, counts: Counts) -> Exact:
     """The quantity that decides the tier: the line's, or that of all lines with the product in the same months."""
     if row.quantity_scope == "line":
         return part.quantity

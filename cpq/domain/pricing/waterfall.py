@@ -19,7 +19,7 @@ from cpq.domain.pricing.option_surcharges import add_options
 from cpq.domain.pricing.parts import ONCE, WHOLE_TERM, LinePrice, Part
 from cpq.domain.pricing.plans import Plans
 from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_price, take_list_price
-from cpq.domain.pricing.request import Line, Request, mean_quantity
+from cpq.domain.pricing.request import Line, Request, exact, largest_quantity, mean_quantity
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup, new_tuple
 from cpq.domain.pricing.tax import level_list_tax, tax_lines, tax_note
 from cpq.domain.pricing.terms import apply_term
@@ -79,7 +79,7 @@ def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
     plan = plans.of(line.product_id, line.selling_model)
     if not line.ramp and not plan.components:
-        line_price = LinePrice(line, plan, line.quantity, line.choices)
+        line_price = LinePrice(line, plan, exact(line.quantity), line.choices)
         _run_stages(line_price, plans)
         return line_price
     contents = take_apart(line, plans)
@@ -113,7 +113,7 @@ def _priced_line(line_price: LinePrice, requested: int, minor_unit: MinorUnit) -
     fields = (
         line.id,
         line.product_id,
-        line_price.quantity,
+        largest_quantity(line.quantity, line.ramp) if line.ramp else line.quantity,
         line_price.list_amount,
         line_price.regular,
         line_price.net,

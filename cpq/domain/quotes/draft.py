@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cpq.base.text import canonical_json
 from cpq.domain.pricing import terms
-from cpq.domain.pricing.request import Segment
+from cpq.domain.pricing.request import Quantity, Segment
 
 OWN_CURRENCY = ""
 """The account's own currency, which is known once the account is looked up."""
@@ -20,7 +20,7 @@ class DraftLine(NamedTuple):
 
     number: int
     product_id: str
-    quantity: int
+    quantity: Quantity
     discount_pct: int = 0
     attributes: Mapping[str, Any] = {}
     notes: str | None = None

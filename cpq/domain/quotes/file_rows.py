@@ -17,6 +17,7 @@ from cpq.domain.field_types import (
     QUANTITY_MAX,
     Currency,
     Day,
+    FineQuantity,
     Identifier,
     Number,
     Row,
@@ -58,7 +59,7 @@ class RampRow(Row):
 
 class LineRow(Row):
     product_id: Reference
-    quantity: Quantity
+    quantity: FineQuantity
     discount_pct: Percent = Decimal(0)
     attributes: Annotated[dict[Word, Scalar], Field(max_length=100)] = Field(default_factory=dict)
     notes: Notes | None = None

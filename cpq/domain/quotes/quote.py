@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing.request import Request, Segment, mean_quantity
+from cpq.domain.pricing.request import Quantity, Request, Segment, mean_quantity
 from cpq.domain.pricing.result import PricedQuote, unit_price
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
@@ -64,7 +65,7 @@ class QuoteLine(NamedTuple):
     number: int
     product_id: str
     product_name: str
-    quantity: int
+    quantity: Quantity
     discount_pct: int
     attributes: Mapping[str, Any]
     notes: str | None
@@ -198,3 +199,8 @@ class Quote:
 def line_id(quote_id: str, number: int) -> str:
     """The public id of a line; it is the same in every version."""
     return f"{quote_id}-ql-{number}"
+
+
+def stored_quantity(quantity: int, quantity_of: int) -> Quantity:
+    """The quantity of a line from its two columns."""
+    return quantity if quantity_of == 1 else (Decimal(quantity) / quantity_of).normalize()

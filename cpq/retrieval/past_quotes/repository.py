@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import VersionStatus, local_day, status_at
+from cpq.domain.quotes.quote import stored_quantity
 from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
 
@@ -33,7 +34,7 @@ class PastLine:
     description: str
     model: str | None
     product_id: str | None
-    quantity: int
+    quantity: Amount
     price: Amount | None
     """The price of one unit; for our own quotes the price of the whole line."""
 
@@ -156,6 +157,7 @@ def _stored(tx: Tx, ids: Collection[str] | None) -> Iterator[PastQuote]:
             tables.quote_line.c.product_id,
             tables.quote_line.c.product_name,
             tables.quote_line.c.quantity,
+            tables.quote_line.c.quantity_of,
             tables.quote_line.c.attributes,
             tables.quote_line.c.notes.label("line_notes"),
             tables.quote_line.c.net,
@@ -215,6 +217,6 @@ def _own_line(row: AnyRow) -> PastLine:
         description="\n".join(filter(None, parts)),
         model=(row.product_attributes or {}).get("model"),
         product_id=row.product_id,
-        quantity=row.quantity,
+        quantity=stored_quantity(row.quantity, row.quantity_of),
         price=amount(row.net),
     )

@@ -35,7 +35,7 @@ class PastLineView(TypedDict):
     description: str
     model: str | None
     product_id: str | None
-    quantity: int
+    quantity: Amount
     past_price: PastPrice | None
 
 

@@ -85,6 +85,8 @@ def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
         "relationships": relationships,
         "bundle": _without_defaults(Bundle, row.bundle) if row.bundle else None,
         "default_selling_model": row.default_selling_model,
+        "unit": row.unit,
+        "quantity_decimals": row.quantity_decimals,
     }
 
 

@@ -30,6 +30,7 @@ class Sheet(NamedTuple):
     attributes: Mapping[str, Any]
     option_labels: Mapping[str, str]
     components: tuple[Relation, ...]
+    unit: str | None
 
 
 def sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
@@ -83,4 +84,5 @@ def _sheet(row: sa.Row[Any], components: tuple[Relation, ...]) -> Sheet:
         row.attributes,
         {name: label for name, label in labels.items() if label},
         components,
+        row.unit,
     )

@@ -66,6 +66,7 @@ class ProductFacts(NamedTuple):
     bundle: Mapping[str, Any] | None
     content_hash: str
     default_selling_model: str | None
+    quantity_decimals: int
     relations: tuple[Relation, ...]
     parts: tuple[str, ...]
     """The ids of the bundle's components."""
@@ -202,6 +203,7 @@ _PRODUCTS = Statement(
         tables.product.c.bundle,
         tables.product.c.content_hash,
         tables.product.c.default_selling_model,
+        tables.product.c.quantity_decimals,
     ).where(_among_mine(dialect, tables.product.c.id))
 )
 

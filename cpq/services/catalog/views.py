@@ -92,6 +92,9 @@ class ProductDetail(TypedDict):
     created_at: datetime
     updated_at: datetime
     specs: dict[str, Spec]
+    unit: str | None
+    quantity_decimals: int
+    """How many decimals the quantity of a line may have; 0: whole numbers only."""
     default_selling_model: str | None
     prices: list[ListPrice]
     relationships: NotRequired[list[RelatedProduct]]
@@ -150,6 +153,8 @@ def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetai
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "specs": {name: _spec(value, row.definitions.get(name)) for name, value in row.specs.items()},
+        "unit": row.unit,
+        "quantity_decimals": row.quantity_decimals,
         "default_selling_model": row.default_selling_model,
         "prices": _list_prices(tx, product_id),
     }
@@ -178,6 +183,8 @@ _PRODUCT = (
         tables.product.c.options,
         tables.product.c.rules,
         tables.product.c.default_selling_model,
+        tables.product.c.unit,
+        tables.product.c.quantity_decimals,
         tables.product.c.created_at,
         tables.product.c.updated_at,
         tables.category.c.specs.label("definitions"),

@@ -227,6 +227,7 @@ def _priced_line(line: PricedLine, choices: Mapping[str, str], price: PeriodPric
 def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
     return {
         "sku": sheet.sku,
+        "unit": sheet.unit,
         "name": sheet.name,
         "description": sheet.description,
         "product_type": sheet.product_type,

@@ -16,6 +16,17 @@ CAC = "urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"
 CBC = "urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"
 
 EACH = "C62"
+UNIT_CODES = {
+    "hour": "HUR",
+    "day": "DAY",
+    "month": "MON",
+    "metre": "MTR",
+    "square metre": "MTK",
+    "kilogram": "KGM",
+    "litre": "LTR",
+}
+"""By the unit of a product, as UN/ECE Recommendation 20 lists them."""
+
 """UN/ECE Recommendation 20: one."""
 
 TAX_CODES = {"exempt": "E", "reverse_charge": "AE"}
@@ -109,7 +120,9 @@ class _Writer:
             _text(item, "Note", asked["notes"])
         # The quantity of a ramp differs by step, so it is written as one unit at the full price.
         is_ramp = "ramp" in asked
-        _text(item, "Quantity", "1" if is_ramp else str(priced["quantity"]), unitCode=EACH)
+        product = self.products.get(asked["product_id"], {})
+        unit = EACH if is_ramp else UNIT_CODES.get(product.get("unit") or "", EACH)
+        _text(item, "Quantity", "1" if is_ramp else f"{Decimal(priced['quantity']):f}", unitCode=unit)
         self._amount(item, "LineExtensionAmount", priced["line_total"])
         if priced["discount_amount"]:
             allowance = _part(item, "AllowanceCharge")
@@ -119,7 +132,7 @@ class _Writer:
         price = _part(item, "Price")
         unit_price = Decimal(priced["subtotal"] if is_ramp else priced["unit_price"])
         _text(price, "PriceAmount", f"{unit_price:f}", currencyID=self.currency)
-        _text(price, "BaseQuantity", "1", unitCode=EACH)
+        _text(price, "BaseQuantity", "1", unitCode=unit)
         self._item(_part(item, "Item"), asked, priced)
 
     def _item(self, item: Xml.Element, asked: Content, priced: Content) -> None:

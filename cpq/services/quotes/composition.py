@@ -31,6 +31,7 @@ from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
     check_lines,
     draft_problems,
+    fraction_problems,
     pick_models,
     refuse,
     unpriceable,
@@ -94,6 +95,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
         buyer, products = gather(tx, draft)
     checked = check_lines(draft, products)
     problems = [*draft_problems(tx, draft, buyer), *chain.from_iterable(one.problems for one in checked.values())]
+    problems += fraction_problems(draft, products)
     choices = {index: one.choices for index, one in checked.items() if one.choices is not None}
     if buyer is None:
         refuse(problems)

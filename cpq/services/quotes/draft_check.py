@@ -55,6 +55,33 @@ def check_lines(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[int,
     }
 
 
+def fraction_problems(draft: Draft, products: Mapping[str, ProductFacts]) -> list[CpqError]:
+    """Lines whose quantity has more decimals than the product's unit takes."""
+    problems = []
+    for index, line in enumerate(draft.lines):
+        if isinstance(line.quantity, int) or line.product_id not in products:
+            continue
+        product = products[line.product_id]
+        takes = 0 if line.ramp else product.quantity_decimals
+        if round(line.quantity, takes) != line.quantity:
+            message = f"The quantity must be whole for {product.name} ({product.id}), not {line.quantity}."
+            if takes:
+                message = f"The quantity of {product.name} ({product.id}) has at most {takes} decimals."
+            elif line.ramp:
+                message = f"The quantity of a line with a ramp must be whole, not {line.quantity}."
+            near = [int(line.quantity), int(line.quantity) + 1]
+            problems.append(
+                CpqError(
+                    Code.VALIDATION_ERROR,
+                    message,
+                    field=f"/line_items/{index}/quantity",
+                    allowed=None if takes else [number for number in near if number],
+                    decimals=takes,
+                )
+            )
+    return problems
+
+
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
     """The problems of the draft apart from its lines."""
     return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]

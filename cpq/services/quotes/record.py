@@ -38,7 +38,7 @@ class TracedLine(PeriodView):
     number: int
     product_id: str
     product_name: str
-    quantity: int
+    quantity: Amount
     unit_price: Amount
     subtotal: Amount
     discount_pct: DiscountPct

@@ -17,7 +17,7 @@ from cpq.base.text import canonical_json, plain_json, read_json
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
-from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion
+from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, stored_quantity
 from cpq.domain.quotes.quote_number import is_number, written
 from cpq.services.quotes.composition import Composition
 from cpq.storage.columns import JsonText
@@ -121,11 +121,14 @@ def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
 def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     """The lines of a version in their order."""
     columns = tables.quote_line.c
-    query = sa.select(*(columns[name] for name in QuoteLine._fields)).order_by(columns.number)
+    query = sa.select(*(columns[name] for name in QuoteLine._fields), columns.quantity_of).order_by(columns.number)
     rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
-    return [
-        QuoteLine._make((*values, tuple(Segment(*part) for part in ramp) if ramp else ())) for *values, ramp in rows
-    ]
+    found = []
+    for *values, ramp, quantity_of in rows:
+        line = QuoteLine._make((*values, tuple(Segment(*part) for part in ramp) if ramp else ()))
+        is_whole = quantity_of == 1
+        found.append(line if is_whole else line._replace(quantity=stored_quantity(int(line.quantity), quantity_of)))
+    return found
 
 
 def pricings(tx: Tx, quote: Quote) -> list[Pricing]:
@@ -303,6 +306,8 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
     rows = []
     for line in composed.draft.lines:
         priced = priced_lines[line.number]
+        is_whole = isinstance(line.quantity, int)
+        quantity, quantity_of = (line.quantity, 1) if is_whole else (int(line.quantity * 1000), 1000)
         # Every column of the table, in its order.
         rows.append(
             (
@@ -310,7 +315,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 line.number,
                 line.product_id,
                 products[line.product_id].name,
-                line.quantity,
+                quantity,
                 line.discount_pct,
                 canonical_json(line.attributes) if line.attributes else "{}",
                 line.notes,
@@ -323,6 +328,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 priced.net,
                 priced.cost,
                 composed.selling_models[line.number],
+                quantity_of,
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

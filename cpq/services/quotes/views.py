@@ -12,9 +12,10 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
+from cpq.base.rounding import written
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.pricing.discounts import together
-from cpq.domain.pricing.period_prices import PeriodPrice, period_prices, written
+from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.request import PERIOD_MONTHS, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
 from cpq.domain.quotes.draft import Draft
@@ -54,7 +55,7 @@ class CreatedLine(PeriodView):
     line_id: str
     product_id: str
     product_name: str
-    quantity: int
+    quantity: Amount
     unit_price: Amount
     discount_pct: DiscountPct
     line_discount_pct: LineDiscountPct
@@ -168,7 +169,7 @@ class LinePrice(PeriodView):
     line_id: str
     product_id: str
     product_name: str
-    quantity: int
+    quantity: Amount
     base_unit_price: Amount
     unit_price: Amount
     base_unit_price_per_period: Amount | None

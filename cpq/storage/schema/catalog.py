@@ -31,6 +31,8 @@ product = table(
     Column("created_at", Timestamp, nullable=False),
     Column("updated_at", Timestamp, nullable=False),
     text("default_selling_model", nullable=True),
+    text("unit", nullable=True),
+    whole("quantity_decimals"),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "sku_key"),
     belongs_to("category", "category_id"),

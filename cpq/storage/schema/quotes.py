@@ -103,6 +103,7 @@ quote_line = table(
     whole("net"),
     whole("cost", nullable=True),
     text("selling_model", nullable=True),
+    whole("quantity_of"),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -113,7 +114,10 @@ quote_line = table(
     sa.CheckConstraint("discount_pct BETWEEN 0 AND 100000000", name="discount_pct_in_range"),
     sa.CheckConstraint("net BETWEEN 0 AND regular", name="net_in_range"),
 )
-"""Amounts and percentages are whole millionths, as in the pricer."""
+"""Amounts and percentages are whole millionths, as in the pricer.
+
+The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one and else 1,000.
+"""
 
 quote_pricing = table(
     "quote_pricing",

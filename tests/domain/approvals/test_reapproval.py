@@ -222,7 +222,7 @@ def goods(quote: Quote) -> dict[tuple[object, ...], Fraction]:
     for line in quote.lines:
         months = (quote.version.term_months or 1) if line.billing_period == "monthly" else 1
         what = (line.number, line.product_id, line.notes, line.billing_period)
-        for unit in range(line.quantity):
+        for unit in range(int(line.quantity)):
             for month in range(months):
-                found[(*what, unit, month)] = Fraction(line.net, line.quantity * months)
+                found[(*what, unit, month)] = Fraction(line.net, int(line.quantity) * months)
     return found

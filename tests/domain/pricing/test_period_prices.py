@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpq.base.rounding import MinorUnit
+from cpq.base.rounding import MinorUnit, written
 from cpq.domain.pricing import price
-from cpq.domain.pricing.period_prices import in_words, period_prices, written
+from cpq.domain.pricing.period_prices import in_words, period_prices
 from cpq.domain.pricing.request import PERIOD_MONTHS, Line, PriceRow, Product, Request
 from tests.support.random_quotes import PART_PERIODS, requests
 
@@ -28,7 +28,7 @@ def test_q27b_price_a_period_times_quantity_times_periods_is_the_amount_of_the_l
         if line.id not in found:
             continue
         one = found[line.id]
-        times = Fraction(*(line.mean_quantity or (line.quantity, 1))) * one.periods
+        times = Fraction(*line.units) * one.periods
         for shown, charged in ((one.unit_price, line.regular), (one.net_unit_price, line.net)):
             if times < minor_unit.size and shown < SHOWN_EXACTLY:
                 assert minor_unit.round(shown * times) == charged

@@ -150,7 +150,7 @@ def test_a_unit_price_lies_between_those_of_the_smallest_and_the_largest_quantit
     quantity: int, ramp: list[tuple[int, int]], amount: int
 ):
     segments = [Segment(months, units) for months, units in ramp]
-    most = largest_quantity(quantity, segments)
+    most = int(largest_quantity(quantity, segments))
     least = min(units for _, units in ramp)
     assert unit_price(amount, most) <= unit_price(amount, *mean_quantity(quantity, segments))
     assert unit_price(amount, *mean_quantity(quantity, segments)) <= unit_price(amount, least)

@@ -110,7 +110,7 @@ def test_tiers_over_the_quote_charge_the_lines_together_what_they_cost_as_one(so
     lines = tuple(Line(str(number), "p", quantity) for number, quantity in enumerate(shares))
     request = request_for(*lines, rows=(tiered,))
     counts, plan = Counts(request), Plans(request, PriceSelection(request)).of("p")
-    parts = [Part(line, plan, line.quantity, {}) for line in lines]
+    parts = [Part(line, plan, quantity, {}) for line, quantity in zip(lines, shares, strict=True)]
     for part in parts:
         apply_tiers(part, counts)
     assert sum(part.amount for part in parts) == charge(tiered, sum(shares))
@@ -170,7 +170,7 @@ def test_a_price_without_a_term_is_for_one_period_and_leaves_no_step():
 @given(requests, exact, exact)
 def test_adjustments_move_a_price_as_a_plain_loop_does(request: Request, amount: Fraction, listed: Fraction):
     for line in request.lines:
-        part = part_of(row(), quantity=line.quantity, ramp=line.ramp, adjustments=line.adjustments)
+        part = part_of(row(), quantity=reference_pricer.whole(line), ramp=line.ramp, adjustments=line.adjustments)
         part.amount, part.listed = amount, listed
         adjust(part)
         assert part.amount == reference_pricer.adjusted(line, Fraction(amount), Fraction(listed))
