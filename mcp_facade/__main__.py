@@ -34,6 +34,8 @@ from mcp_facade.toolsets import tools_of
 log = logging.getLogger("cpq.server")
 
 SWEEP_SECONDS = 60.0
+DECISION_SECONDS = 1.0
+"""How often decisions of the console are looked for whose time to undo is over."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -97,7 +99,7 @@ def _say_where(settings: Settings) -> None:
 
 
 def _loops(app: App) -> list[Loop]:
-    """The background work of the server: record expiry, deliver events, compute vectors."""
+    """The background work of the server: record expiry, take decisions, deliver events, compute vectors."""
 
     def sweep() -> float:
         approvals.sweep_if_due(app)
@@ -105,7 +107,13 @@ def _loops(app: App) -> list[Loop]:
             quotes.sweep(app)
         return SWEEP_SECONDS
 
+    def take_decisions() -> float:
+        approvals.take_due(app)
+        return DECISION_SECONDS
+
     loops = [Loop("sweep", sweep), *(delivery.loops(app) if app.settings.webhook_list else [])]
+    if app.settings.transport != "stdio":  # Only the console holds decisions.
+        loops.append(Loop("decisions", take_decisions))
     if sources := sources_of(app.settings.enabled_toolsets):
         # Over stdio there is one caller, and few callers may not see names.
         variants = None if app.settings.transport == "stdio" else past_quotes.variants

@@ -73,6 +73,12 @@ def span(duration: timedelta) -> str:
     return f"{hours // 24} days"
 
 
+def seconds(duration: timedelta) -> str:
+    """`8 seconds`; at least one, while it is not over."""
+    count = max(1, round(duration.total_seconds()))
+    return "1 second" if count == 1 else f"{count} seconds"
+
+
 def span_of_minutes(minutes: int) -> str:
     return span(timedelta(minutes=minutes))
 

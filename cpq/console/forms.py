@@ -14,6 +14,7 @@ from cpq.base.text import clean, clean_identifier
 FORM_BYTES_MAX = 64 * 1024
 FIELDS_MAX = 40
 DIGITS_MAX = 6
+COMMENT_MAX = 2_000
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
@@ -57,6 +58,25 @@ def whole(text: str | None) -> int | None:
     """A page or version number; None for anything else."""
     is_number = text is not None and 0 < len(text) <= DIGITS_MAX and text.isascii() and text.isdigit()
     return int(text or 0) or None if is_number else None
+
+
+def given(form: Mapping[str, str], name: str) -> str:
+    """An id that the form must have."""
+    return identifier(name, form.get(name, ""))
+
+
+def optional_text(form: Mapping[str, str], name: str, most: int = COMMENT_MAX) -> str | None:
+    """A free text, or None when it is blank."""
+    text = form.get(name, "")
+    if len(text) > most:
+        raise bad_field(f"/{name}", f"A text has at most {most:,} characters here.", maximum=most)
+    return text or None
+
+
+def form_key(form: Mapping[str, str]) -> str | None:
+    """The idempotency key of a form: sending the same form twice does its work once."""
+    key = form.get("form_key", "")
+    return identifier("form_key", key) if key else None
 
 
 def identifier(name: str, value: str) -> str:

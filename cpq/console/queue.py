@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import get_args
+from urllib.parse import quote as urlquote
 
 from starlette.responses import RedirectResponse, Response
 
@@ -15,6 +17,8 @@ from cpq.services import approvals
 from cpq.services.approvals.queue import Scope, Sort
 
 PAGE = 50
+NEAR = 200
+"""How many requests the look for the next one goes through."""
 
 
 def show(visit: Visit) -> Response:
@@ -25,12 +29,31 @@ def show(visit: Visit) -> Response:
 
     def work(tx: Tx) -> Answer:
         found = approvals.queue_page(tx, **asked, limit=PAGE, page=visit.page_number())
-        return {**found, "roles": list(tx.policies.roles.known), "delegations": approvals.given_delegations(tx)}
+        return {
+            **found,
+            "roles": list(tx.policies.roles.known),
+            "delegations": approvals.given_delegations(tx),
+            "held": [asdict(one) for one in approvals.my_held(tx)],
+        }
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     template = "queue_rows.html" if visit.is_part else "queue.html"
     return visit.page(template, **answer, asked=asked, given=given, sees_margin=_sees_margin(visit))
+
+
+def show_next(visit: Visit) -> Response:
+    """Go to the next request for the caller; to the queue when nothing waits. `after` is the quote just decided."""
+    after = visit.query("after")[:128]
+
+    def work(tx: Tx) -> Answer:
+        held = {one.approval_id for one in approvals.my_held(tx) if one.is_held}
+        items = approvals.queue_page(tx, limit=len(held) + NEAR)["items"]
+        open_ones = [one for one in items if one["quote_id"] != after and not one["waits_for"]]
+        return {"next": next((one["quote_id"] for one in open_ones if one["approval_id"] not in held), None)}
+
+    found = visit.read("queue_next", work, needs=Permission.DECIDE)["next"]
+    return RedirectResponse(f"/console/quotes/{urlquote(found)}" if found else "/console/queue", 303)
 
 
 def take_back(visit: Visit) -> Response:

@@ -1,8 +1,9 @@
-"""The page of one quote: the offer, why it needs approval, its price, its changes, and the decision."""
+"""The page of one quote: the offer, why it needs approval, its price, its changes, and the ways to decide."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote as urlquote
@@ -14,7 +15,7 @@ from cpq.app.access import Caller, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.console import charts, quote_summary
-from cpq.console.forms import identifier, whole
+from cpq.console.forms import given, whole
 from cpq.console.template_files import link
 from cpq.console.visit import Visit
 from cpq.domain.approvals.approval_request import RequestStatus
@@ -25,7 +26,6 @@ from cpq.services import approvals, quotes
 DocumentBytes = Callable[[Call, str, int], bytes | None]
 """The customer's PDF of a version as this caller may see it, or None without one."""
 
-COMMENT_MAX = 2_000
 PERIODS = {
     "4h": timedelta(hours=4),
     "1d": timedelta(days=1),
@@ -33,62 +33,19 @@ PERIODS = {
     "30d": timedelta(days=30),
 }
 SCOPES = ("quote", "account", "all")
-DECISIONS: dict[str, tuple[approvals.Decision, str]] = {
-    "approve": ("approve", ""),
-    "reject": ("reject", ""),
-    # A submitted version never changes, so asking for a change rejects it with the change as the reason.
-    "change": ("reject", "Change requested: "),
-}
 DONE: dict[str, str] = {
     RequestStatus.APPROVED: "You approved it. No further approval is needed: the quote can be sent.",
     "noted": "Your approval is on record. Others still have to decide.",
     RequestStatus.REJECTED: "You rejected it. The quote is a draft again, with your reason.",
     "change": "You asked for a change. The quote is a draft again, with what you wrote.",
     "asked": "Approval is requested again.",
+    "undone": "Undone: nothing was decided.",
     "delegated": "The role is delegated. Until it ends, either of you may decide, except on quotes the other made.",
 }
 
 
 def show(visit: Visit) -> Response:
-    return _page(visit, visit.named("quote_id"), done=visit.query("done"))
-
-
-def decide(visit: Visit) -> Response:
-    """Approve, reject or ask for a change of exactly the version that was shown."""
-    quote_id, form = visit.named("quote_id"), visit.form
-    word = form.get("decision", "")
-    if word not in DECISIONS:
-        raise bad_field("/decision", "Approve it, reject it, or ask for a change.", allowed=list(DECISIONS))
-    decision, prefix = DECISIONS[word]
-    approval_id, fingerprint = _given(form, "approval_id"), _given(form, "fingerprint")
-    comment = _comment(form)
-    reason = f"{prefix}{comment}" if comment else None
-    arguments = {"approval_id": approval_id, "decision": decision, "fingerprint": fingerprint, "comment": reason}
-
-    def work(tx: Tx) -> Answer:
-        decided = approvals.decide(tx, approval_id, decision, fingerprint=fingerprint, comment=reason)
-        if decided["quote_id"] != quote_id:
-            raise bad_field("/approval_id", f"The request {approval_id} is not about quote {quote_id}.")
-        return dict(decided)
-
-    command = Command("approval_decide", Permission.DECIDE, arguments, subject=approval_id)
-    try:
-        answer = visit.write(command, work)
-    except CpqError as error:
-        if error.code is Code.CONFLICT:
-            return _page(visit, quote_id, moved=error, shown=whole(form.get("version")), status=409)
-        # Checked last: a caller who saw another version must learn of that first.
-        if error.details.get("field") != "/comment":
-            raise
-        problem = "Describe the change." if word == "change" else "Give a reason for the person who asked."
-        return _page(visit, quote_id, problem=problem, status=400)
-    done = "change" if word == "change" else answer["status"]
-    if done == RequestStatus.APPROVED and answer["quote_status"] != QuoteStatus.APPROVED:
-        done = "noted"
-    return RedirectResponse(link(_address(quote_id), done=_DONE_OF.get(done, done)), 303)
-
-
-_DONE_OF: dict[str, str] = {RequestStatus.PENDING: "noted"}
+    return page(visit, visit.named("quote_id"), done=visit.query("done"))
 
 
 def ask_again(visit: Visit) -> Response:
@@ -109,7 +66,7 @@ def ask_again(visit: Visit) -> Response:
 def delegate(visit: Visit) -> Response:
     """Delegate the role to another person: for this quote, for its account, or for everything."""
     quote_id, form = visit.named("quote_id"), visit.form
-    role, to = _given(form, "role"), _given(form, "to")
+    role, to = given(form, "role"), given(form, "to")
     duration = PERIODS.get(form.get("for", ""))
     if duration is None:
         raise bad_field("/for", "Choose how long.", allowed=list(PERIODS))
@@ -156,16 +113,16 @@ def document(visit: Visit, find: DocumentBytes) -> Response:
     return Response(content, media_type="application/pdf", headers=headers)
 
 
-def _page(
+def page(
     visit: Visit,
     quote_id: str,
     *,
     done: str | None = None,
-    problem: str | None = None,
     moved: CpqError | None = None,
     shown: int | None = None,
     status: int = 200,
 ) -> Response:
+    """The page of a quote; with `moved`, why nothing was decided, and what is different from the version shown."""
     version = whole(visit.query("version"))
 
     def work(tx: Tx) -> Answer:
@@ -181,9 +138,11 @@ def _page(
             "openings": openings,
             "history": history["items"][::-1],
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
+            "held": [asdict(one) for one in approvals.my_held(tx) if one.quote_id == quote_id and one.is_held],
             "people": able,
             "own_roles": own_roles,
             "expired": approvals.status(tx, quote_id)["expired_requests"] if is_current else [],
+            "has_undone": done == "undone" and approvals.has_undone(tx, quote_id),
             "has_delegated": done == "delegated" and bool(approvals.given_delegations(tx)),
             "units": units(tx.policies),
             "policy_currency": tx.policies.terms.currency,
@@ -199,10 +158,9 @@ def _page(
         **answer,
         mine=mine,
         done=DONE.get(done or "") if _is_true(done, visit.principal.caller, answer) else None,
-        problem=problem,
         moved=moved,
         shown=shown,
-        comment=visit.form.get("comment", ""),
+        decides=visit.principal.may(Permission.DECIDE),
         sees_margin=visit.principal.may(Permission.SEE_MARGIN),
         may_ask=visit.principal.may(Permission.REQUEST_APPROVAL),
         has_document=visit.request.app.state.document is not None,
@@ -217,6 +175,8 @@ def _is_true(done: str | None, caller: str, answer: Answer) -> bool:
         return bool(answer["has_delegated"])
     if done == "asked":
         return any(one["requested_by"] == caller for one in answer["openings"])
+    if done == "undone":
+        return bool(answer["has_undone"])
     decisions = {vote["decision"] for one in answer["history"] for vote in one["votes"] if vote["by"] == caller}
     if done == RequestStatus.APPROVED:
         return "approve" in decisions and answer["review"]["quote"]["status"] != QuoteStatus.PENDING_APPROVAL
@@ -245,14 +205,3 @@ def _reasons(answer: Answer) -> dict[str, bool]:
 
 def _address(quote_id: str) -> str:
     return f"/console/quotes/{urlquote(quote_id)}"
-
-
-def _given(form: Any, name: str) -> str:
-    return identifier(name, form.get(name, ""))
-
-
-def _comment(form: Any) -> str | None:
-    comment = str(form.get("comment", ""))
-    if len(comment) > COMMENT_MAX:
-        raise bad_field("/comment", f"A comment has at most {COMMENT_MAX:,} characters.", maximum=COMMENT_MAX)
-    return comment or None

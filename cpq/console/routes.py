@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from cpq.app import App
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError
-from cpq.console import account, accounts, audit, figures, health, policies, queue, quote, quotes
+from cpq.console import account, accounts, audit, decision, figures, health, policies, queue, quote, quotes
 from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
 from cpq.console.security_headers import protected
@@ -52,15 +52,19 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/enter/{code}", open_to_all(site, entrance.use_link), methods=["POST"]),
         Route("/sign-out", visited(site, sign_out), methods=["POST"]),
         Route("/queue", visited(site, queue.show)),
+        Route("/queue/next", visited(site, queue.show_next)),
         Route("/queue/take-back", visited(site, queue.take_back), methods=["POST"]),
         Route("/quotes", visited(site, quotes.show)),
         Route("/quotes/{quote_id}/audit", visited(site, audit.show)),
         Route("/quotes/{quote_id}/audit", visited(site, audit.verify), methods=["POST"]),
-        Route("/quotes/{quote_id}/decide", visited(site, quote.decide), methods=["POST"]),
+        Route("/quotes/{quote_id}/decide", visited(site, decision.decide), methods=["POST"]),
+        Route("/quotes/{quote_id}/decide", visited(site, decision.confirm)),
         Route("/quotes/{quote_id}/delegate", visited(site, quote.delegate), methods=["POST"]),
         Route("/quotes/{quote_id}/ask", visited(site, quote.ask_again), methods=["POST"]),
         *_document(site, document),
         Route("/quotes/{quote_id}", visited(site, quote.show)),
+        Route("/decisions/{held_id}", visited(site, decision.show)),
+        Route("/decisions/{held_id}/undo", visited(site, decision.undo), methods=["POST"]),
         Route("/accounts", visited(site, accounts.show)),
         Route("/accounts/{account_id}", visited(site, account.show)),
         Route("/policies", visited(site, policies.show)),

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cpq import __version__
-from cpq.console.formats import coded, measured, moment, money, number, percent, short, span, who, words
+from cpq.console.formats import coded, measured, moment, money, number, percent, seconds, short, span, who, words
 
 HERE = Path(__file__).parent
 FOREVER = "public, max-age=31536000, immutable"
@@ -32,7 +32,7 @@ class Templates:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        filters = (money, percent, number, measured, words, who, span, moment, short, coded)
+        filters = (money, percent, number, measured, words, who, span, seconds, moment, short, coded)
         self.environment.filters |= {function.__name__: function for function in filters}
         self._files = {path.name: path.read_bytes() for path in (HERE / "static").iterdir()}
         stamps = {name: hashlib.sha256(content).hexdigest()[:12] for name, content in self._files.items()}

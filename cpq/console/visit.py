@@ -65,6 +65,10 @@ class Visit:
     def write(self, command: Command, work: Callable[[Tx], Answer]) -> Answer:
         return self.app.write(self.call, command, work).answer
 
+    def new_form_key(self) -> str:
+        """A key for one form, so that sending it twice does its work once."""
+        return self.app.effects.new_id("form-")
+
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         shared = {"session": self.session, "now": self.app.effects.now(), "path": self.request.url.path}
         content = self.site.templates.render(template, **shared, is_part=self.is_part, **values)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import anyio
 import pytest
@@ -15,6 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from cpq.base.settings import read_settings
 from cpq.cli import sample_quotes
+from cpq.services import approvals
+from cpq.services.approvals.held_decisions import UNDO_SECONDS
 from tests.console.test_decisions import HOSTILE
 from tests.support import engine
 from tests.support.approvals import ask, priced_quote
@@ -70,6 +73,22 @@ def waiting(console: Console, *people: str) -> str:
     return quote_id
 
 
+def approve(console: Console, page: Page, comment: str = "") -> None:
+    """Approve in the dialog, and let the time to undo it go by."""
+    page.get_by_role("link", name="Approve…").click()
+    if comment:
+        page.get_by_label("Comment").fill(comment)
+    page.get_by_role("button", name="Approve", exact=True).click()
+    settle(console, page)
+
+
+def settle(console: Console, page: Page) -> None:
+    """The ten seconds are over, and the page is loaded again."""
+    expect(page.get_by_role("status")).to_contain_text("takes effect in")
+    console.app.effects.advance(seconds=UNDO_SECONDS)  # type: ignore[attr-defined] # The clock of the tests.
+    page.reload()
+
+
 def status_seen_by_an_agent(console: Console, quote_id: str) -> str:
     """Through a real MCP client, over the same server; in a thread, because the browser's loop runs in this one."""
 
@@ -90,8 +109,7 @@ def test_from_the_link_to_the_agents_answer(live_console: Console, page: Page):
     expect(page.locator(".summary")).to_contain_text("Acme Corp is offered 150 × Pro Plan")
     expect(page.locator(".summary")).to_contain_text("Sales manager has to approve, because a discount of 10 %")
     expect(page.get_by_role("img", name=re.compile("List 1,500.00. Regular 1,500.00"))).to_be_visible()
-    page.get_by_label("Comment").fill("Good customer.")
-    page.get_by_role("button", name="Approve").click()
+    approve(console, page, "Good customer.")
     expect(page.get_by_role("status")).to_contain_text("can be sent")
     assert status_seen_by_an_agent(console, quote_id) == "approved"
     page.get_by_role("button", name="Sign out").click()
@@ -108,10 +126,11 @@ def test_the_same_quote_in_two_browsers(live_console: Console, browser: Browser)
     for page, name in ((dana, "dana"), (dirk, "dirk")):
         sign_in(console, page, name)
         page.goto(f"{console.url}/console/quotes/{quote_id}")
-    dana.get_by_role("button", name="Approve").click()
+    dirk.get_by_role("link", name="Reject…").click()
+    approve(console, dana)
     expect(dana.get_by_role("status")).to_contain_text("You approved it")
     dirk.get_by_label("Comment").fill("No.")
-    dirk.get_by_role("button", name="Reject").click()
+    dirk.get_by_role("button", name="Reject", exact=True).click()
     expect(dirk.get_by_role("alert")).to_contain_text("human:dana has approved it already")
     assert console.tools("approval_status", quote_id=quote_id)["current_status"] == "approved"
     for context in contexts:
@@ -177,14 +196,55 @@ def test_with_the_keyboard_alone(live_console: Console, page: Page):
     expect(page.get_by_role("link", name="Acme Corp")).to_be_focused()
     page.keyboard.press("Enter")
     expect_page(page, "Acme Corp")
-    page.keyboard.press("c")
-    page.keyboard.type("As agreed, a good deal")
-    page.keyboard.press("Escape")
     page.keyboard.press("a")
-    expect(page.get_by_role("button", name="Approve")).to_be_focused()
+    expect(page.get_by_label("Comment")).to_be_focused()
+    page.keyboard.type("As agreed, a good deal")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
+    settle(console, page)
     expect(page.get_by_role("status")).to_contain_text("You approved it")
     assert console.tools("approval_history", quote_id=quote_id)["items"][0]["comment"] == "As agreed, a good deal"
+
+
+def test_typing_a_sentence_decides_nothing(live_console: Console, page: Page):
+    """ "Not a good idea" on the page of a quote once approved it: `a` focused the button, the next space pressed it."""
+    console = live_console
+    quote_id = waiting(console)
+    sign_in(console, page)
+    for sentence in ("Not a good idea", "a\n", "a ", "r ", "r\n", "aa", "a r ", " \n", "raar"):
+        page.goto(f"{console.url}/console/quotes/{quote_id}")
+        expect_page(page, "Acme Corp")
+        for character in sentence:
+            page.keyboard.press("Enter" if character == "\n" else character)
+        console.app.effects.advance(seconds=UNDO_SECONDS)  # type: ignore[attr-defined] # The clock of the tests.
+        approvals.take_due(console.app)
+        assert status_seen_by_an_agent(console, quote_id) == "pending_approval", sentence
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).not_to_be_visible()
+    page.get_by_role("link", name="Reject…").click()
+    page.get_by_role("link", name="Back, decide nothing").click()
+    expect(page.get_by_role("dialog")).not_to_be_visible()
+    assert page.url.endswith(quote_id), "the dialog closes and the page stays"
+
+
+def test_ten_seconds_go_by_on_their_own(live_console: Console, page: Page):
+    """Nothing is touched: the page counts down and shows the result. Undo works until then."""
+    console = live_console
+    quote_id = waiting(console)
+    sign_in(console, page)
+    page.goto(f"{console.url}/console/quotes/{quote_id}")
+    page.get_by_role("link", name="Approve…").click()
+    page.get_by_role("button", name="Approve", exact=True).click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_contain_text("Undone: nothing was decided.")
+    page.get_by_role("link", name="Approve…").click()
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("takes effect in")
+    assert status_seen_by_an_agent(console, quote_id) == "pending_approval"
+    expect(page.get_by_role("status")).to_contain_text("You approved it")
+    assert status_seen_by_an_agent(console, quote_id) == "approved"
 
 
 def test_with_tab_alone_and_no_script(live_console: Console, browser: Browser):
@@ -195,12 +255,13 @@ def test_with_tab_alone_and_no_script(live_console: Console, browser: Browser):
     page = context.new_page()
     sign_in(console, page)
     page.get_by_role("link", name="Acme Corp").click()
-    page.get_by_role("button", name="Reject").click()
-    expect(page.get_by_role("alert")).to_contain_text("Give a reason")
+    page.get_by_role("link", name="Ask for a change…").click()
+    page.get_by_role("button", name="Ask for the change").click()
+    expect(page.get_by_role("alert")).to_contain_text("Describe the change.")
     page.get_by_label("Comment").fill("Half of it.")
     page.get_by_label("Comment").press("Tab")
-    page.get_by_role("button", name="Approve").press("Tab")
     page.keyboard.press("Enter")
+    settle(console, page)
     expect(page.get_by_role("status")).to_contain_text("You asked for a change")
     status = console.tools("approval_status", quote_id=quote_id)
     assert (status["current_status"], status["reason"]) == ("rejected", "Change requested: Half of it.")
@@ -229,9 +290,15 @@ def test_on_a_phone(live_console: Console, browser: Browser):
     sizes = page.locator("svg.chart:visible text").evaluate_all(PIXELS)
     assert sizes
     assert min(sizes) >= 11
-    approve = page.get_by_role("button", name="Approve")
-    assert size(approve)["height"] >= 44
-    approve.tap()
+    link = page.get_by_role("link", name="Approve…")
+    assert size(link)["height"] >= 44
+    link.tap()
+    button = page.get_by_role("button", name="Approve", exact=True)
+    assert size(button)["height"] >= 44
+    button.tap()
+    assert_fits(page)
+    assert size(page.get_by_role("button", name="Undo"))["height"] >= 44
+    settle(console, page)
     expect(page.get_by_role("status")).to_contain_text("You approved it")
     context.close()
 
@@ -292,7 +359,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
                 page.goto(f"{console.url}/console/{path}")
                 assert_accessible(page, f"{path} {look}")
                 assert_fits(page)
-            for state in (open_the_loan, reject_without_a_word, approve_what_was_before):
+            for state in (open_the_loan, open_the_confirmation, reject_without_a_word, approve_what_was_before):
                 page.goto(f"{console.url}/console/quotes/{quote_id}")
                 state(page)
                 assert_accessible(page, f"{state.__name__} {look}")
@@ -306,16 +373,22 @@ def open_the_loan(page: Page) -> None:
 
 
 def reject_without_a_word(page: Page) -> None:
-    page.get_by_role("button", name="Reject").click()
+    page.get_by_role("link", name="Reject…").click()
+    page.get_by_role("button", name="Reject", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("Give a reason")
     expect(page.get_by_label("Comment")).to_be_focused()
 
 
+def open_the_confirmation(page: Page) -> None:
+    page.get_by_role("link", name="Approve…").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
 def approve_what_was_before(page: Page) -> None:
     """As a page does that was opened before the quote changed."""
-    page.locator(".decide [name=fingerprint]").evaluate("field => { field.value = '0'.repeat(64) }")
-    page.locator(".decide [name=version]").evaluate("field => { field.value = '1' }")
-    page.get_by_role("button", name="Approve").click()
+    link = page.get_by_role("link", name="Approve…").get_attribute("href") or ""
+    old = re.sub("fingerprint=[^&]*", "fingerprint=" + "0" * 64, re.sub("version=[^&]*", "version=1", link))
+    page.goto(urljoin(page.url, old))
     expect(page.get_by_role("alert")).to_contain_text("What is different from version 1, which you saw")
 
 

@@ -1,11 +1,13 @@
 """The whole HTTP server with its console for tests, and people who sign in to it."""
 
+import html
 import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx2
 import uvicorn
@@ -17,6 +19,7 @@ from cpq.base.clock import Effects
 from cpq.base.settings import Settings
 from cpq.console import routes
 from cpq.console.quote import DocumentBytes
+from cpq.services.approvals.held_decisions import UNDO_SECONDS
 from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS
@@ -77,10 +80,28 @@ def form_token(page: str) -> str:
 
 
 def fields(page: str) -> dict[str, str]:
-    """What the decision form of a page would send, but for the decision itself."""
-    form = page[page.index("/decide") :]
-    form = form[: form.index("</form>")]
-    return dict(re.findall(r'<input type="hidden" name="([a-z_]+)" value="([^"]*)">', form))
+    """What the confirmation of a decision would send, but for the decision itself."""
+    found = re.search(r'/decide\?([^"]*)"', page)
+    assert found, page
+    shown = dict(parse_qsl(html.unescape(found[1])))
+    return {"form_token": form_token(page), **{name: shown[name] for name in ("approval_id", "fingerprint", "version")}}
+
+
+def send(
+    console: Console, visitor: httpx2.Client, quote_id: str, decision: str, comment: str = "", **changed: str
+) -> Any:
+    """Confirm a decision and let the time to undo it go by: the answer of its page, or why it was refused."""
+    shown = fields(visitor.get(f"/console/quotes/{quote_id}").text)
+    data = {**shown, "decision": decision, "comment": comment, **changed}
+    return settle(console, visitor, visitor.post(f"/console/quotes/{quote_id}/decide", data=data))
+
+
+def settle(console: Console, visitor: httpx2.Client, answer: Any) -> Any:
+    """The result of a decision that was confirmed, once the time to undo it is over; a refusal stays as it is."""
+    if answer.status_code != 303:
+        return answer
+    console.app.effects.advance(seconds=UNDO_SECONDS)  # type: ignore[attr-defined] # A clock that tests move.
+    return visitor.get(answer.headers["location"])
 
 
 @contextmanager

@@ -49,10 +49,19 @@ _numbers = itertools.count(1)
 
 
 class RunningEffects(Effects):
-    """The clock of the tests: it starts at `TODAY` and runs as fast as the real one, in all processes of a run."""
+    """The clock of the tests: it starts at `TODAY` and runs as fast as the real one, in all processes of a run.
+
+    A test may move it on, for this engine alone.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = timedelta(0)
 
     def now(self) -> datetime:
-        return TODAY + (super().now() - datetime.fromtimestamp(float(os.environ[STARTED]), UTC))
+        return TODAY + self._ahead + (super().now() - datetime.fromtimestamp(float(os.environ[STARTED]), UTC))
+
+    def advance(self, **duration: float) -> None:
+        self._ahead += timedelta(**duration)
 
 
 class StillEffects(Effects):

@@ -19,7 +19,7 @@ TESTS = str(ROOT / "tests")
 
 OVER_ALL_TENANTS = {
     "cpq/app/tokens.py": {"has_tokens", "verify_token"},
-    "cpq/services/approvals/repository.py": {"tenants_overdue"},
+    "cpq/services/approvals/repository.py": {"tenants_overdue", "tenants_with_held_due"},
     "cpq/services/catalog/word_index.py": {"index"},
     "cpq/services/events/claims.py": {"tenant_due"},
     "cpq/services/quotes/expiry.py": {"_tenants_over"},

@@ -2,6 +2,8 @@
 (() => {
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
 
+  const dialog = () => document.querySelector("#confirmation");
+
   const links = () => [...document.querySelectorAll("tr[data-open] td.main a")];
 
   const move = (by) => {
@@ -15,13 +17,14 @@
     j: () => move(1),
     k: () => move(-1),
     "/": () => document.querySelector("input[type=search]")?.focus(),
-    a: () => document.querySelector("[data-key=a]")?.focus(),
-    c: () => document.querySelector("#comment")?.focus(),
+    // No key decides: these open the confirmation, whose comment takes what is typed next.
+    a: () => document.querySelector("[data-key=a]")?.click(),
+    r: () => document.querySelector("[data-key=r]")?.click(),
     u: () => document.querySelector("[data-back]")?.click(),
   };
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || (dialog()?.open && event.key !== "Escape")) return;
     if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
     if (isTyping(event.target) || !keys[event.key]) return;
     event.preventDefault();
@@ -34,6 +37,31 @@
     if (!row || event.target.closest("a, button, input") || getSelection().toString()) return;
     row.querySelector("td.main a").click();
   });
+
+  // The confirmation comes as a dialog. What cannot be confirmed is shown as a page of its own.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.id === "confirmation" && !dialog().open) dialog().showModal();
+  });
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.target.id === "confirmation") location.assign(event.detail.elt.href);
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("dialog [data-close]")) return;
+    event.preventDefault();
+    dialog().close();
+  });
+
+  // The time that is left to undo. When it is over, the server shows the result.
+  const left = document.querySelector("[data-countdown]");
+  if (left) {
+    const end = performance.now() + 1000 * Number(left.dataset.countdown);
+    const tick = setInterval(() => {
+      const seconds = Math.ceil((end - performance.now()) / 1000);
+      if (seconds > 0) return void (left.textContent = `${seconds} second${seconds === 1 ? "" : "s"}`);
+      clearInterval(tick);
+      location.reload();
+    }, 250);
+  }
 
   // A live update keeps the focused row.
   let focused = null;

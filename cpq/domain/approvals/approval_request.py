@@ -103,3 +103,36 @@ class Vote:
     decision: Decision
     comment: str | None
     at: datetime
+
+
+class HoldState(StrEnum):
+    """The state of a decision that its maker could undo."""
+
+    HELD = "held"
+    TAKEN = "taken"
+    UNDONE = "undone"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class HeldDecision:
+    """A decision that a person confirmed. It takes effect at `due_at`, unless it is undone before."""
+
+    id: str
+    approval_id: str
+    quote_id: str
+    caller: str
+    decision: Decision
+    fingerprint: str
+    comment: str | None
+    made_at: datetime
+    due_at: datetime
+    state: HoldState
+    reason: str | None
+    """Why it failed."""
+    ended_at: datetime | None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it can still be undone."""
+        return self.state is HoldState.HELD

@@ -9,6 +9,15 @@ if TYPE_CHECKING:
     from cpq.services.approvals.decisions import decide, require_decidable, withdraw
     from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
     from cpq.services.approvals.expiry import sweep, sweep_if_due
+    from cpq.services.approvals.held_decisions import (
+        get_held,
+        has_undone,
+        hold,
+        my_held,
+        take_due,
+        take_if_due,
+        undo,
+    )
     from cpq.services.approvals.queue import openings, queue_page, queue_stamp
     from cpq.services.approvals.requests import preview, request
     from cpq.services.approvals.views import get, history, pending, status, votes_about
@@ -21,8 +30,12 @@ __all__ = [
     "delegate",
     "end_delegation",
     "get",
+    "get_held",
     "given_delegations",
+    "has_undone",
     "history",
+    "hold",
+    "my_held",
     "openings",
     "pending",
     "preview",
@@ -33,6 +46,9 @@ __all__ = [
     "status",
     "sweep",
     "sweep_if_due",
+    "take_due",
+    "take_if_due",
+    "undo",
     "votes_about",
     "withdraw",
 ]

@@ -103,8 +103,7 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     case = _gather(tx, *_locked(tx, approval_id))
     ballot = _gather_ballot(tx, case)
     allowed = _require_decidable(tx, case, ballot, fingerprint, decision)
-    if decision == "reject" and not comment:
-        raise bad_field("/comment", "Say why: a rejection needs a comment.")
+    _require_comment(decision, comment)
     request, acted_as = case.request, views.acted_as(allowed)
     if allowed.holder not in ballot.voted:
         vote = Vote(request.id, tx.caller, acted_as, allowed.holder, decision, comment, tx.now)
@@ -121,13 +120,22 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     return _decided(tx, request, acted_as, RequestStatus.APPROVED, tally)
 
 
-def require_decidable(tx: Tx, approval_id: str, decision: Decision) -> None:
-    """Raise the error that `decide` would raise now, to check before asking for confirmation."""
+def require_decidable(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str | None = None) -> None:
+    """Raise the error that `decide` would raise now, to check before asking for confirmation.
+
+    Without a fingerprint, that of the request counts as the one shown.
+    """
     request = repository.find(tx, approval_id)
     if request is None:
         raise denied()
     case = _gather(tx, request, quote_rows.load(tx, request.quote_id))
-    _require_decidable(tx, case, _gather_ballot(tx, case), request.fingerprint, decision)
+    _require_decidable(tx, case, _gather_ballot(tx, case), fingerprint or request.fingerprint, decision)
+
+
+def require_complete(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> None:
+    """As `require_decidable`, and with everything else that `decide` requires."""
+    require_decidable(tx, approval_id, decision, fingerprint=fingerprint)
+    _require_comment(decision, comment)
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
@@ -168,6 +176,11 @@ def settle(tx: Tx, quote: Quote, round_: Round) -> None:
         transitions.apply(tx, quote, Move.APPROVE)
     else:
         transitions.wait_until(tx, quote, round_.lapses_at)
+
+
+def _require_comment(decision: Decision, comment: str | None) -> None:
+    if decision == "reject" and not comment:
+        raise bad_field("/comment", "Say why: a rejection needs a comment.")
 
 
 def _locked(tx: Tx, approval_id: str) -> tuple[ApprovalRequest, Quote]:

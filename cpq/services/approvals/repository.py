@@ -1,4 +1,4 @@
-"""The rows of approvals: requests, votes and delegations, read as typed objects."""
+"""The rows of approvals: requests, votes, held decisions and delegations, read as typed objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ import sqlalchemy as sa
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
-from cpq.domain.approvals.approval_request import ApprovalRequest, Reason, RequestStatus, Vote
+from cpq.domain.approvals.approval_request import (
+    ApprovalRequest,
+    HeldDecision,
+    HoldState,
+    Reason,
+    RequestStatus,
+    Vote,
+)
 from cpq.domain.approvals.delegation import Delegation
 from cpq.domain.approvals.rounds import Round, Step
 from cpq.domain.quotes.lifecycle import QuoteStatus
@@ -169,6 +176,42 @@ def add_vote(tx: Tx, vote: Vote) -> None:
     tx.connection.execute(sa.insert(tables.approval_vote).values(tenant_id=tx.tenant_id, **vars(vote)))
 
 
+def add_held(tx: Tx, held: HeldDecision) -> None:
+    values = {**vars(held), "state": held.state.value}
+    tx.connection.execute(sa.insert(tables.held_decision).values(tenant_id=tx.tenant_id, **values))
+
+
+def end_held(tx: Tx, held_id: str, state: HoldState, reason: str | None = None) -> bool:
+    """End a held decision; False when it has ended already. Of undo and effect, the first one wins here."""
+    held = tables.held_decision
+    still = tx.own(held) & (held.c.id == held_id) & (held.c.state == HoldState.HELD.value)
+    values = {"state": state.value, "reason": reason, "ended_at": tx.now}
+    return tx.connection.execute(sa.update(held).where(still).values(values)).rowcount == 1
+
+
+def find_held(tx: Tx, held_id: str) -> HeldDecision | None:
+    return next(iter(_held(tx, tables.held_decision.c.id == held_id)), None)
+
+
+def held_by(tx: Tx, caller: str, *, since: datetime) -> list[HeldDecision]:
+    """A caller's decisions that are still held or were made after `since`, newest first."""
+    held = tables.held_decision.c
+    return _held(tx, held.caller == caller, (held.made_at > since) | (held.state == HoldState.HELD.value))
+
+
+def held_due(tx: Tx, limit: int) -> list[HeldDecision]:
+    """Held decisions whose time to undo is over."""
+    held = tables.held_decision.c
+    return _held(tx, held.state == HoldState.HELD.value, held.due_at <= tx.now)[:limit]
+
+
+def tenants_with_held_due(tx: Tx) -> list[str]:
+    """The tenants that have such decisions."""
+    held = tables.held_decision.c
+    query = sa.select(held.tenant_id).where(held.state == HoldState.HELD.value, held.due_at <= tx.now).distinct()
+    return sorted(tx.connection.scalars(query))
+
+
 def delegations(tx: Tx, callers: Iterable[str], *, since: datetime) -> list[Delegation]:
     """Delegations to or from any of these callers that have begun and did not end before `since`."""
     delegation = tables.delegation.c
@@ -257,6 +300,7 @@ VOTES_OF_REQUESTS = tables.approval_vote.join(
 )
 
 _VOTE_COLUMNS = tuple(tables.approval_vote.c[field.name] for field in fields(Vote))
+_HELD_COLUMNS = tuple(tables.held_decision.c[field.name] for field in fields(HeldDecision))
 _DELEGATION_COLUMNS = tuple(
     tables.delegation.c[name]
     for name in ("id", "role", "from_name", "to_name", "starts_at", "ends_at", "account_id", "quote_id")
@@ -304,6 +348,13 @@ def _request(row: sa.RowMapping) -> ApprovalRequest:
     values["chains"] = tuple(tuple(chain) for chain in values["chains"])
     values["reasons"] = tuple(Reason(**reason) for reason in values["reasons"])
     return ApprovalRequest(**values)
+
+
+def _held(tx: Tx, *conditions: sa.ColumnElement[bool]) -> list[HeldDecision]:
+    held = tables.held_decision
+    query = sa.select(*_HELD_COLUMNS).where(tx.own(held), *conditions).order_by(held.c.made_at.desc(), held.c.id)
+    rows = tx.connection.execute(query).mappings()
+    return [HeldDecision(**{**row, "state": HoldState(row["state"])}) for row in rows]
 
 
 def _by_request(tx: Tx, query: sa.Select[*tuple[Any, ...]]) -> dict[str, list[Vote]]:

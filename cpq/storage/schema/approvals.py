@@ -1,4 +1,4 @@
-"""Tables of approvals: requests, votes and delegations."""
+"""Tables of approvals: requests, votes, decisions that can still be undone, and delegations."""
 
 from __future__ import annotations
 
@@ -67,6 +67,44 @@ approval_vote = table(
     Index("uq_approval_vote_holder", "tenant_id", "approval_id", "holder", unique=True),
 )
 """The votes: who decided what, and for which holder of the role. A quorum counts each holder once."""
+
+held_decision = table(
+    "held_decision",
+    text("id"),
+    text("approval_id"),
+    text("quote_id"),
+    text("caller"),
+    text("decision"),
+    text("fingerprint"),
+    text("comment", nullable=True),
+    Column("made_at", Timestamp, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
+    text("state"),
+    text("reason", nullable=True),
+    Column("ended_at", Timestamp, nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    belongs_to("approval", "approval_id"),
+    one_of("decision", "approve", "reject"),
+    one_of("state", "held", "taken", "undone", "failed"),
+    Index(
+        "uq_held_decision_one_held",
+        "tenant_id",
+        "approval_id",
+        "caller",
+        unique=True,
+        sqlite_where=sa.text("state = 'held'"),
+        postgresql_where=sa.text("state = 'held'"),
+    ),
+    Index(
+        "ix_held_decision_due",
+        "tenant_id",
+        "due_at",
+        sqlite_where=sa.text("state = 'held'"),
+        postgresql_where=sa.text("state = 'held'"),
+    ),
+    Index(None, "tenant_id", "caller", "made_at"),
+)
+"""A decision that a person confirmed and can still undo; nothing is decided before `due_at`."""
 
 delegation = table(
     "delegation",

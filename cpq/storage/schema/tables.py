@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpq.storage.schema.approvals import approval, approval_vote, delegation
+from cpq.storage.schema.approvals import approval, approval_vote, delegation, held_decision
 from cpq.storage.schema.calls import (
     audit_entry,
     audit_head,
@@ -51,6 +51,7 @@ __all__ = [
     "document",
     "event",
     "event_delivery",
+    "held_decision",
     "idempotency",
     "past_line",
     "past_quote",

@@ -1,0 +1,156 @@
+"""Decisions that people can undo: confirmed and stored at once, taken ten seconds later, bound to the price shown.
+
+A held decision is in the database and not in a page, so that a closed page neither loses nor hides it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+
+from cpq.app import Answer, App, Command, sessions
+from cpq.app.access import ENGINE, Caller, Permission, Principal
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
+from cpq.domain.approvals.approval_request import Decision, HeldDecision, HoldState
+from cpq.services.approvals import decisions, repository
+
+log = logging.getLogger("cpq.approvals")
+
+UNDO_SECONDS = 10
+FAILURE_SHOWN = timedelta(days=1)
+"""How long the person who decided is shown that their decision failed."""
+
+_DUE_MAX = 200
+_FINAL = (Code.CONFLICT, Code.FORBIDDEN, Code.NOT_FOUND, Code.VALIDATION_ERROR)
+"""Errors that another attempt would not change."""
+
+
+def hold(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> HeldDecision:
+    """Store a confirmed decision that takes effect in ten seconds. Refused when it could not take effect now."""
+    decisions.require_complete(tx, approval_id, decision, fingerprint=fingerprint, comment=comment)
+    if any(one.approval_id == approval_id and one.is_held for one in my_held(tx)):
+        raise CpqError(
+            Code.CONFLICT,
+            "You have already decided; that decision takes effect in a moment.",
+            field="/approval_id",
+            hint="Undo it first to decide otherwise.",
+        )
+    request = repository.find(tx, approval_id)
+    assert request is not None, "it was decidable"
+    held = HeldDecision(
+        id=tx.new_id("HD-"),
+        approval_id=approval_id,
+        quote_id=request.quote_id,
+        caller=tx.caller,
+        decision=decision,
+        fingerprint=fingerprint,
+        comment=comment,
+        made_at=tx.now,
+        due_at=tx.now + timedelta(seconds=UNDO_SECONDS),
+        state=HoldState.HELD,
+        reason=None,
+        ended_at=None,
+    )
+    repository.add_held(tx, held)
+    return held
+
+
+def undo(tx: Tx, held_id: str) -> HeldDecision:
+    """Drop the caller's decision before it takes effect; CONFLICT when it has. Undoing twice changes nothing."""
+    held = get_held(tx, held_id)
+    if held.state is not HoldState.UNDONE and not repository.end_held(tx, held_id, HoldState.UNDONE):
+        now = get_held(tx, held_id)
+        if now.state is not HoldState.UNDONE:
+            raise CpqError(
+                Code.CONFLICT,
+                "It is too late to undo: the decision has taken effect."
+                if now.state is HoldState.TAKEN
+                else f"There is nothing to undo: the decision had no effect. {now.reason}",
+            )
+    return get_held(tx, held_id)
+
+
+def get_held(tx: Tx, held_id: str) -> HeldDecision:
+    """A decision of the caller; NOT_FOUND for those of others."""
+    held = repository.find_held(tx, held_id)
+    if held is None or held.caller != tx.caller:
+        raise CpqError(Code.NOT_FOUND, f"There is no decision {held_id!r} of yours.")
+    return held
+
+
+def my_held(tx: Tx) -> list[HeldDecision]:
+    """The caller's decisions that can still be undone, and those that failed during the last day; newest first."""
+    found = repository.held_by(tx, tx.caller, since=tx.now - FAILURE_SHOWN)
+    return [one for one in found if one.state in (HoldState.HELD, HoldState.FAILED)]
+
+
+def has_undone(tx: Tx, quote_id: str) -> bool:
+    """Whether the last decision of the caller about a quote was undone."""
+    made = repository.held_by(tx, tx.caller, since=tx.now - FAILURE_SHOWN)
+    last = next((one for one in made if one.quote_id == quote_id), None)
+    return last is not None and last.state is HoldState.UNDONE
+
+
+def take_if_due(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
+    """Take one decision as its maker, if its time is over: the answer of `decide`, or None.
+
+    The key belongs to the decision, so that several servers take it once. What another attempt would not change is
+    stored as the reason of the failure.
+    """
+    if not held.is_held or held.due_at > app.effects.now():
+        return None
+    arguments = {
+        "approval_id": held.approval_id,
+        "decision": held.decision,
+        "fingerprint": held.fingerprint,
+        "comment": held.comment,
+    }
+    command = Command("approval_decide", Permission.DECIDE, arguments, f"held:{held.id}", subject=held.approval_id)
+
+    def work(tx: Tx) -> Answer:
+        if not repository.end_held(tx, held.id, HoldState.TAKEN):
+            raise CpqError(Code.CONFLICT, "The decision was undone.")
+        decision = held.decision
+        return dict(
+            decisions.decide(tx, held.approval_id, decision, fingerprint=held.fingerprint, comment=held.comment)
+        )
+
+    try:
+        return app.write(app.new_call(principal), command, work).answer
+    except CpqError as error:
+        if error.code in _FINAL:
+            _fail(app, principal.tenant_id, held, error.message)
+            return None
+        raise
+
+
+def take_due(app: App) -> bool:
+    """Take every decision whose time is over, of all tenants; whether there was one. It may be called at any time."""
+    tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_with_held_due)
+    for tenant_id in tenants:
+        call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+        for held, maker in app.read_unaudited(call, _due_with_makers):
+            if isinstance(maker, CpqError):
+                _fail(app, tenant_id, held, maker.message)
+            else:
+                take_if_due(app, maker, held)
+    return bool(tenants)
+
+
+def _due_with_makers(tx: Tx) -> list[tuple[HeldDecision, Principal | CpqError]]:
+    """The decisions that are due, each with its maker as they are now, or why they may not decide any more."""
+    found: list[tuple[HeldDecision, Principal | CpqError]] = []
+    for held in repository.held_due(tx, _DUE_MAX):
+        try:
+            found.append((held, sessions.person(tx, Caller.parse(held.caller).name)))
+        except CpqError as error:
+            found.append((held, error))
+    return found
+
+
+def _fail(app: App, tenant_id: str, held: HeldDecision, reason: str) -> None:
+    call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+    if app.upkeep(call, lambda tx: repository.end_held(tx, held.id, HoldState.FAILED, reason)):
+        log.info("decision failed", extra={"held_id": held.id, "approval_id": held.approval_id})
