@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +19,22 @@ from cpq.app.sessions import Session
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import LOOPBACK
+
+ZONE_NAME = "cpq_zone"
+"""The cookie of the reader's time zone. It is no secret: the script of the pages sets it where it is missing."""
+
+_ZONE = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
+
+
+def zone_of(request: Request) -> ZoneInfo:
+    """The time zone that the cookie names; UTC without a valid one."""
+    name = unquote(request.cookies.get(ZONE_NAME, ""))
+    return ZoneInfo(name) if _ZONE.fullmatch(name) and name in known_zones() else ZoneInfo("UTC")
+
+
+@lru_cache(maxsize=1)
+def known_zones() -> frozenset[str]:
+    return frozenset(available_timezones())
 
 
 class Cookies:

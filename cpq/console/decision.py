@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote as urlquote
 
 from starlette.responses import RedirectResponse, Response
 
@@ -14,13 +13,10 @@ from cpq.base.errors import Code, CpqError, bad_field
 from cpq.console import quote
 from cpq.console.forms import form_key, given, optional_text, whole
 from cpq.console.template_files import link
-from cpq.console.visit import Visit
-from cpq.domain.approvals.approval_request import HeldDecision, HoldState, RequestStatus
+from cpq.console.visit import Visit, quote_address
+from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, HeldDecision, HoldState, RequestStatus
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import approvals, quotes
-
-CHANGE = "Change requested: "
-"""A submitted version never changes, so asking for a change rejects it with the change as the reason."""
 
 DECISIONS: dict[str, approvals.Decision] = {"approve": "approve", "reject": "reject", "change": "reject"}
 
@@ -37,7 +33,7 @@ def decide(visit: Visit) -> Response:
     word = _word(form)
     approval_id, fingerprint = given(form, "approval_id"), given(form, "fingerprint")
     comment = optional_text(form, "comment")
-    reason = f"{CHANGE if word == 'change' else ''}{comment}" if comment else None
+    reason = f"{CHANGE_REQUESTED if word == 'change' else ''}{comment}" if comment else None
     arguments = {"approval_id": approval_id, "decision": word, "fingerprint": fingerprint, "comment": reason}
 
     def work(tx: Tx) -> Answer:
@@ -64,16 +60,16 @@ def show(visit: Visit) -> Response:
     """The held decision with the time that is left; once its time is over, its result."""
     held = _take(visit, visit.named("held_id"))
     if held.state is HoldState.TAKEN:
-        return RedirectResponse(link(_address(held.quote_id), done=_result(visit, held)), 303)
+        return RedirectResponse(link(quote_address(held.quote_id), done=_result(visit, held)), 303)
     if held.state is HoldState.UNDONE:
-        return RedirectResponse(link(_address(held.quote_id), done="undone"), 303)
+        return RedirectResponse(link(quote_address(held.quote_id), done="undone"), 303)
 
     def work(tx: Tx) -> Answer:
         return {"review": quotes.review_version(tx, held.quote_id)}
 
     answer = visit.read("decision", work, subject=held.quote_id, held_id=held.id)
     seconds = max(1, round((held.due_at - visit.app.effects.now()).total_seconds()))
-    word = "change" if (held.comment or "").startswith(CHANGE) else held.decision
+    word = "change" if (held.comment or "").startswith(CHANGE_REQUESTED) else held.decision
     return visit.page("decision.html", **answer, held=held, word=word, seconds=seconds)
 
 
@@ -104,7 +100,7 @@ def _take(visit: Visit, held_id: str) -> HeldDecision:
 def _result(visit: Visit, held: HeldDecision) -> str:
     """The word for what the decision did; the page of the quote checks it."""
     if held.decision == "reject":
-        return "change" if (held.comment or "").startswith(CHANGE) else RequestStatus.REJECTED
+        return "change" if (held.comment or "").startswith(CHANGE_REQUESTED) else RequestStatus.REJECTED
     status = visit.app.read_unaudited(visit.call, lambda tx: quotes.get(tx, held.quote_id, include_pricing=False))
     is_pending = status["quote"]["status"] == QuoteStatus.PENDING_APPROVAL
     return "noted" if is_pending else RequestStatus.APPROVED
@@ -141,7 +137,8 @@ def _confirmation(visit: Visit, asked: Any, problems: dict[str, str]) -> Respons
 
 
 def _moved(visit: Visit, quote_id: str, error: CpqError, asked: Any) -> Response:
-    return quote.page(visit, quote_id, moved=error, shown=whole(asked.get("version")), status=409)
+    shown = whole(asked.get("version") or asked.get("shown"))
+    return quote.page(visit, quote_id, moved=error, shown=shown, status=409)
 
 
 def _word(asked: Any) -> str:
@@ -149,7 +146,3 @@ def _word(asked: Any) -> str:
     if word not in DECISIONS:
         raise bad_field("/decision", "Approve it, reject it, or ask for a change.", allowed=list(DECISIONS))
     return word
-
-
-def _address(quote_id: str) -> str:
-    return f"/console/quotes/{urlquote(quote_id)}"

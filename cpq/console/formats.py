@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
 from cpq.app.access import Caller
 from cpq.base.money import readable
 from cpq.domain.policy.facts import Unit
+from cpq.domain.pricing.period_prices import in_words
 
 _ABBREVIATED = {"vp_sales": "VP Sales", "smb": "SMB", "emea": "EMEA", "apac": "APAC", "saas": "SaaS"}
+_IN_A_SENTENCE = {"deal_desk": "the deal desk", "finance": "finance", "legal": "legal", "vp_sales": "the VP Sales"}
 _CODE = re.compile("`([^`]+)`")
+_SPACED_PERCENT = re.compile(r"([0-9]) %")
+_MINUS_SIGN = re.compile(r"(?<![\w.-])-(?=[0-9])")
+
+
+THIN = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+
+ZONE: ContextVar[ZoneInfo] = ContextVar("ZONE", default=ZoneInfo("UTC"))  # noqa: B039 # It never changes.
+"""The reader's time zone, while a page is made."""
 
 
 def money(amount: Decimal | int | None, currency: str) -> str:
-    return "" if amount is None else readable(amount, currency)
+    return "" if amount is None else readable(amount, currency).replace("-", MINUS)
+
+
+def unit_price(line: Mapping[str, Any], currency: str, has_term: bool) -> str:
+    """The price of one unit; of a recurring line for one period: `4,900.00 a month × 12 months`."""
+    price = line["unit_price_per_period"]
+    if price is None:
+        return money(line["unit_price"], currency)
+    return in_words(money(price, currency), line["billing_period"], line["periods"], has_term=has_term)
 
 
 def percent(share: Decimal | int | None) -> str:
     """To a tenth, `12.5 %`; a dash when the value is unknown."""
     if share is None:
         return "–"
-    return f"{Decimal(share).quantize(Decimal('0.1'), ROUND_HALF_UP):f}\N{NO-BREAK SPACE}%"
+    rounded = Decimal(share).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return f"{rounded:f}{THIN}%".replace("-", MINUS) if rounded else f"0.0{THIN}%"
 
 
 def in_a_sentence(share: Decimal | int) -> str:
@@ -37,7 +61,8 @@ def measured(value: Decimal | int | None, unit: Unit, currency: str) -> str:
     if value is None:
         return "–"
     signs = {Unit.PERCENT: "%", Unit.AMOUNT: currency, Unit.VALUE: currency, Unit.MONTHS: "months", Unit.DAYS: "days"}
-    return f"{number(value)}\N{NO-BREAK SPACE}{signs.get(unit, '')}".rstrip("\N{NO-BREAK SPACE}")
+    space = THIN if unit is Unit.PERCENT else "\N{NO-BREAK SPACE}"
+    return f"{number(value)}{space}{signs.get(unit, '')}".rstrip(space).replace("-", MINUS)
 
 
 def number(value: Decimal | int) -> str:
@@ -45,6 +70,13 @@ def number(value: Decimal | int) -> str:
     exact = Decimal(value)
     text = f"{exact:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def spelled(value: object) -> str:
+    """A value as people type it into a form: `true`, `12.5`, `air`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number(value).replace(",", "") if isinstance(value, Decimal | int) else str(value)
 
 
 def words(name: str | None) -> str:
@@ -84,7 +116,28 @@ def span_of_minutes(minutes: int) -> str:
 
 
 def moment(at: datetime | None, to_the_second: bool = False) -> str:
-    return "" if at is None else f"{at:{'%Y-%m-%d %H:%M:%S' if to_the_second else '%Y-%m-%d %H:%M'}} UTC"
+    """In the reader's time zone, with its name."""
+    shape = "%Y-%m-%d %H:%M:%S %Z" if to_the_second else "%Y-%m-%d %H:%M %Z"
+    return "" if at is None else f"{at.astimezone(ZONE.get()):{shape}}"
+
+
+def day(at: datetime) -> str:
+    """The day in the reader's time zone."""
+    return f"{at.astimezone(ZONE.get()):%Y-%m-%d}"
+
+
+def fine(text: str) -> str:
+    """A sentence of a policy with the spaces and signs of print: no line break before `%`, a real minus."""
+    return _MINUS_SIGN.sub(MINUS, _SPACED_PERCENT.sub(rf"\1{THIN}%", text))
+
+
+def a_role(role: str) -> str:
+    """A role in a sentence, with its article: `a sales manager`, `the deal desk`."""
+    name = _IN_A_SENTENCE.get(role)
+    if name is None:
+        plain = words(role) if role in _ABBREVIATED else words(role).lower()
+        name = f"{'an' if plain[:1].lower() in 'aeiou' else 'a'} {plain}"
+    return name
 
 
 def coded(text: str) -> Markup:

@@ -12,7 +12,7 @@ from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.text import clean, clean_identifier
 
 FORM_BYTES_MAX = 64 * 1024
-FIELDS_MAX = 40
+FIELDS_MAX = 200
 DIGITS_MAX = 6
 COMMENT_MAX = 2_000
 
@@ -71,6 +71,11 @@ def optional_text(form: Mapping[str, str], name: str, most: int = COMMENT_MAX) -
     if len(text) > most:
         raise bad_field(f"/{name}", f"A text has at most {most:,} characters here.", maximum=most)
     return text or None
+
+
+def typed(form: Mapping[str, str]) -> dict[str, object]:
+    """The fields that a person filled in, for the audit record and the idempotency key."""
+    return {name: value for name, value in form.items() if name not in ("form_token", "form_key")}
 
 
 def form_key(form: Mapping[str, str]) -> str | None:

@@ -11,12 +11,16 @@ from starlette.responses import RedirectResponse, Response
 from cpq.app import Answer, Command
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
+from cpq.console.csv_export import csv_response
 from cpq.console.forms import identifier
 from cpq.console.visit import Visit
 from cpq.services import approvals
 from cpq.services.approvals.queue import Scope, Sort
 
-PAGE = 50
+COLUMNS = [
+    *("quote_id", "version", "account_name", "currency", "quote_total", "discount_pct", "margin_pct"),
+    *("approver_role", "waits_for", "requested_by", "requested_at", "expires_at", "justification"),
+]
 NEAR = 200
 """How many requests the look for the next one goes through."""
 
@@ -28,7 +32,7 @@ def show(visit: Visit) -> Response:
         return Response(status_code=204)
 
     def work(tx: Tx) -> Answer:
-        found = approvals.queue_page(tx, **asked, limit=PAGE, page=visit.page_number())
+        found = approvals.queue_page(tx, **asked, **visit.shown_rows())
         return {
             **found,
             "roles": list(tx.policies.roles.known),
@@ -37,6 +41,9 @@ def show(visit: Visit) -> Response:
         }
 
     answer = visit.read("queue", work, **asked, page=visit.page_number())
+    if visit.is_export:
+        rows = ([item[name] for name in COLUMNS] for item in answer["items"])
+        return csv_response("queue", COLUMNS, rows, total=answer["pagination"]["total"])
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     template = "queue_rows.html" if visit.is_part else "queue.html"
     return visit.page(template, **answer, asked=asked, given=given, sees_margin=_sees_margin(visit))

@@ -14,14 +14,15 @@ from cpq.app import Answer, Call, Command, tokens
 from cpq.app.access import Caller, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
-from cpq.console import charts, quote_summary
+from cpq.console import charts, deal_step, quote_summary
 from cpq.console.forms import given, whole
 from cpq.console.template_files import link
-from cpq.console.visit import Visit
-from cpq.domain.approvals.approval_request import RequestStatus
+from cpq.console.visit import Visit, quote_address
+from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, RequestStatus
 from cpq.domain.policy.overview import units
-from cpq.domain.quotes.lifecycle import QuoteStatus
+from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.services import approvals, quotes
+from cpq.services.quotes.quote_list import ListState
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
 """The customer's PDF of a version as this caller may see it, or None without one."""
@@ -33,12 +34,36 @@ PERIODS = {
     "30d": timedelta(days=30),
 }
 SCOPES = ("quote", "account", "all")
+STEPS_DONE: dict[str, str] = {
+    "created": "The draft is created. Price it next.",
+    "changed": "The draft is changed. Price it again before it goes on.",
+    "unchanged": "Nothing to change: the draft is as it was.",
+    "price": "The draft is priced.",
+    "request": "Approval is requested.",
+    "withdraw": "The request is withdrawn.",
+    "send": "The version is marked as sent.",
+    "accept": "The customer has accepted.",
+    "decline": "The customer has declined.",
+    "revise": "The next version is open as a draft. Price it next.",
+    "cancel": "The version is cancelled.",
+}
+_STATUS_AFTER: dict[str, tuple[str, ...]] = {
+    "request": (QuoteStatus.PENDING_APPROVAL, QuoteStatus.APPROVED),
+    "withdraw": (QuoteStatus.PENDING_APPROVAL, QuoteStatus.APPROVED, QuoteStatus.DRAFT),
+    "send": (QuoteStatus.SENT,),
+    "accept": (QuoteStatus.ACCEPTED,),
+    "decline": (QuoteStatus.DECLINED, QuoteStatus.DRAFT),
+    "cancel": (QuoteStatus.CANCELLED, QuoteStatus.SENT),
+}
+"""The statuses in which the words about a step can be true; the other steps leave a draft."""
+
 DONE: dict[str, str] = {
     RequestStatus.APPROVED: "You approved it. No further approval is needed: the quote can be sent.",
     "noted": "Your approval is on record. Others still have to decide.",
     RequestStatus.REJECTED: "You rejected it. The quote is a draft again, with your reason.",
     "change": "You asked for a change. The quote is a draft again, with what you wrote.",
     "asked": "Approval is requested again.",
+    **STEPS_DONE,
     "undone": "Undone: nothing was decided.",
     "delegated": "The role is delegated. Until it ends, either of you may decide, except on quotes the other made.",
 }
@@ -60,7 +85,7 @@ def ask_again(visit: Visit) -> Response:
 
     command = Command("approval_request", Permission.REQUEST_APPROVAL, {"quote_id": quote_id}, subject=quote_id)
     visit.write(command, work)
-    return RedirectResponse(link(_address(quote_id), done="asked"), 303)
+    return RedirectResponse(link(quote_address(quote_id), done="asked"), 303)
 
 
 def delegate(visit: Visit) -> Response:
@@ -90,7 +115,7 @@ def delegate(visit: Visit) -> Response:
 
     arguments = {"role": role, "to": to, "for": form["for"], "scope": scope, "quote_id": quote_id}
     visit.write(Command("approval_delegate", Permission.DECIDE, arguments, subject=quote_id), work)
-    return RedirectResponse(link(_address(quote_id), done="delegated"), 303)
+    return RedirectResponse(link(quote_address(quote_id), done="delegated"), 303)
 
 
 def document(visit: Visit, find: DocumentBytes) -> Response:
@@ -127,8 +152,7 @@ def page(
 
     def work(tx: Tx) -> Answer:
         review = quotes.review_version(tx, quote_id, version=version)
-        is_current = review["quote"]["version"] == review["latest_version"]
-        openings = approvals.openings(tx, quote_id) if is_current else []
+        openings = approvals.openings(tx, quote_id) if is_current(review) else []
         history = approvals.history(tx, quote_id)
         earlier = _earlier(review, history, shown)
         able = [name for name in tokens.people(tx, Permission.DECIDE) if str(Caller.person(name)) != tx.caller]
@@ -136,12 +160,13 @@ def page(
         return {
             "review": review,
             "openings": openings,
+            "chain": approvals.chain_of(tx, quote_id, review["quote"]["version"]),
             "history": history["items"][::-1],
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
             "held": [asdict(one) for one in approvals.my_held(tx) if one.quote_id == quote_id and one.is_held],
             "people": able,
             "own_roles": own_roles,
-            "expired": approvals.status(tx, quote_id)["expired_requests"] if is_current else [],
+            "expired": approvals.status(tx, quote_id)["expired_requests"] if is_current(review) else [],
             "has_undone": done == "undone" and approvals.has_undone(tx, quote_id),
             "has_delegated": done == "delegated" and bool(approvals.given_delegations(tx)),
             "units": units(tx.policies),
@@ -157,6 +182,7 @@ def page(
         status,
         **answer,
         mine=mine,
+        state=_state(review),
         done=DONE.get(done or "") if _is_true(done, visit.principal.caller, answer) else None,
         moved=moved,
         shown=shown,
@@ -166,11 +192,33 @@ def page(
         has_document=visit.request.app.state.document is not None,
         waterfalls=[charts.waterfall(review["waterfall"], frame) for frame in charts.FRAMES],
         reasons=_reasons(answer),
+        steps=deal_step.possible(review, answer["openings"], visit.principal) if is_current(review) else [],
+        may_edit=visit.principal.may(Permission.QUOTE) and is_current(review) and _is_open_draft(review),
     )
+
+
+def is_current(review: Any) -> bool:
+    return bool(review["quote"]["version"] == review["latest_version"])
+
+
+def _state(review: Any) -> str:
+    """The status, or for a draft what sent it back, as in lists."""
+    quote = review["quote"]
+    if quote["status"] != QuoteStatus.DRAFT or review["versions"][quote["version"]] != VersionStatus.REJECTED:
+        return str(quote["status"])
+    asks_change = (quote["reason"] or "").startswith(CHANGE_REQUESTED)
+    return (ListState.CHANGE_REQUESTED if asks_change else ListState.REJECTED).value
+
+
+def _is_open_draft(review: Any) -> bool:
+    is_rejected = review["versions"][review["latest_version"]] == VersionStatus.REJECTED
+    return review["quote"]["status"] == QuoteStatus.DRAFT and not is_rejected
 
 
 def _is_true(done: str | None, caller: str, answer: Answer) -> bool:
     """Whether the caller really did what the address claims: an address can be bookmarked or made up."""
+    if done in STEPS_DONE:
+        return answer["review"]["quote"]["status"] in _STATUS_AFTER.get(done, (QuoteStatus.DRAFT,))
     if done == "delegated":
         return bool(answer["has_delegated"])
     if done == "asked":
@@ -201,7 +249,3 @@ def _reasons(answer: Answer) -> dict[str, bool]:
     """Whether the policies changed since approval was requested; then the reasons are those of today."""
     asked = {one["policy_hash"] for one in answer["history"] if one["version"] == answer["review"]["quote"]["version"]}
     return {"are_todays": bool(asked) and asked != {answer["review"]["policy_hash"]}}
-
-
-def _address(quote_id: str) -> str:
-    return f"/console/quotes/{urlquote(quote_id)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from cpq.console.formats import in_a_sentence, money, span, who, words
+from cpq.console.formats import a_role, fine, in_a_sentence, money, span, who, words
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services.approvals.queue import Opening
@@ -50,10 +50,10 @@ def state(review: QuoteReview, openings: Sequence[Opening], records: Sequence[Ap
     of_version = [record for record in records if record["version"] == review["quote"]["version"]]
     rejected = next((record for record in of_version if record["status"] == RequestStatus.REJECTED), None)
     if rejected:
-        return f"{who(rejected['decided_by'])} rejected this version as {words(rejected['approver_role'])}."
+        return f"{who(rejected['decided_by'])} rejected this version as {a_role(rejected['approver_role'])}."
     expired = [record for record in of_version if record["status"] == RequestStatus.EXPIRED]
     if status == QuoteStatus.DRAFT and expired:
-        roles = " and ".join(dict.fromkeys(words(record["approver_role"]) for record in expired))
+        roles = " and ".join(dict.fromkeys(a_role(record["approver_role"]) for record in expired))
         return f"The request to {roles} has expired: nothing was approved, and the quote is a draft again."
     granted = [record for record in of_version if RequestStatus(record["status"]).is_granted]
     if status == QuoteStatus.APPROVED and granted:
@@ -73,7 +73,8 @@ _STATES: dict[str, str] = {
 
 
 def _waiting(openings: Sequence[Opening], now: datetime) -> str:
-    roles = " and ".join(dict.fromkeys(words(one["approver_role"]) for one in openings))
+    roles = " and ".join(dict.fromkeys(a_role(one["approver_role"]) for one in openings))
+    roles = roles[:1].upper() + roles[1:]
     verb = "has" if len({one["approver_role"] for one in openings}) == 1 else "have"
     reasons = list(dict.fromkeys(reason for one in openings for reason in one["reasons"])) or ["It was asked for."]
     clauses = [reason.partition(";")[0].rstrip(".") for reason in reasons]
@@ -81,4 +82,5 @@ def _waiting(openings: Sequence[Opening], now: datetime) -> str:
     first = openings[0]
     left = span(first["expires_at"] - now)
     age = span(now - first["requested_at"])
+    because = fine(because)
     return f"{roles} {verb} to approve, because {because}; {who(first['requested_by'])} asked {age} ago, {left} left."

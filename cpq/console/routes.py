@@ -15,7 +15,22 @@ from starlette.types import ASGIApp
 from cpq.app import App
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError
-from cpq.console import account, accounts, audit, decision, figures, health, policies, queue, quote, quotes
+from cpq.console import (
+    account,
+    accounts,
+    audit,
+    deal_step,
+    decision,
+    figures,
+    health,
+    new_quote,
+    policies,
+    queue,
+    quote,
+    quote_line,
+    quotes,
+    time_zone,
+)
 from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
 from cpq.console.security_headers import protected
@@ -55,6 +70,16 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/queue/next", visited(site, queue.show_next)),
         Route("/queue/take-back", visited(site, queue.take_back), methods=["POST"]),
         Route("/quotes", visited(site, quotes.show)),
+        Route("/quotes/new", visited(site, new_quote.show)),
+        Route("/quotes/new", visited(site, new_quote.create), methods=["POST"]),
+        Route("/quotes/{quote_id}/lines/new", visited(site, quote_line.new)),
+        Route("/quotes/{quote_id}/lines/new", visited(site, quote_line.add), methods=["POST"]),
+        Route("/quotes/{quote_id}/lines/{line_id}", visited(site, quote_line.edit)),
+        Route("/quotes/{quote_id}/lines/{line_id}", visited(site, quote_line.change), methods=["POST"]),
+        Route("/quotes/{quote_id}/terms", visited(site, quote_line.terms)),
+        Route("/quotes/{quote_id}/terms", visited(site, quote_line.change_terms), methods=["POST"]),
+        Route("/quotes/{quote_id}/steps/{step}", visited(site, deal_step.show)),
+        Route("/quotes/{quote_id}/steps/{step}", visited(site, deal_step.take), methods=["POST"]),
         Route("/quotes/{quote_id}/audit", visited(site, audit.show)),
         Route("/quotes/{quote_id}/audit", visited(site, audit.verify), methods=["POST"]),
         Route("/quotes/{quote_id}/decide", visited(site, decision.decide), methods=["POST"]),
@@ -67,6 +92,8 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/decisions/{held_id}/undo", visited(site, decision.undo), methods=["POST"]),
         Route("/accounts", visited(site, accounts.show)),
         Route("/accounts/{account_id}", visited(site, account.show)),
+        Route("/time-zone", visited(site, time_zone.show)),
+        Route("/time-zone", visited(site, time_zone.choose), methods=["POST"]),
         Route("/policies", visited(site, policies.show)),
         Route("/figures", visited(site, figures.show)),
         Route("/health", visited(site, health.show)),

@@ -8,15 +8,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import jinja2
 from starlette.requests import Request
 from starlette.responses import Response
 
 from cpq import __version__
-from cpq.console.formats import coded, measured, moment, money, number, percent, seconds, short, span, who, words
+from cpq.console.formats import (
+    ZONE,
+    a_role,
+    coded,
+    day,
+    fine,
+    measured,
+    moment,
+    money,
+    number,
+    percent,
+    seconds,
+    short,
+    span,
+    spelled,
+    unit_price,
+    who,
+    words,
+)
 
 HERE = Path(__file__).parent
+UTC = ZoneInfo("UTC")
 FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -32,8 +52,8 @@ class Templates:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        filters = (money, percent, number, measured, words, who, span, seconds, moment, short, coded)
-        self.environment.filters |= {function.__name__: function for function in filters}
+        filters = (a_role, coded, day, fine, measured, moment, money, number, percent, seconds, short, span, spelled)
+        self.environment.filters |= {function.__name__: function for function in (*filters, unit_price, who, words)}
         self._files = {path.name: path.read_bytes() for path in (HERE / "static").iterdir()}
         stamps = {name: hashlib.sha256(content).hexdigest()[:12] for name, content in self._files.items()}
         self.environment.globals |= {
@@ -43,7 +63,13 @@ class Templates:
         }
 
     def render(self, template: str, **values: Any) -> str:
-        return self.environment.get_template(template).render(values)
+        """The page, with times in the zone of its reader."""
+        zone: ZoneInfo = values.pop("zone", UTC)
+        token = ZONE.set(zone)
+        try:
+            return self.environment.get_template(template).render(values, zone=zone.key)
+        finally:
+            ZONE.reset(token)
 
     def file(self, request: Request) -> Response:
         """A static file by its name."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import quote as urlquote
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -14,6 +15,7 @@ from cpq.app.access import Permission, Principal
 from cpq.app.sessions import Session
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
+from cpq.console.cookies import zone_of
 from cpq.console.forms import clean_text, identifier, require_own_form, whole
 from cpq.console.site import TITLES, Site
 from cpq.console.template_files import link
@@ -23,6 +25,9 @@ T = TypeVar("T")
 
 PAGE_ROWS = 50
 """Rows of a list on one page."""
+
+EXPORT_MAX = 10_000
+"""Rows of a list in one file."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,20 @@ class Visit:
     def page_number(self) -> int:
         return min(whole(self.query("page")) or 1, 100_000)
 
+    @property
+    def is_export(self) -> bool:
+        """Whether the list is asked for as a file."""
+        return self.query("format") == "csv"
+
+    def shown_rows(self) -> dict[str, Any]:
+        """The part of a list to read: a page of it, or for a file all of it up to a limit."""
+        return {"limit": EXPORT_MAX, "page": 1} if self.is_export else {"limit": PAGE_ROWS, "page": self.page_number()}
+
+    def chosen(self, name: str, allowed: Collection[str], default: str) -> str:
+        """A choice in the address, or the default when it is not one of those allowed."""
+        value = self.query(name)
+        return value if value in allowed else default
+
     def read(self, name: str, work: Callable[[Tx], T], *, subject: str | None = None, **asked: Any) -> T:
         """Read as this person; permission is checked and the call is audited."""
         needs = asked.pop("needs", Permission.READ)
@@ -70,7 +89,9 @@ class Visit:
         return self.app.effects.new_id("form-")
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        shared = {"session": self.session, "now": self.app.effects.now(), "path": self.request.url.path}
+        shared: dict[str, Any] = {"session": self.session, "now": self.app.effects.now(), "path": self.request.url.path}
+        shared["may_quote"] = self.principal.may(Permission.QUOTE)
+        shared["zone"] = zone_of(self.request)
         content = self.site.templates.render(template, **shared, is_part=self.is_part, **values)
         return HTMLResponse(content, status)
 
@@ -82,6 +103,11 @@ class Visit:
     def is_live(self) -> bool:
         """True for polling by the page itself, which is no activity of the person."""
         return "live" in self.request.query_params
+
+
+def quote_address(quote_id: str) -> str:
+    """The address of the page of a quote."""
+    return f"/console/quotes/{urlquote(quote_id)}"
 
 
 def is_part(request: Request) -> bool:

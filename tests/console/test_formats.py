@@ -33,8 +33,8 @@ def test_a_span_is_short(minutes: int, said: str):
 
 
 def test_numbers_and_names_read_well():
-    assert [percent(Decimal("12.25")), percent(None), percent(0)] == ["12.3\xa0%", "–", "0.0\xa0%"]
-    assert [in_a_sentence(Decimal(10)), in_a_sentence(Decimal("0.04"))] == ["10\xa0%", "0\xa0%"]
+    assert [percent(Decimal("12.25")), percent(None), percent(0)] == ["12.3\u202f%", "–", "0.0\u202f%"]
+    assert [in_a_sentence(Decimal(10)), in_a_sentence(Decimal("0.04"))] == ["10\u202f%", "0\u202f%"]
     assert [number(Decimal("12000.50")), number(5), number(Decimal("1E+3"))] == ["12,000.5", "5", "1,000"]
     assert [words("pending_approval"), words("vp_sales"), words(None)] == ["Pending approval", "VP Sales", ""]
     assert [words("emea"), words("mid_market")] == ["EMEA", "Mid market"]
@@ -44,7 +44,7 @@ def test_numbers_and_names_read_well():
 @pytest.mark.parametrize(
     ("value", "unit", "said"),
     [
-        (Decimal("5.0"), Unit.PERCENT, "5\xa0%"),
+        (Decimal("5.0"), Unit.PERCENT, "5\u202f%"),
         (100_000, Unit.VALUE, "100,000\xa0USD"),
         (24, Unit.MONTHS, "24\xa0months"),
         (3, Unit.PIECES, "3"),

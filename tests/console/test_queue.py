@@ -73,20 +73,24 @@ def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: engin
     for hours in (0, 3):
         clock.advance(hours=hours)
         for who in crowd:
-            shown = {item["approval_id"]: item["acts_as"] for item in queue_of(who, limit=100)["items"]}
-            openings = [one for quote_id in quote_ids for one in openings_of(who, quote_id)]
+            items = queue_of(who, limit=100)["items"]
+            openings = [(quote_id, one) for quote_id in quote_ids for one in openings_of(who, quote_id)]
             assert openings
-            able = {one["approval_id"] for one in openings if one["acts_as"]}
-            assert set(shown) == able, who.principal.name
-            assert all(shown.values())
+            able = {one["approval_id"]: quote_id for quote_id, one in openings if one["acts_as"]}
+            assert [item["quote_id"] for item in items if item["approval_id"] not in able] == []
+            assert sorted(item["quote_id"] for item in items) == sorted(set(able.values())), who.principal.name
+            assert all(item["acts_as"] for item in items)
             everything = queue_of(who, scope="all", limit=100)
             for item in everything["items"]:
                 acts_as = item["acts_as"] or ""
                 assert (item["is_delegated"], item["is_stand_in"]) == ("delegated by" in acts_as, acts_as == "stand-in")
-            assert {item["approval_id"] for item in everything["items"]} == {one["approval_id"] for one in openings}
+                asked = [one["approver_role"] for quote_id, one in openings if quote_id == item["quote_id"]]
+                assert sorted([item["approver_role"], *item["also_asked"]]) == sorted(asked)
+            waiting = {quote_id for quote_id, _ in openings}
+            assert sorted(item["quote_id"] for item in everything["items"]) == sorted(waiting), "one row for each"
             counts = everything["counts"]
-            assert counts["own"] + counts["delegated"] == len(able)
-            assert counts["all"] == len(openings)
+            assert counts["own"] + counts["delegated"] == len(set(able.values()))
+            assert counts["all"] == len(waiting)
             delegated = queue_of(who, scope="delegated", limit=100)["items"]
             assert len(delegated) == counts["delegated"]
             assert all(item["acts_as"].startswith("delegated by") for item in delegated)
@@ -273,5 +277,5 @@ def test_whoever_may_not_see_margins_is_shown_none(console: Console):
         quote_id = re.search(r"/console/quotes/(Q-[a-z0-9]+)", queue)
         assert quote_id
         for page in (queue, visitor.get(f"/console/quotes/{quote_id[1]}").text):
-            assert ("80.0\N{NO-BREAK SPACE}%" in page) is sees
+            assert ("80.0\u202f%" in page) is sees
             assert ("argin" in page) is sees

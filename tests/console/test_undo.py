@@ -206,9 +206,13 @@ def test_a_decision_belongs_to_its_maker(console: Console):
     assert address not in dirk.get("/console/queue").text
 
 
-def test_the_next_in_the_queue_follows_a_decision(console: Console):
+def test_the_next_in_the_queue_follows_a_decision(console: Console, clock: StillEffects):
     dana = console.signed_in("dana", "sales_manager")
-    first, second, third = (asked_quote(console) for _ in range(3))
+    made = []
+    for _ in range(3):
+        made.append(asked_quote(console))
+        clock.advance(seconds=1)
+    first, second, third = made
     address = confirm(dana, first)
     follow = f"/console/queue/next?after={first}"
     assert html.escape(follow) in dana.get(address).text

@@ -84,7 +84,8 @@ def fields(page: str) -> dict[str, str]:
     found = re.search(r'/decide\?([^"]*)"', page)
     assert found, page
     shown = dict(parse_qsl(html.unescape(found[1])))
-    return {"form_token": form_token(page), **{name: shown[name] for name in ("approval_id", "fingerprint", "version")}}
+    sent = {"approval_id": shown["approval_id"], "fingerprint": shown["fingerprint"], "version": shown["shown"]}
+    return {"form_token": form_token(page), **sent}
 
 
 def send(

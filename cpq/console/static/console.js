@@ -1,5 +1,11 @@
 // Keyboard shortcuts. Every page works without this file.
 (() => {
+  // Times are written by the server in this zone; without this file in UTC, or as chosen on the page of time zones.
+  if (!/(^|; )cpq_zone=/.test(document.cookie)) {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (zone) document.cookie = `cpq_zone=${encodeURIComponent(zone)}; path=/console; max-age=31536000; samesite=lax`;
+  }
+
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
 
   const dialog = () => document.querySelector("#confirmation");
@@ -20,11 +26,13 @@
     // No key decides: these open the confirmation, whose comment takes what is typed next.
     a: () => document.querySelector("[data-key=a]")?.click(),
     r: () => document.querySelector("[data-key=r]")?.click(),
+    n: () => document.querySelector("[data-next]")?.click(),
+    "?": () => document.querySelector("#keys")?.showModal(),
     u: () => document.querySelector("[data-back]")?.click(),
   };
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || (dialog()?.open && event.key !== "Escape")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || (document.querySelector("dialog[open]") && event.key !== "Escape")) return;
     if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
     if (isTyping(event.target) || !keys[event.key]) return;
     event.preventDefault();
@@ -40,10 +48,10 @@
 
   // The confirmation comes as a dialog. What cannot be confirmed is shown as a page of its own.
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id === "confirmation" && !dialog().open) dialog().showModal();
+    if (event.detail.target?.id === "confirmation" && !dialog().open) dialog().showModal();
   });
   document.addEventListener("htmx:responseError", (event) => {
-    if (event.detail.target.id === "confirmation") location.assign(event.detail.elt.href);
+    if (event.detail.target?.id === "confirmation") location.assign(event.detail.elt.href);
   });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("dialog [data-close]")) return;

@@ -10,6 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 Decision = Literal["approve", "reject"]
 
+CHANGE_REQUESTED = "Change requested: "
+"""The start of a rejection's comment that asks for a change: a submitted version never changes itself."""
+
 
 class RequestStatus(StrEnum):
     """The status of a request."""

@@ -6,6 +6,7 @@ from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
     from cpq.domain.approvals.approval_request import Decision
+    from cpq.services.approvals.chain import chain_of
     from cpq.services.approvals.decisions import decide, require_decidable, withdraw
     from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
     from cpq.services.approvals.expiry import sweep, sweep_if_due
@@ -26,6 +27,7 @@ export_late(__name__, __file__)
 
 __all__ = [
     "Decision",
+    "chain_of",
     "decide",
     "delegate",
     "end_delegation",

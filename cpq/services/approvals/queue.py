@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -29,10 +28,11 @@ from cpq.services.approvals.views import PendingApproval
 from cpq.services.catalog.accounts import has_words
 from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
+from cpq.services.quotes.quote_list import comparable
 from cpq.storage.schema import tables
 
 Scope = Literal["mine", "delegated", "all"]
-Sort = Literal["oldest", "biggest"]
+Sort = Literal["oldest", "newest", "biggest", "smallest"]
 
 _SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.quote.c.number, tables.approval.c.requested_by)
 
@@ -45,13 +45,17 @@ class QueueItem(PendingApproval):
     margin_pct: Amount | None
     acts_as: str | None
     """The basis on which the caller may decide it, in words; None when they may not."""
+    also_asked: list[str]
+    """The other roles that are asked about the same quote."""
     is_delegated: bool
     is_stand_in: bool
 
 
 class QueueCounts(TypedDict):
+    """Numbers of quotes, each counted once."""
+
     own: int
-    """Requests of the caller's roles, escalated to them, or as stand-in."""
+    """With a request of the caller's roles, escalated to them, or as stand-in, and not delegated."""
     delegated: int
     all: int
 
@@ -91,32 +95,42 @@ def queue_page(
     limit: int = 50,
     page: int = 1,
 ) -> Queue:
-    """A page of the waiting requests, and the counts of all of them without filters."""
+    """A page of the quotes that wait, one row each, and the counts of all of them without filters."""
     waiting, matches = _waiting(tx, query, sort)
     facts = deciders.load(tx, waiting, repository.votes_on_pending(tx))
-    own = delegated = 0
-    chosen: list[str] = []
-    answers: list[Allowed | Refused] = []
+    own: set[str] = set()
+    delegated: set[str] = set()
+    roles: dict[str, list[str]] = defaultdict(list)
+    chosen: dict[str, dict[str, Allowed | Refused]] = defaultdict(dict)
     for request, is_match in zip(waiting, matches, strict=True):
+        roles[request.quote_id].append(request.role)
         answer = eligibility(facts, request, "approve")
         if isinstance(answer, Refused):
             is_in_scope = scope == "all"
         elif answer.basis is Basis.DELEGATED:
             is_in_scope = True
-            delegated += 1
+            delegated.add(request.quote_id)
         else:
             is_in_scope = scope != "delegated"
-            own += 1
+            own.add(request.quote_id)
         if is_in_scope and is_match and (role is None or role == request.role):
-            chosen.append(request.id)
-            answers.append(answer)
-    shown = slice((page - 1) * limit, page * limit)
+            chosen[request.quote_id][request.id] = answer
+    shown = list(chosen)[(page - 1) * limit : page * limit]
+    of_quote: dict[str, list[QueueItem]] = defaultdict(list)
+    for item in _items(tx, {id_: answer for quote_id in shown for id_, answer in chosen[quote_id].items()}):
+        of_quote[item["quote_id"]].append(item)
     return {
-        "items": _items(tx, dict(zip(chosen[shown], answers[shown], strict=True))),
+        "items": [_row(of_quote[quote_id], roles[quote_id]) for quote_id in shown],
         "pagination": pagination(len(chosen), page, limit),
-        "counts": {"own": own, "delegated": delegated, "all": len(waiting)},
+        "counts": {"own": len(own - delegated), "delegated": len(delegated), "all": len(roles)},
         "stamp": queue_stamp(tx),
     }
+
+
+def _row(requests: Sequence[QueueItem], roles: Sequence[str]) -> QueueItem:
+    """The request that stands for its quote: one that the caller may decide now, else the next one to be decided."""
+    first = min(requests, key=lambda one: (one["acts_as"] is None, one["waits_for"] is not None))
+    return {**first, "also_asked": [role for role in dict.fromkeys(roles) if role != first["approver_role"]]}
 
 
 def queue_stamp(tx: Tx) -> str:
@@ -175,9 +189,12 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
     facts = (approval.id, approval.quote_id, quote.account_id, approval.role, escalated_to, approval.requested_at)
     edited_by = sa.type_coerce(version.edited_by, sa.Text)
     makers = (approval.requested_by, quote.created_by, version.created_by, edited_by)
+    value = comparable(tx, approval.total)
     order = {
-        "oldest": (approval.requested_at, _value(tx).desc(), approval.id),
-        "biggest": (_value(tx).desc(), approval.requested_at, approval.id),
+        "oldest": (approval.requested_at, value.desc(), approval.id),
+        "newest": (approval.requested_at.desc(), value.desc(), approval.id),
+        "biggest": (value.desc(), approval.requested_at, approval.id),
+        "smallest": (value, approval.requested_at, approval.id),
     }[sort]
     rows = tx.connection.execute(_live(tx, has_all, *facts, *makers).order_by(*order))
     requests, matches = [], []
@@ -201,18 +218,6 @@ def _live(tx: Tx, *columns: Any) -> sa.Select[*tuple[Any, ...]]:
         & (version.version == approval.version)
     )
     return repository.live(tx, *columns).join(tables.quote_version, of_version)
-
-
-def _value(tx: Tx) -> sa.ColumnElement[Any]:
-    """The value of a request in the policies' currency, for ordering: a currency without a rate comes last.
-
-    Nine decimals distinguish the weakest currencies; a database number holds no more than a quintillion of them.
-    """
-    terms = tx.policies.terms
-    rates = {**terms.rates, terms.currency: Decimal(1)}
-    weights = {name: min(max(1, int(rate * 10**9)), 10**18) for name, rate in rates.items()}
-    rate = sa.case(weights, value=tables.quote.c.currency, else_=0)
-    return sa.cast(tables.approval.c.total, sa.Numeric) * rate
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,7 @@ def _item(shown: _Shown, item: PendingApproval, answer: Allowed | Refused, margi
         "discount_pct": amount(_share(shown.discount_total, shown.subtotal) or 0),
         "margin_pct": margins.get(shown.quote_id),
         "acts_as": views.acts_as(allowed) if allowed else None,
+        "also_asked": [],
         "is_delegated": allowed is not None and allowed.basis is Basis.DELEGATED,
         "is_stand_in": allowed is not None and allowed.basis is Basis.STAND_IN,
     }

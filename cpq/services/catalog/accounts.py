@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Literal
 
 import sqlalchemy as sa
 from typing_extensions import TypedDict
@@ -13,6 +14,8 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
+
+AccountSort = Literal["name", "country", "currency", "segment"]
 
 WORDS_MAX = 10
 NEIGHBOURS = 50
@@ -72,8 +75,9 @@ def search_accounts(
     page: int,
     country: str | None = None,
     currency: str | None = None,
+    sort: AccountSort = "name",
 ) -> AccountPage:
-    """Accounts whose name or id has every word, by name; all of them without words."""
+    """Accounts whose name or id has every word, by name unless asked otherwise; all of them without words."""
     mine = [tx.own(tables.account)]
     if country is not None:
         mine.append(sa.func.lower(tables.account.c.country) == country.lower())
@@ -86,7 +90,7 @@ def search_accounts(
     chosen = (
         sa.select(*(tables.account.c[name] for name in _SUMMARY))
         .where(*mine)
-        .order_by(tables.account.c.name, tables.account.c.id)
+        .order_by(tables.account.c[sort], tables.account.c.name, tables.account.c.id)
     )
     rows = tx.connection.execute(chosen.limit(limit).offset((page - 1) * limit))
     items = [dict(zip(_SUMMARY, row, strict=True)) for row in rows]

@@ -63,6 +63,7 @@ def list_quotes(
     page: int,
     query: str | None = None,
     owner: str | None = None,
+    deal_id: str | None = None,
 ) -> QuotePage:
     """One page of quotes, newest first.
 
@@ -83,6 +84,8 @@ def list_quotes(
         mine.append(_has_status(tx, QuoteStatus(status)))
     if owner is not None:
         mine.append(tables.quote.c.owner == owner)
+    if deal_id is not None:
+        mine.append(tables.quote.c.deal_id == deal_id)
     if query:
         named = sa.select(tables.account.c.id).where(tx.own(tables.account), *account_has(query))
         mine.append(_is_called(tx, query) | (tables.quote.c.deal_id == query) | tables.quote.c.account_id.in_(named))

@@ -1,0 +1,289 @@
+"""The steps of a deal, each a form of its own: price, request, withdraw, send, accept, decline, revise, cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from cpq.app import Answer, Command
+from cpq.app.access import Permission, Principal
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
+from cpq.console.draft_form import DraftForm
+from cpq.console.forms import form_key, typed, whole
+from cpq.console.template_files import link
+from cpq.console.visit import Visit, quote_address
+from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, QuoteStatus, VersionStatus
+from cpq.services import approvals, quotes
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the form was made for: the version and edit that the person saw."""
+
+    version: int
+    edit: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its button, the question of its page, its right, and the command that does it."""
+
+    label: str
+    title: str
+    explanation: str
+    needs: Permission
+    operation: str
+    """As in the audit record; the same name as the tool's."""
+    run: Callable[[Tx, str, Seen, Mapping[str, Any]], Mapping[str, Any]]
+    read: Callable[[DraftForm], Mapping[str, Any]] = lambda _form: {}
+    kind: str = ""
+
+
+def _price(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    _require_seen(tx, quote_id, seen)
+    return quotes.price(tx, quote_id, requested_discount=given["requested_discount"])
+
+
+def _request(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    _require_seen(tx, quote_id, seen)
+    return approvals.request(tx, quote_id, justification=given["justification"])
+
+
+def _withdraw(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    _require_seen(tx, quote_id, seen)
+    mine = withdrawable(approvals.openings(tx, quote_id), tx.principal)
+    if not mine:
+        raise CpqError(Code.CONFLICT, "No request of yours is open.")
+    return [approvals.withdraw(tx, id_, reason=given["reason"]) for id_ in mine][-1]
+
+
+def _send(tx: Tx, quote_id: str, seen: Seen, _given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return quotes.send(tx, quote_id, expected_version=seen.version, expected_edit=seen.edit)
+
+
+def _accept(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return quotes.accept(tx, quote_id, expected_version=seen.version, option_set=given["option_set"])
+
+
+def _decline(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return quotes.decline(tx, quote_id, expected_version=seen.version, reason=given["reason"])
+
+
+def _cancel(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    reason = given["reason"]
+    return quotes.cancel(tx, quote_id, expected_version=seen.version, expected_edit=seen.edit, reason=reason)
+
+
+def _revise(tx: Tx, quote_id: str, seen: Seen, _given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return quotes.revise(tx, quote_id, expected_version=seen.version, expected_edit=seen.edit)
+
+
+def _justified(form: DraftForm) -> Mapping[str, Any]:
+    return {"justification": form.required_text("justification", "Say why this deal deserves it.")}
+
+
+STEPS: dict[str, Step] = {
+    "price": Step(
+        "Price it",
+        "Price this draft",
+        "The price is made from today's lists, contracts and rules, and stored with the draft.",
+        Permission.QUOTE,
+        "quote_price",
+        _price,
+        lambda form: {"requested_discount": form.percent("requested_discount_pct")},
+        "approve",
+    ),
+    "request": Step(
+        "Ask for approval",
+        "Ask for approval",
+        "The people below are asked. The version cannot be changed while they decide.",
+        Permission.REQUEST_APPROVAL,
+        "approval_request",
+        _request,
+        _justified,
+        "approve",
+    ),
+    "withdraw": Step(
+        "Withdraw the request",
+        "Withdraw the request for approval",
+        "Nobody is asked any more. You can ask again, or revise the quote.",
+        Permission.WITHDRAW,
+        "approval_withdraw",
+        _withdraw,
+        lambda form: {"reason": form.text("reason", 2_000)},
+    ),
+    "send": Step(
+        "Mark as sent",
+        "Mark this version as sent",
+        "Records that the customer has this version. The document itself goes out by your own mail.",
+        Permission.QUOTE,
+        "quote_send",
+        _send,
+        kind="approve",
+    ),
+    "accept": Step(
+        "The customer accepts",
+        "The customer accepts this offer",
+        "Records the acceptance. It is final.",
+        Permission.QUOTE,
+        "quote_accept",
+        _accept,
+        lambda form: {"option_set": form.text("option_set", 64)},
+        "approve",
+    ),
+    "decline": Step(
+        "The customer declines",
+        "The customer declines this offer",
+        "Records the answer. A revision can make another offer.",
+        Permission.QUOTE,
+        "quote_decline",
+        _decline,
+        lambda form: {"reason": form.text("reason", 2_000)},
+    ),
+    "revise": Step(
+        "Revise it",
+        "Open the next version",
+        "A new draft with the same lines and terms, at today's prices. A version that was sent stays valid meanwhile.",
+        Permission.QUOTE,
+        "quote_revise",
+        _revise,
+    ),
+    "cancel": Step(
+        "Cancel it",
+        "Cancel this version",
+        "The version ends. If an earlier one was sent, that one is current again; else the quote is closed for good.",
+        Permission.QUOTE,
+        "quote_cancel",
+        _cancel,
+        lambda form: {"reason": form.text("reason", 2_000)},
+        "reject",
+    ),
+}
+"""Every step by its name in addresses, in the order of a deal."""
+
+_MOVES = {
+    "price": Move.EDIT,
+    "request": Move.SUBMIT,
+    "send": Move.SEND,
+    "accept": Move.ACCEPT,
+    "decline": Move.DECLINE,
+    "revise": Move.REVISE,
+    "cancel": Move.CANCEL,
+}
+_ANSWERS = ("accept", "decline")
+"""Answers of the customer; they are about the version that was sent, even while a revision is open."""
+
+
+def possible(review: Any, openings: Sequence[Any], principal: Principal) -> list[tuple[str, Step]]:
+    """The steps that the state of the quote and the person's rights allow now, the most likely one first."""
+    fitting = [name for name, step in STEPS.items() if principal.may(step.needs)]
+    fitting = [name for name in fitting if _fits(name, review, openings, principal)]
+    is_priced = review["pricing"]["priced_at"] is not None
+    is_needed = bool(review["policy_violations"])
+    later = {"price": is_priced, "request": not is_needed}
+    return [(name, STEPS[name]) for name in sorted(fitting, key=lambda name: later.get(name, False))]
+
+
+def withdrawable(openings: Sequence[Any], principal: Principal) -> list[str]:
+    """The open requests that this person may withdraw: those they made, and for administrators all."""
+    is_admin = principal.may(Permission.ADMINISTER)
+    return [one["approval_id"] for one in openings if is_admin or one["requested_by"] == principal.caller]
+
+
+def show(visit: Visit) -> Response:
+    """The form of a step. Nothing is done before it is sent."""
+    return _form(visit, DraftForm({}))
+
+
+def take(visit: Visit) -> Response:
+    """Take the step for exactly the version and edit that the form was made for."""
+    quote_id, name, step = visit.named("quote_id"), *_step(visit)
+    form = DraftForm(visit.form)
+    seen = Seen(whole(visit.form.get("version")) or 0, whole(visit.form.get("edit")) or 0)
+    given = step.read(form)
+    if form.problems:
+        return _form(visit, form, status=400)
+    arguments = {"quote_id": quote_id, **typed(visit.form)}
+    command = Command(step.operation, step.needs, arguments, form_key(visit.form), subject=quote_id)
+    try:
+        visit.write(command, lambda tx: dict(step.run(tx, quote_id, seen, given)))
+    except CpqError as error:
+        if error.code in (Code.FORBIDDEN, Code.NOT_FOUND, Code.UNAVAILABLE, Code.TIMEOUT):
+            raise
+        form.refused(error)
+        return _form(visit, form, status=409 if error.code is Code.CONFLICT else 400)
+    return RedirectResponse(link(quote_address(quote_id), done=name), 303)
+
+
+def _form(visit: Visit, form: DraftForm, status: int = 200) -> Response:
+    quote_id, name, step = visit.named("quote_id"), *_step(visit)
+
+    def work(tx: Tx) -> Answer:
+        review = quotes.review_version(tx, quote_id)
+        openings = approvals.openings(tx, quote_id)
+        is_possible = _fits(name, review, openings, visit.principal)
+        preview = approvals.preview(tx, quote_id) if name == "request" and is_possible else None
+        return {"review": review, "is_possible": is_possible, "preview": preview}
+
+    answer = visit.read(f"step_{name}", work, subject=quote_id, quote_id=quote_id, needs=step.needs)
+    if not answer["is_possible"] and status == 200:
+        status = 409
+    review = answer["review"]
+    return visit.page(
+        "deal_step.html",
+        status,
+        **answer,
+        name=name,
+        step=step,
+        form=form,
+        version=_version(name, review),
+        form_key=visit.new_form_key(),
+    )
+
+
+def _step(visit: Visit) -> tuple[str, Step]:
+    name = visit.request.path_params["step"]
+    if name not in STEPS:
+        raise CpqError(Code.NOT_FOUND, "There is no such page.")
+    return name, STEPS[name]
+
+
+def _fits(name: str, review: Any, openings: Sequence[Any], principal: Principal) -> bool:
+    """Whether the state of the quote allows the step; the command itself checks again."""
+    status = QuoteStatus(review["quote"]["status"])
+    is_rejected = review["versions"][review["latest_version"]] == VersionStatus.REJECTED
+    if name == "withdraw":
+        return bool(withdrawable(openings, principal))
+    if name in _ANSWERS:
+        return _version(name, review) is not None
+    if name == "request" and status is QuoteStatus.PENDING_APPROVAL:
+        return not openings
+    if name in ("send", "request") and status is QuoteStatus.DRAFT:
+        is_needed = bool(review["policy_violations"])
+        return not is_rejected and review["pricing"]["priced_at"] is not None and (name == "request" or not is_needed)
+    if name == "revise" and is_rejected and status is QuoteStatus.DRAFT:
+        return True
+    return (status, _MOVES[name]) in TRANSITIONS
+
+
+def _version(name: str, review: Any) -> int | None:
+    """The version that a step is about: for an answer of the customer the one that was sent, else the current one."""
+    if name not in _ANSWERS:
+        return int(review["latest_version"])
+    sent = [number for number, status in review["versions"].items() if status == VersionStatus.SENT]
+    is_open = review["quote"]["status"] != QuoteStatus.EXPIRED
+    return max(sent) if sent and is_open else None
+
+
+def _require_seen(tx: Tx, quote_id: str, seen: Seen) -> None:
+    """CONFLICT when the quote has changed since the form was made; for commands that do not check it themselves."""
+    found = quotes.get(tx, quote_id, include_pricing=False)["quote"]
+    if (found["version"], found["edit"]) != (seen.version, seen.edit):
+        raise CpqError(
+            Code.CONFLICT,
+            f"The quote has changed: it is at version {found['version']}, edit {found['edit']}, {found['status']}.",
+        )

@@ -1,0 +1,120 @@
+"""Reads the fields of a draft as people type them: a line with its options, the terms, a discount, a choice.
+
+Every problem of a form is found at once and stands beside its field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from cpq.base.errors import CpqError
+from cpq.base.money import to_micro
+from cpq.domain.field_types import QUANTITY_MAX
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
+
+MONTHS_MAX = 1200
+NOTES_MAX = 10_000
+OPTION = "option."
+"""The start of the names of fields that choose options."""
+
+TERMS = ("deal_id", "term_months", "start_date", "end_date", "payment_terms", "notes")
+
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+class DraftForm:
+    """The fields of one form, and the problems found while reading them."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self.fields = fields
+        self.problems: dict[str, str] = {}
+
+    def text(self, name: str, most: int = 128) -> str | None:
+        value = self.fields.get(name, "")
+        if len(value) > most:
+            self.problems[name] = f"At most {most:,} characters."
+        return value or None
+
+    def required_text(self, name: str, message: str, most: int = 2_000) -> str:
+        value = self.text(name, most)
+        if value is None:
+            self.problems[name] = message
+        return value or ""
+
+    def whole(self, name: str, most: int, *, is_required: bool = False) -> int | None:
+        value = self.fields.get(name, "").replace(",", "")
+        if not value and not is_required:
+            return None
+        if not _WHOLE.fullmatch(value) or not 1 <= int(value) <= most:
+            self.problems[name] = f"A whole number from 1 to {most:,}."
+            return None
+        return int(value)
+
+    def percent(self, name: str) -> int:
+        """In whole millionths of a percent; left out, it is 0."""
+        value = self.fields.get(name, "").removesuffix("%").strip() or "0"
+        if not _NUMBER.fullmatch(value) or not 0 <= Decimal(value) <= 100:
+            self.problems[name] = "A percentage from 0 to 100, with a point: 7.5."
+            return 0
+        return min(to_micro(Decimal(value)), ONE_HUNDRED_PERCENT)
+
+    def day(self, name: str) -> date | None:
+        value = self.fields.get(name, "")
+        if not value:
+            return None
+        try:
+            return date.fromisoformat(value if _DAY.fullmatch(value) else "")
+        except ValueError:
+            self.problems[name] = "A day such as 2026-01-31."
+            return None
+
+    def quantity(self) -> int:
+        return self.whole("quantity", QUANTITY_MAX, is_required=True) or 1
+
+    def options(self, options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The choices that were made; an empty one takes the default of the product."""
+        chosen = {one["name"]: self.fields.get(OPTION + one["name"], "") for one in options}
+        kinds = {one["name"]: one["type"] for one in options}
+        return {name: _choice(kinds[name], value) for name, value in chosen.items() if value}
+
+    def terms(self) -> dict[str, Any]:
+        """The terms of a quote; None where a field is empty."""
+        return {
+            "deal_id": self.text("deal_id"),
+            "term_months": self.whole("term_months", MONTHS_MAX),
+            "start_date": self.day("start_date"),
+            "end_date": self.day("end_date"),
+            "payment_terms": self.text("payment_terms", 64),
+            "notes": self.text("notes", NOTES_MAX),
+        }
+
+    def refused(self, error: CpqError) -> None:
+        """Put the problems of a refused command beside their fields; what has no field stands above the form."""
+        found: Any = error.details.get("problems") or [{"field": error.details.get("field"), "message": error.message}]
+        for one in found:
+            name, message = _field(str(one.get("field") or "")), str(one.get("message"))
+            self.problems[name] = f"{self.problems[name]} {message}" if name in self.problems else message
+
+
+def _field(pointer: str) -> str:
+    """The field of a form for the JSON pointer of an argument; `` for those that the form does not have."""
+    parts = pointer.strip("/").split("/")
+    if "attributes" in parts[:-1]:
+        return OPTION + parts[-1]
+    names = {"quantity", "discount_pct", "option_set", *TERMS}
+    names |= {"account_id", "currency", "requested_discount_pct", "justification", "approver_role", "reason"}
+    return parts[-1] if parts[-1] in names else ""
+
+
+def _choice(kind: str, value: str) -> Any:
+    """The typed value of a choice; what cannot be read stays text, which the product's rules refuse by name."""
+    if kind == "boolean" and value in ("true", "false"):
+        return value == "true"
+    is_number = kind in ("integer", "number") and re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]{1,6})?", value)
+    return Decimal(value) if is_number else value

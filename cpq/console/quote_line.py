@@ -1,0 +1,193 @@
+"""Edit a draft: one line with its options, a new line from the catalogue, the terms. Each form is one change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from cpq.app import Answer, Command
+from cpq.app.access import Permission
+from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
+from cpq.console.draft_form import OPTION, TERMS, DraftForm
+from cpq.console.formats import spelled
+from cpq.console.forms import form_key, identifier, typed, whole
+from cpq.console.template_files import link
+from cpq.console.visit import Visit, quote_address
+from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
+from cpq.services import catalog, quotes
+from cpq.services.quotes import DraftLine
+
+PRODUCTS = 20
+"""Products on one page of a search."""
+
+_SHOWN_AS_PAGE = (Code.FORBIDDEN, Code.NOT_FOUND, Code.UNAVAILABLE, Code.TIMEOUT)
+
+
+def new(visit: Visit) -> Response:
+    """Choose a product, then its quantity and options."""
+    product_id = visit.query("product_id")
+    if not product_id:
+        return _products(visit)
+    return _line_form(visit, identifier("product_id", product_id), None, DraftForm({"quantity": "1"}))
+
+
+def add(visit: Visit) -> Response:
+    quote_id, form = visit.named("quote_id"), DraftForm(visit.form)
+    product_id = identifier("product_id", visit.form.get("product_id", ""))
+    options = visit.app.read_unaudited(visit.call, lambda tx: options_of(tx, product_id))
+    line = read_line(form, product_id, options)
+    return _change(
+        visit,
+        quote_id,
+        form,
+        Changes(add_lines=[line]),
+        lambda status: _line_form(visit, product_id, None, form, status),
+    )
+
+
+def edit(visit: Visit) -> Response:
+    line = _line(visit)
+    shown = {
+        "quantity": str(line["quantity"]),
+        "discount_pct": spelled(line["line_discount_pct"]) if line["line_discount_pct"] else "",
+        "line_notes": line["notes"] or "",
+        **{OPTION + name: spelled(value) for name, value in line["attributes"].items()},
+    }
+    return _line_form(visit, line["product_id"], line, DraftForm(shown))
+
+
+def change(visit: Visit) -> Response:
+    """Change a line, or remove it."""
+    quote_id, line, form = visit.named("quote_id"), _line(visit), DraftForm(visit.form)
+    if "remove" in visit.form:
+        changes = Changes(remove_lines=[line["line_id"]])
+    else:
+        options = visit.app.read_unaudited(visit.call, lambda tx: options_of(tx, line["product_id"]))
+        read = read_line(form, line["product_id"], options)
+        values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes}
+        if "ramp" not in line:
+            values["quantity"] = read.quantity
+        if options:
+            values["attributes"] = read.attributes
+        changes = Changes(change_lines=[(line["line_id"], values)])
+    return _change(
+        visit, quote_id, form, changes, lambda status: _line_form(visit, line["product_id"], line, form, status)
+    )
+
+
+def terms(visit: Visit) -> Response:
+    quote = _quote(visit)["quote"]
+    shown = {name: "" if quote[name] is None else str(quote[name]) for name in TERMS}
+    if quote["term_months"] is not None:
+        shown["end_date"] = ""  # It follows from the months.
+    return _terms_form(visit, DraftForm(shown))
+
+
+def change_terms(visit: Visit) -> Response:
+    quote_id, form = visit.named("quote_id"), DraftForm(visit.form)
+    given = form.terms()
+    if given["term_months"] and given["end_date"]:
+        form.problems["end_date"] = "Give the months or the last day, not both."
+    changes = Changes(
+        terms={name: value for name, value in given.items() if value is not None},
+        clear=[name for name, value in given.items() if value is None and name in CLEARABLE],
+    )
+    return _change(visit, quote_id, form, changes, lambda status: _terms_form(visit, form, status))
+
+
+def options_of(tx: Tx, product_id: str) -> list[dict[str, Any]]:
+    return catalog.get(tx, product_id, include_relationships=True).get("options", [])
+
+
+def read_line(form: DraftForm, product_id: str, options: list[dict[str, Any]]) -> DraftLine:
+    return DraftLine(
+        0,
+        product_id,
+        form.quantity(),
+        form.percent("discount_pct"),
+        form.options(options),
+        form.text("line_notes", 10_000),
+    )
+
+
+def _change(
+    visit: Visit, quote_id: str, form: DraftForm, changes: Changes, again: Callable[[int], Response]
+) -> Response:
+    """Store one change of the draft that the person saw, or show the form again with its problems."""
+    if form.problems:
+        return again(400)
+    version, edit = whole(visit.form.get("version")) or 0, whole(visit.form.get("edit")) or 0
+    arguments = {"quote_id": quote_id, **typed(visit.form)}
+    command = Command("quote_update", Permission.QUOTE, arguments, form_key(visit.form), subject=quote_id)
+
+    def work(tx: Tx) -> Answer:
+        return dict(quotes.update(tx, quote_id, changes, expected_version=version, expected_edit=edit))
+
+    try:
+        answer = visit.write(command, work)
+    except CpqError as error:
+        if error.code in _SHOWN_AS_PAGE:
+            raise
+        form.refused(error)
+        return again(409 if error.code is Code.CONFLICT else 400)
+    done = "unchanged" if answer["outcome"] == "no_change" else "changed"
+    return RedirectResponse(link(quote_address(quote_id), done=done), 303)
+
+
+def _quote(visit: Visit) -> Any:
+    quote_id = visit.named("quote_id")
+
+    def work(tx: Tx) -> Answer:
+        return dict(quotes.get(tx, quote_id, include_pricing=False))
+
+    return visit.read("draft", work, subject=quote_id, quote_id=quote_id, needs=Permission.QUOTE)
+
+
+def _line(visit: Visit) -> Any:
+    line_id = visit.named("line_id")
+    found = next((line for line in _quote(visit)["line_items"] if line["line_id"] == line_id), None)
+    if found is None:
+        raise CpqError(Code.NOT_FOUND, f"The quote has no line {line_id!r}.")
+    return found
+
+
+def _products(visit: Visit) -> Response:
+    quote_id, query = visit.named("quote_id"), visit.query("q")[:100]
+
+    def work(tx: Tx) -> Answer:
+        return {**_header(tx, quote_id), **found_products(tx, query, visit.page_number())}
+
+    answer = visit.read("products", work, subject=quote_id, query=query, needs=Permission.QUOTE)
+    address = f"{quote_address(quote_id)}/lines/new"
+    return visit.page("product_choice.html", **answer, query=query, address=address, given={"q": query})
+
+
+def found_products(tx: Tx, query: str, page: int) -> Mapping[str, Any]:
+    """Products for a search text; nothing without one."""
+    if not query:
+        return {"products": [], "pagination": None}
+    found = catalog.search(tx, query=query, category_id=None, active_only=True, limit=PRODUCTS, page=page)
+    return {"products": found["items"], "pagination": found["pagination"]}
+
+
+def _line_form(visit: Visit, product_id: str, line: Any, form: DraftForm, status: int = 200) -> Response:
+    quote_id = visit.named("quote_id")
+
+    def work(tx: Tx) -> Answer:
+        return {**_header(tx, quote_id), "product": catalog.get(tx, product_id, include_relationships=True)}
+
+    answer = visit.read("line", work, subject=quote_id, product_id=product_id, needs=Permission.QUOTE)
+    return visit.page("line_form.html", status, **answer, line=line, form=form, form_key=visit.new_form_key())
+
+
+def _terms_form(visit: Visit, form: DraftForm, status: int = 200) -> Response:
+    quote_id = visit.named("quote_id")
+    answer = visit.read("terms", lambda tx: _header(tx, quote_id), subject=quote_id, needs=Permission.QUOTE)
+    return visit.page("terms_form.html", status, **answer, form=form, form_key=visit.new_form_key())
+
+
+def _header(tx: Tx, quote_id: str) -> Answer:
+    return {"quote": quotes.get(tx, quote_id, include_pricing=False)["quote"]}
