@@ -22,7 +22,7 @@ from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, RequestStatu
 from cpq.domain.policy.overview import units
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.services import approvals, quotes
-from cpq.services.quotes.quote_list import ListState
+from cpq.services.quotes.listed_quotes import ListState
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
 """The customer's PDF of a version as this caller may see it, or None without one."""

@@ -143,7 +143,7 @@ def _quote(visit: Visit) -> Any:
     def work(tx: Tx) -> Answer:
         return dict(quotes.get(tx, quote_id, include_pricing=False))
 
-    return visit.read("draft", work, subject=quote_id, quote_id=quote_id, needs=Permission.QUOTE)
+    return visit.read("edited_quote", work, subject=quote_id, quote_id=quote_id, needs=Permission.QUOTE)
 
 
 def _line(visit: Visit) -> Any:

@@ -11,7 +11,7 @@ from cpq.app.transaction import Tx
 from cpq.console.csv_export import csv_response
 from cpq.console.visit import Visit
 from cpq.services import quotes
-from cpq.services.quotes.quote_list import ListState, QuoteList, Sort
+from cpq.services.quotes.listed_quotes import ListState, QuoteList, Sort
 
 SORTS = {
     "newest": "Newest first",

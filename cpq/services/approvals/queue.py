@@ -28,7 +28,7 @@ from cpq.services.approvals.views import PendingApproval
 from cpq.services.catalog.accounts import has_words
 from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.quotes.quote_list import comparable
+from cpq.services.quotes.listed_quotes import comparable
 from cpq.storage.schema import tables
 
 Scope = Literal["mine", "delegated", "all"]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     )
     from cpq.services.quotes.expiry import sweep
     from cpq.services.quotes.importer import import_quotes
+    from cpq.services.quotes.listed_quotes import list_for_people
     from cpq.services.quotes.policy_check import judge
-    from cpq.services.quotes.quote_list import list_for_people
     from cpq.services.quotes.quote_pages import list_quotes
     from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
     from cpq.services.quotes.record import record_of

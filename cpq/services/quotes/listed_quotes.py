@@ -24,16 +24,16 @@ Sort = Literal["newest", "oldest", "biggest", "smallest", "account", "valid_unti
 class ListState(StrEnum):
     """The state of a quote in a list: its status, or for a draft what sent it back."""
 
-    DRAFT = "draft"
+    DRAFT = QuoteStatus.DRAFT.value
     CHANGE_REQUESTED = "change_requested"
-    REJECTED = "rejected"
-    PENDING_APPROVAL = "pending_approval"
-    APPROVED = "approved"
-    SENT = "sent"
-    ACCEPTED = "accepted"
-    DECLINED = "declined"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
+    REJECTED = VersionStatus.REJECTED.value
+    PENDING_APPROVAL = QuoteStatus.PENDING_APPROVAL.value
+    APPROVED = QuoteStatus.APPROVED.value
+    SENT = QuoteStatus.SENT.value
+    ACCEPTED = QuoteStatus.ACCEPTED.value
+    DECLINED = QuoteStatus.DECLINED.value
+    EXPIRED = QuoteStatus.EXPIRED.value
+    CANCELLED = QuoteStatus.CANCELLED.value
 
 
 class ListedQuote(TypedDict):
