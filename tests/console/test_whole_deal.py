@@ -12,8 +12,8 @@ from tests.support.quotes import assert_sound, new_quote, sent_quote, status_of,
 
 
 def hidden(page: str) -> dict[str, str]:
-    """The hidden fields of the form in the middle of a page, which is the last one."""
-    form = page[page.rindex("<form") :]
+    """The hidden fields of the form in the middle of a page, which is the last one that is sent."""
+    form = page[page.rindex('<form method="post"') :]
     return {
         name: html.unescape(value) for name, value in re.findall(r'type="hidden" name="([\w.]+)" value="([^"]*)"', form)
     }
