@@ -25,6 +25,8 @@ from cpq.domain.policy.evaluation import (
     worse_lines,
 )
 from cpq.domain.policy.policy_set import Roles
+from cpq.domain.pricing.request import PERIOD_MONTHS
+from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.domain.quotes.quote import Quote, QuoteLine, QuoteVersion
 
 Grounds = Mapping[str, tuple[FactRead, ...]]
@@ -132,14 +134,25 @@ def _more_of_line(old: QuoteLine, new: QuoteLine, *, months: tuple[int, int]) ->
     for name in QuoteLine._fields:
         if name not in _MEASURED_OF_LINE and canonical_json(getattr(old, name)) != canonical_json(getattr(new, name)):
             yield f"{_changed(name, getattr(old, name), getattr(new, name))} on line {new.number}"
-    before, after = months if new.billing_period != ONE_TIME else (1, 1)
-    if old.ramp and (new.quantity != old.quantity or before != after):
+    before, after = months if _follows_term(old, new, months) else (1, 1)
+    if old.ramp and (new.quantity != old.quantity or months[0] != months[1]):
         yield f"the ramp of line {new.number} changed"
     if new.quantity > old.quantity:
         yield f"the quantity of line {new.number} went from {old.quantity:,} to {new.quantity:,}"
-    # Prices for one unit and month, without a division that could hide a difference.
+    # Prices for one unit, and month where they follow the term, without a division that could hide a difference.
     if new.net * old.quantity * before < old.net * new.quantity * after:
         yield f"line {new.number} costs less for each unit"
+
+
+def _follows_term(old: QuoteLine, new: QuoteLine, months: tuple[int, int]) -> bool:
+    """Whether the line is charged for every month of the term, not once or for its first period.
+
+    A bundle does not store how its parts are sold, so with a shorter term its list price must be lower, too.
+    """
+    if new.billing_period not in PERIOD_MONTHS or new.selling_model is None or is_evergreen(new.selling_model):
+        return False
+    before, after = months
+    return after >= before or new.list_amount * old.quantity * before == old.list_amount * new.quantity * after
 
 
 def _fixed(old: QuoteVersion, new: QuoteVersion) -> Iterator[str]:
@@ -158,7 +171,6 @@ def _changed(name: str, old: object, new: object) -> str:
     return f"{name} went from {old} to {new}"
 
 
-ONE_TIME = "one_time"
 DIFFERENCES_MAX = 5
 
 _MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost"})

@@ -1,6 +1,6 @@
 """Re-approval: what was approved covers less and never more, in any respect."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -24,7 +24,7 @@ LATER = NOW + timedelta(hours=4)
 ROLES = Roles(("manager", "desk", "vp"), ("finance", "legal"), asks_each=True, keep={"legal": False})
 
 SEATS = QuoteLine(
-    1, "seats", "Seats", 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, None, ()
+    1, "seats", "Seats", 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, "monthly", ()
 )
 SETUP = QuoteLine(2, "setup", "Set-up", 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, ())
 
@@ -124,7 +124,7 @@ def test_the_reason_names_what_got_worse_and_never_a_cost_or_a_margin(before: Fa
     [
         (offer(), []),
         (offer(SEATS._replace(quantity=9, regular=1080, net=972), SETUP), []),
-        (offer(SEATS._replace(regular=600, net=540), SETUP, term_months=6), []),
+        (offer(SEATS._replace(list_amount=600, regular=600, net=540), SETUP, term_months=6), []),
         (offer(SEATS._replace(net=1200), SETUP), []),
         (offer(expires_at=NOW), []),
         (offer(SEATS), ["line 2 was removed"]),
@@ -151,15 +151,36 @@ def test_every_respect_in_which_a_customer_gets_more_is_named(after: Quote, more
     assert what_is_more(OFFER, after) == more
 
 
+@pytest.mark.parametrize(
+    ("period", "model"),
+    [("monthly", "monthly_evergreen"), ("yearly", "yearly_evergreen:prepaid"), ("mixed", "monthly"), ("monthly", None)],
+)
+def test_a_shorter_term_makes_no_line_cheaper_that_is_not_charged_by_the_term(period: str, model: str | None):
+    line = SEATS._replace(billing_period=period, selling_model=model)
+    tenth = line._replace(list_amount=100, regular=100, net=90)
+    assert what_is_more(offer(line), offer(tenth, term_months=1)) == ["line 1 costs less for each unit"]
+    assert what_is_more(offer(line), offer(line, term_months=1)) == []
+
+
+def test_a_bundle_of_parts_without_an_end_is_not_measured_by_the_term():
+    """It is stored as sold by the month, but its list price does not follow the term."""
+    cheap = SEATS._replace(regular=100, net=90)
+    assert what_is_more(offer(SEATS), offer(cheap, term_months=1)) == ["line 1 costs less for each unit"]
+
+
 words = st.sampled_from(["a", "b"])
 amounts = st.integers(0, 40)
+TERM = ("monthly", "monthly")
 lines = st.builds(
-    lambda number, product, quantity, period, notes, net, off: QuoteLine(
-        number, product, product, quantity, 0, {}, notes, None, period, "standard", net + off, net + off, net, None,
-        None, (),
+    lambda number, product, quantity, sold, notes, net, off: QuoteLine(
+        number, product, product, quantity, 0, {}, notes, None, sold[0], "standard", 0, net + off, net, None,
+        sold[1], (),
     ),
-    st.integers(1, 3), words, st.integers(1, 4), st.sampled_from(["monthly", "one_time"]), st.none() | words, amounts,
-    st.integers(0, 3),
+    st.integers(1, 3), words, st.integers(1, 4),
+    st.sampled_from([
+        TERM, ("one_time", "one_time"), ("monthly", "monthly_evergreen"), ("mixed", "monthly"), ("mixed", "mixed"),
+    ]),
+    st.none() | words, amounts, st.integers(0, 3),
 )  # fmt: skip
 offers = st.builds(
     lambda lines, days, **more: offer(*lines, expires_at=NOW + timedelta(days=days), **more),
@@ -180,10 +201,22 @@ def pairs(draw: Any) -> tuple[Quote, Quote]:
     lines = [draw(st.sampled_from([line, *_near(line)])) for line in before.lines]
     if draw(st.integers(0, 5)) == 0:
         lines = list(others.lines)
-    return before, offer(*lines, **{
+    terms = {
         name: getattr((others if name in changed else before).version, name)
         for name in ("term_months", "notes", "payment_terms", "expires_at")
-    })  # fmt: skip
+    }
+    old_months, new_months = before.version.term_months, terms["term_months"]
+    return replace(before, lines=listed(before.lines, old_months)), offer(*listed(lines, new_months), **terms)
+
+
+def listed(lines: Iterable[QuoteLine], months: int | None) -> tuple[QuoteLine, ...]:
+    """The lines at a list price of 50 for each unit and period that is charged."""
+    return tuple(line._replace(list_amount=50 * int(line.quantity) * charged(line, months)) for line in lines)
+
+
+def charged(line: QuoteLine, months: int | None) -> int:
+    """The months that a line is charged for."""
+    return (months or 1) if (line.billing_period, line.selling_model) == TERM else 1
 
 
 def _near(line: QuoteLine) -> Iterator[QuoteLine]:
@@ -220,8 +253,8 @@ def both_of(before: Quote, after: Quote) -> tuple[Quote, Quote]:
 def goods(quote: Quote) -> dict[tuple[object, ...], Fraction]:
     found: dict[tuple[object, ...], Fraction] = {}
     for line in quote.lines:
-        months = (quote.version.term_months or 1) if line.billing_period == "monthly" else 1
-        what = (line.number, line.product_id, line.notes, line.billing_period)
+        months = charged(line, quote.version.term_months)
+        what = (line.number, line.product_id, line.notes, line.billing_period, line.selling_model)
         for unit in range(int(line.quantity)):
             for month in range(months):
                 found[(*what, unit, month)] = Fraction(line.net, int(line.quantity) * months)
