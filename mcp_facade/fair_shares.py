@@ -46,12 +46,12 @@ class FairShares:
         try:
             with anyio.move_on_after(self._wait_seconds):
                 await turn.event.wait()
-        finally:
-            is_taken = turn.event.is_set()
-            if not is_taken:
-                self._leave(caller, turn)
-        if not is_taken:
-            raise _too_busy("No place became free for this call.")
+                return
+        except BaseException:
+            self._leave(caller, turn)
+            raise
+        self._leave(caller, turn)
+        raise _too_busy("No place became free for this call.")
 
     def give_back(self, caller: str) -> None:
         """Free a place, from any thread."""

@@ -219,7 +219,7 @@ class _Bearer:
         self._threads = anyio.CapacityLimiter(8)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if _is_metrics_of_this_machine(scope):
+        if self._app.settings.is_private and _is_metrics_of_this_machine(scope):
             await self._application(scope, receive, send)
             return
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
@@ -328,14 +328,16 @@ async def _nothing(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 def _timely(receive: Receive) -> Receive:
     """A slow body ends like a lost connection; waiting for what comes after the body has no limit."""
-    deadline = anyio.current_time() + BODY_SECONDS
+    deadline: float | None = None
     is_more = True
 
     async def receiving() -> Message:
-        nonlocal is_more
+        nonlocal is_more, deadline
         message: Message = {"type": "http.disconnect"}
         if not is_more:
             return await receive()
+        if deadline is None:  # From the first look on: a body that waits here already is no slow one.
+            deadline = anyio.current_time() + BODY_SECONDS
         with anyio.move_on_after(deadline - anyio.current_time()):
             message = await receive()
         is_more = bool(message.get("more_body"))

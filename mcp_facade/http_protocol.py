@@ -20,11 +20,12 @@ class PatientProtocol(H11Protocol):
 
     Uvicorn waits for the rest of a request for as long as the client likes, so that some hundred half-sent ones would
     use up the files that the process may open. When too many connections are open, the one that has waited longest
-    without a request makes room: a health check always gets in.
+    without a request makes room, also an idle one that is kept alive. Only connections whose requests are being
+    answered are never ended; bodies have a deadline of their own.
     """
 
     _waiting: ClassVar[OrderedDict[PatientProtocol, None]] = OrderedDict()
-    """The connections without a complete head, oldest first; the server has one loop, and one thread runs it."""
+    """The connections without a request, oldest first; the server has one loop, and one thread runs it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -34,8 +35,7 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         self._wait()
         if len(self.connections) > connections_max():
-            oldest = next(iter(self._waiting))
-            oldest.transport.abort()
+            next(iter(self._waiting))._make_room()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -45,9 +45,20 @@ class PatientProtocol(H11Protocol):
         else:
             self._end_wait()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:  # No further request was waiting already.
+            self._wait()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()
         super().connection_lost(exc)
+
+    def _make_room(self) -> None:
+        """End the connection. It is forgotten at once, because the loop ends it only in its next turn."""
+        self._end_wait()
+        self.connections.discard(self)
+        self.transport.abort()
 
     def _wait(self) -> None:
         if self._deadline is None and not self.transport.is_closing():

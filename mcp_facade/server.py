@@ -296,7 +296,7 @@ class _Identified:
         principal: Principal | None = scope.get("cpq.principal")
         if principal is not None:
             subject = _caller(principal)
-            if self._has_many(subject) and MCP_SESSION_ID_HEADER not in Headers(scope=scope):
+            if MCP_SESSION_ID_HEADER not in Headers(scope=scope) and self._has_many(subject):
                 await JSONResponse(failure(_too_many_sessions()).body, 503, {"Retry-After": "60"})(scope, receive, send)
                 return
             token = _CallerToken(token="", client_id=subject, scopes=[], subject=subject, principal=principal)

@@ -1,4 +1,4 @@
-"""The operator's file of settings: `CPQ_HOME/.env`, or the one `--env-file` names; never one of the current folder."""
+"""The operator's file of settings: `.env` in a home that was named, or the one `--env-file` names."""
 
 from __future__ import annotations
 
@@ -28,8 +28,13 @@ def _named(path: Path) -> dict[str, str]:
 
 
 def _of_home(environ: Mapping[str, str], home: Path | None) -> dict[str, str]:
+    """The file of a home that the operator named. The default home is a part of the current folder, whose files may
+    come with a download: they belong to the user, and still somebody else wrote them."""
+    named = home or (Path(environ["CPQ_HOME"]) if environ.get("CPQ_HOME") else None)
+    if named is None:
+        return {}
     try:
-        return _parsed(_trusted_text((home or Path(environ.get("CPQ_HOME") or HOME_DEFAULT)) / ".env"))
+        return _parsed(_trusted_text(named / ".env"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
 

@@ -25,6 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_of_the_current_folder_decides_nothing(folder: Path):
     """A server started in a hostile folder once took that folder's policies."""
     (folder / ".env").write_text(POLICIES)
+    (folder / ".cpq").mkdir()
+    (folder / ".cpq" / ".env").write_text(POLICIES)
     assert read_settings({}).policies_dir is None
 
 
@@ -38,12 +40,13 @@ def test_flags_override_the_environment_which_overrides_the_file(folder: Path):
 
 
 def test_a_named_file_is_read_instead_of_that_of_the_home(folder: Path):
-    (folder / ".cpq").mkdir()
-    (folder / ".cpq" / ".env").write_text("MCP_PORT=1\n")
+    (folder / "home").mkdir()
+    (folder / "home" / ".env").write_text("MCP_PORT=1\n")
     (folder / "other").write_text("CPQ_HOME=elsewhere\n")
-    given = read_settings({}, env_file=Path("other"))
-    assert (given.home, given.port) == (Path("elsewhere"), 8765)
-    assert read_settings({}).port == 1
+    given = read_settings({"CPQ_HOME": "home"}, env_file=Path("other"))
+    assert (given.home, given.port) == (Path("home"), 8765)
+    assert read_settings({}, env_file=Path("other")).home == Path("elsewhere")
+    assert read_settings({"CPQ_HOME": "home"}).port == 1
 
 
 def test_a_named_file_that_does_not_exist_is_refused(folder: Path):
