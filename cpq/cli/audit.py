@@ -88,6 +88,8 @@ def _decisions(tx: Tx, entries: Sequence[Entry]) -> dict[str, str]:
     The record holds no arguments, so this comes from the votes: the caller's last one before the entry was written.
     """
     made = [entry for entry in entries if entry.operation == "approval_decide" and entry.outcome == OUTCOME_OK]
+    if not made:
+        return {}  # Most records have no decision, and the approvals need not be loaded for them.
     votes = approvals.votes_about(tx, sorted({entry.subject for entry in made if entry.subject}))
     decided = {}
     for entry in made:
