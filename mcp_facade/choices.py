@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 from cpq.base.errors import CpqError, next_call
 
+COPIES_MAX = 80_000
+"""How many bytes the copies of a refused call may have together: each choice of a large call would repeat it whole."""
+
 
 def add_next_calls(error: CpqError, tool: str, arguments: Mapping[str, Any]) -> None:
-    """Give each choice of each problem a `next_call`, unless the rule that refused knew a better one.
+    """Give each choice of the first problem a `next_call`, unless the rule that refused knew a better one.
 
-    Where several lines may choose the same, all of them do, so that one more call is enough.
+    Where several lines may choose the same, all of them do, so that one more call is enough; the list of problems
+    therefore does not repeat the calls. Of a large call there are none: field, choices and hint say what to add.
     """
+    choices = error.details.get("choices")
+    if not isinstance(choices, list) or _size(arguments) * len(choices) > COPIES_MAX:
+        return
     listed = cast("list[dict[str, Any]]", error.details.get("problems", []))
     asking = [problem for problem in (error.details, *listed) if isinstance(problem.get("choices"), list)]
-    for problem in asking:
-        for choice in cast("list[dict[str, Any]]", problem["choices"]):
-            fields = {str(other["field"]) for other in asking if _offers(other, choice, _last(problem))}
-            call = _with(arguments, fields, choice)
-            if call is not None:
-                choice.setdefault("next_call", next_call(tool, **call))
+    # New objects: the first of the listed problems has the same ones.
+    error.details["choices"] = [_sendable(choice, asking, tool, arguments) for choice in choices]
+
+
+def _sendable(
+    choice: Mapping[str, Any], asking: list[dict[str, Any]], tool: str, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    name = _last(asking[0])
+    call = _with(arguments, {str(one["field"]) for one in asking if _offers(one, choice, name)}, choice)
+    return dict(choice) if call is None or "next_call" in choice else {**choice, "next_call": next_call(tool, **call)}
+
+
+def _size(arguments: Mapping[str, Any]) -> int:
+    return len(json.dumps(dict(arguments), default=str))
 
 
 def _offers(problem: Mapping[str, Any], choice: Mapping[str, Any], name: str) -> bool:
@@ -29,7 +45,7 @@ def _offers(problem: Mapping[str, Any], choice: Mapping[str, Any], name: str) ->
 
 
 def _last(problem: Mapping[str, Any]) -> str:
-    return str(problem["field"]).rpartition("/")[2]
+    return str(problem.get("field", "")).rpartition("/")[2]
 
 
 def _with(arguments: Mapping[str, Any], fields: set[str], choice: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -234,7 +234,8 @@ class Registry:
     def _without_absent_tools(self, error: CpqError) -> CpqError:
         """Remove a `next_call` whose tool is switched off, because a client can send it as it is."""
         for part in (error.details, *error.details.get("problems", ())):  # type: ignore[misc] # A list of objects.
-            self._drop_absent_tool(part)
+            for place in (part, *part.get("choices", ())):
+                self._drop_absent_tool(place)
         return error
 
     def _drop_absent_tool(self, part: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from cpq.app import App
 from cpq.base.errors import Code, CpqError
 from cpq.storage.schema import tables
+from mcp_facade.toolsets import tools_of
 from tests.support import engine
 from tests.support.engine import Tools
 from tests.support.quotes import ACME, assert_sound, new_quote, stored
@@ -59,9 +60,29 @@ def test_g01_one_answer_settles_all_lines_that_ask_the_same(app: App, tools: Too
         "/line_items/0/selling_model",
         "/line_items/1/selling_model",
     ]
-    call = error["details"]["problems"][1]["choices"][0]["next_call"]
+    call = error["details"]["choices"][0]["next_call"]
     made = tools(call["tool"], **call["arguments"])
     assert [line["selling_model"] for line in made["line_items"]] == ["monthly", "monthly"]
+    listed = [choice for problem in error["details"]["problems"] for choice in problem["choices"]]
+    assert [(one["selling_model"], one["unit_price"], "next_call" in one) for one in listed] == [
+        ("monthly", 12, False),
+        ("yearly", 100, False),
+    ] * 2
+
+
+def test_g01_the_refusal_of_a_large_call_does_not_repeat_it_for_each_choice(app: App, tools: Tools):
+    """What the user saw: 60 MB of answer, because each choice of 50 problems had a copy of all 500 lines."""
+    product = made_product(app, MONTHLY, YEARLY, ENDLESS, PREPAID)
+    lines = [{"product_id": product, "quantity": 1, "notes": "n" * 500} for _ in range(500)]
+    reply = tools.reply("quote_create", {"account_id": ACME, "line_items": lines})
+    assert len(reply.text.encode()) < 200_000
+    details = reply.body["error"]["details"]
+    assert len(details["problems"]) == 50
+    for part in (details, *details["problems"]):
+        assert part["field"].endswith("/selling_model")
+        assert part["hint"] == "Send one of them as the line's selling_model."
+        assert {one["unit_price"] for one in part["choices"]} == {12, 13, 90, 100}
+        assert not any("next_call" in one for one in part["choices"])
 
 
 @pytest.mark.parametrize(
@@ -143,6 +164,10 @@ def test_g01_a_line_whose_model_is_gone_is_asked_again_and_not_moved_to_another(
     engine.import_dicts(app, "prices", {**price, **MONTHLY})
     error = tools.error("quote_price", quote_id=quote_id)
     assert (error["code"], error["details"]["line_id"]) == ("VALIDATION_ERROR", f"{quote_id}-ql-1")
+    alone = Tools(app, tuple(tools_of(("quotes",))))
+    for choice in alone.error("quote_price", quote_id=quote_id)["details"]["choices"]:
+        assert choice["selling_model"] == "monthly"
+        assert "next_call" not in choice, "quote_update is a tool of the deals, which are off here"
     call = error["details"]["choices"][0]["next_call"]
     tools(call["tool"], **call["arguments"])
     assert tools("quote_price", quote_id=quote_id)["pricing"]["total"] == 144

@@ -190,7 +190,7 @@ def _offer_updates(refused: CpqError, quote: Quote) -> None:
     """Where a line that the call does not change must choose a selling model, the way to choose it."""
     problems = cast("list[dict[str, Any]]", [refused.details, *refused.details.get("problems", [])])  # type: ignore[misc] # A list.
     for problem in problems:
-        for choice in problem.get("choices", ()) if problem["field"] == "/quote_id" else ():
+        for choice in problem.get("choices", ()) if problem.get("field") == "/quote_id" else ():
             change = {"line_id": problem["line_id"], "selling_model": choice["selling_model"]}
             choice["next_call"] = next_call(
                 "quote_update", quote_id=quote.id, expected_version=quote.current_version, change_lines=[change]
