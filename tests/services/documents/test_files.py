@@ -35,11 +35,12 @@ NAMES = {"cac": CAC, "cbc": CBC}
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_file_says_that_it_is_pdf_a_3_and_pdf_ua(paper: Papers, template: str):
     """Identification, profile, language, title, attachments, bookmarks; the rest is veraPDF's, below."""
-    with paper("sets", template).opened() as pdf, pdf.open_metadata() as metadata:
+    document = paper("sets", template)
+    with document.opened() as pdf, pdf.open_metadata() as metadata:
         assert metadata["pdfaid:part"] == "3"
         assert metadata["pdfaid:conformance"] == "A"
         assert metadata["pdfuaid:part"] == "1"
-        assert metadata["dc:title"].startswith("Quotation Q-")
+        assert metadata["dc:title"].startswith(f"Quotation {document.content['quote']['number']}")
         root = pdf.Root
         assert root.OutputIntents[0].S == "/GTS_PDFA1"
         assert root.OutputIntents[0].DestOutputProfile.N == 3
@@ -158,7 +159,7 @@ def test_the_attached_json_is_the_quote_and_says_no_more_than_it_should(
 
 def test_what_a_seller_jots_down_on_a_line_stays_inside(sqlite_tools: Tools):
     """Free attributes can be anything; a customer sees the options of the product and what the brand shows."""
-    jotted = {"cost": 81200317, "internal_margin": 41, "condition": "refurbished"}
+    jotted = {"cost_note": 81200317, "internal_margin": 41, "condition": "refurbished"}
     quote_id = papers.quoted(sqlite_tools, {"product_id": "prod_tk240v", "quantity": 1, "attributes": jotted})
     made = sqlite_tools("quote_pdf", quote_id=quote_id)
     assert Paper.of(made).content["lines"][0]["attributes"] == {"condition": "refurbished"}
