@@ -161,7 +161,7 @@ def test_a_quote_keeps_its_account_and_currency(home: Path, imported: Any):
 def test_every_bad_row_is_listed_with_its_line_and_reason_and_nothing_changes(home: Path, imported: Any):
     bad = [
         ["A-3", "acct_acme_001", "", "0", "2026-02-30", "prod_pro_v2", "0", "", ""],
-        ["A-3", "", "", "", "", "prod_pro_v2", "1.5", "", ""],
+        ["A-3", "", "", "", "", "prod_pro_v2", "1.2345", "", ""],
         ["A-3", "", "", "", "", "prod_pro_v2", "1", "101", ""],
         ["A-3", "", "", "", "", "", "1", "0.0000001", ""],
         ["A-4", "", "XXX", "", "", "prod_pro_v2", "1", "", ""],
@@ -188,6 +188,7 @@ def test_what_only_the_catalogue_knows_is_told_for_every_quote_and_line(home: Pa
         ["B-1", "", "", "", "", "prod_elsewhere", "1", "", ""],
         ["B-2", "acct_nobody", "", "", "", "prod_pro_v2", "1", "", ""],
         ["B-3", "acct_acme_001", "CHF", "", "", "prod_pro_v2", "1", "", ""],
+        ["B-4", "acct_acme_001", "", "", "", "prod_pro_v2", "1.5", "", ""],
     ]
     before = rows_of(home)
     assert imported(csv_of([*CSV_ROWS, *rows])) == [
@@ -195,6 +196,7 @@ def test_what_only_the_catalogue_knows_is_told_for_every_quote_and_line(home: Pa
         (7, "product_id", "There is no product 'prod_elsewhere'."),
         (8, "account_id", "There is no account 'acct_nobody'."),
         (9, "product_id", "prod_pro_v2 has no price in CHF that is valid today for this account."),
+        (10, "quantity", "The quantity must be whole for Pro Plan (prod_pro_v2), not 1.5."),
     ]
     assert rows_of(home) == before
 
@@ -232,7 +234,7 @@ def test_rows_that_do_not_belong_together_are_refused(
 
 def test_problems_inside_a_whole_quote_name_the_line_item(home: Path, imported: Any):
     text = '[\n {"id": "D-1", "account_id": "acct_acme_001", "line_items": [{"product_id": "p", "quantity": 0}]}]'
-    assert imported(text, "quotes.json") == [(2, "line_items.0.quantity", "Input should be greater than or equal to 1")]
+    assert imported(text, "quotes.json") == [(2, "line_items.0.quantity", "is above 0 and at most 1,000,000")]
     text = text.replace(": 0}", ": 1}")
     assert imported(text, "quotes.json") == [(2, "line_items.0.product_id", "There is no product 'p'.")]
     text = '[{"id": "D-1", "account_id": "acct_acme_001", "line_items": []}]'

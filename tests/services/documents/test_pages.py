@@ -351,7 +351,7 @@ def test_a_billing_that_is_chosen_is_not_contradicted(desk: Tools):
     """The price says its own period; who is billed how often is said once, by the option."""
     line = {"product_id": "prod_pro_v2", "quantity": 5, "attributes": {"billing": "monthly"}}
     text = Paper.of(desk("quote_pdf", quote_id=papers.quoted(desk, line))).text
-    assert "Billing: monthly" in text
+    assert "Instalments: monthly" in text
     assert "Billed" not in text
 
 
