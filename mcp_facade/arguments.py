@@ -303,7 +303,7 @@ class Part(BaseModel):
 
 
 class RampStep(Part):
-    """A segment of a ramp: a number of months with its own quantity or a higher price."""
+    """A segment of a ramp: months with their own quantity or a higher price."""
 
     months: Months
     quantity: Annotated[Quantity | None, Field(description="Default: the line's quantity.")] = None
@@ -317,8 +317,7 @@ class LineItem(Part):
     quantity: Annotated[
         FineQuantity,
         Field(
-            description="How many; with a ramp, the quantity of its largest segment. Whole, unless the product's "
-            "`quantity_decimals` in catalog_get allow up to 3 decimals."
+            description="How many; on a ramp, in its largest segment. Whole, or as `quantity_decimals` of catalog_get."
         ),
     ]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
@@ -337,8 +336,8 @@ class LineItem(Part):
     selling_model: Annotated[
         Word | None,
         Field(
-            description="Which price of a product that is sold in several ways: a billing period such as `monthly`, or "
-            "`pick_with` of a price in catalog_get. Default: the product's `default_selling_model`."
+            description="For a product sold in several ways: a billing period such as `monthly`, or `pick_with` of "
+            "catalog_get. Default: the product's own."
         ),
     ] = None
 
