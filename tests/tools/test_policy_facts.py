@@ -52,6 +52,9 @@ PRICING = """
   - id: refurbished_is_cheap
     when: line.attributes.refurbished
     then: {percentage: -40, base: list}
+  - id: never_thirteen
+    when: 1 / (line.quantity - 13) > 100
+    then: {percentage: -1, base: list}
 """
 MANAGER = Principal("maria", "human", frozenset({Role.SALES_MANAGER}))
 
@@ -97,6 +100,15 @@ def test_q24_an_option_left_at_its_default_is_seen_like_one_that_is_chosen(tools
     line = {"product_id": "prod_chosen", "quantity": 1}
     assert priced(tools, line) == priced(tools, {**line, "attributes": {"hazard": True}}) == (["hazard_legal"], 10)
     assert priced(tools, {**line, "attributes": {"hazard": False}}) == ([], 10)
+
+
+def test_q24_a_rule_that_cannot_be_evaluated_refuses_the_change_of_a_stored_quote(tools: Tools):
+    """Its problem has no field, because no argument is wrong."""
+    quote_id = new_quote(tools, {"product_id": "prod_plain", "quantity": 12})
+    changes = [{"line_id": f"{quote_id}-ql-1", "quantity": 13}]
+    error = tools.error("quote_update", quote_id=quote_id, expected_version=1, change_lines=changes)
+    assert (error["code"], error["details"]["policy_id"]) == ("POLICY_BLOCKED", "never_thirteen")
+    assert tools("quote_get", quote_id=quote_id)["line_items"][0]["quantity"] == 12
 
 
 def test_q24_a_bundle_is_what_its_components_are(tools: Tools):
