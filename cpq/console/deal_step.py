@@ -27,6 +27,10 @@ class Seen:
     version: int
     edit: int
 
+    @classmethod
+    def of(cls, form: Mapping[str, str]) -> Seen:
+        return cls(whole(form.get("version")) or 0, whole(form.get("edit")) or 0)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -44,17 +48,17 @@ class Step:
 
 
 def _price(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    _require_seen(tx, quote_id, seen)
+    require_seen(tx, quote_id, seen)
     return quotes.price(tx, quote_id, requested_discount=given["requested_discount"])
 
 
 def _request(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    _require_seen(tx, quote_id, seen)
+    require_seen(tx, quote_id, seen)
     return approvals.request(tx, quote_id, justification=given["justification"])
 
 
 def _withdraw(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    _require_seen(tx, quote_id, seen)
+    require_seen(tx, quote_id, seen)
     mine = withdrawable(approvals.openings(tx, quote_id), tx.principal)
     if not mine:
         raise CpqError(Code.CONFLICT, "No request of yours is open.")
@@ -203,7 +207,7 @@ def take(visit: Visit) -> Response:
     """Take the step for exactly the version and edit that the form was made for."""
     quote_id, name, step = visit.named("quote_id"), *_step(visit)
     form = DraftForm(visit.form)
-    seen = Seen(whole(visit.form.get("version")) or 0, whole(visit.form.get("edit")) or 0)
+    seen = Seen.of(visit.form)
     given = step.read(form)
     if form.problems:
         return _form(visit, form, status=400)
@@ -279,7 +283,7 @@ def _version(name: str, review: Any) -> int | None:
     return max(sent) if sent and is_open else None
 
 
-def _require_seen(tx: Tx, quote_id: str, seen: Seen) -> None:
+def require_seen(tx: Tx, quote_id: str, seen: Seen) -> None:
     """CONFLICT when the quote has changed since the form was made; for commands that do not check it themselves."""
     found = quotes.get(tx, quote_id, include_pricing=False)["quote"]
     if (found["version"], found["edit"]) != (seen.version, seen.edit):

@@ -74,16 +74,20 @@ def show(visit: Visit) -> Response:
 
 
 def ask_again(visit: Visit) -> Response:
-    """Ask again for the version that nobody approved in time, with the words of the last request."""
+    """Ask whoever did not decide in time again, about the version that the person saw, with the words of a request."""
     quote_id = visit.named("quote_id")
+    seen = deal_step.Seen.of(visit.form)
 
     def work(tx: Tx) -> Answer:
-        last = approvals.history(tx, quote_id)["items"][-1:]
-        if not last or last[0]["status"] != RequestStatus.EXPIRED:
+        deal_step.require_seen(tx, quote_id, seen)
+        expired = [one["approval_id"] for one in approvals.status(tx, quote_id)["expired_requests"]]
+        if not expired:
             raise CpqError(Code.CONFLICT, "No request of this quote has expired.", field="/quote_id")
-        return dict(approvals.request(tx, quote_id, justification=last[0]["justification"]))
+        record, _ = approvals.get(tx, expired[-1])
+        return dict(approvals.request(tx, quote_id, justification=record["justification"]))
 
-    command = Command("approval_request", Permission.REQUEST_APPROVAL, {"quote_id": quote_id}, subject=quote_id)
+    arguments = {"quote_id": quote_id, "version": seen.version, "edit": seen.edit}
+    command = Command("approval_request", Permission.REQUEST_APPROVAL, arguments, subject=quote_id)
     visit.write(command, work)
     return RedirectResponse(link(quote_address(quote_id), done="asked"), 303)
 

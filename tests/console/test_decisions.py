@@ -57,12 +57,36 @@ def test_what_nobody_decided_in_time_stays_in_sight_and_can_be_asked_for_again(c
     assert f"/console/quotes/{quote_id}" not in dana.get("/console/queue").text
     found = re.search(r'name="form_token" value="([^"]+)"', page)
     assert found
-    form = {"form_token": found[1]}
+    form = {"form_token": found[1], **seen_on(page)}
+    other = rob.post(f"/console/quotes/{quote_id}/ask", data={**form, "version": "2"})
+    assert (other.status_code, status(console, quote_id)["current_status"]) == (409, "none")
     asked = rob.post(f"/console/quotes/{quote_id}/ask", data=form)
     assert "Approval is requested again." in rob.get(asked.headers["location"]).text
     assert status(console, quote_id)["current_status"] == "pending_approval"
     assert f"/console/quotes/{quote_id}" in dana.get("/console/queue").text
     assert rob.post(f"/console/quotes/{quote_id}/ask", data=form).status_code == 409
+
+
+def seen_on(page: str) -> dict[str, str]:
+    """The version and edit that the form to ask again sends."""
+    form = page[page.index("/ask") :]
+    return dict(re.findall(r'name="(version|edit)" value="(\d+)"', form[: form.index("</form>")]))
+
+
+def test_whoever_was_silent_is_asked_again_though_another_role_answered_last(console: Console):
+    dana, rob = console.signed_in("dana", "sales_manager"), console.signed_in("rob", "sales_rep")
+    quote_id = priced_quote(console.tools, 0)
+    ask(console.tools, quote_id, "legal")
+    console.app.effects.advance(seconds=1)  # type: ignore[attr-defined] # A clock that tests move.
+    ask(console.tools, quote_id, "sales_manager")
+    send(console, dana, quote_id, "approve", "Go.")
+    let_lapse(console.app, quote_id)
+    page = rob.get(f"/console/quotes/{quote_id}").text
+    found = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert found
+    asked = rob.post(f"/console/quotes/{quote_id}/ask", data={"form_token": found[1], **seen_on(page)})
+    assert asked.status_code == 303
+    assert [one["approver_role"] for one in status(console, quote_id)["pending_requests"]] == ["legal"]
 
 
 def test_the_console_says_every_reason_for_which_a_role_is_asked(console: Console):
