@@ -74,7 +74,7 @@ def show(visit: Visit) -> Response:
 
 
 def ask_again(visit: Visit) -> Response:
-    """Ask whoever did not decide in time again, about the version that the person saw, with the words of a request."""
+    """Ask again those who did not decide in time, about the version that the person saw, in the words used before."""
     quote_id = visit.named("quote_id")
     seen = deal_step.Seen.of(visit.form)
 

@@ -294,12 +294,15 @@ def test_q33_a_quote_that_no_policy_holds_can_proceed(tools: Tools):
 
 def test_q33_silence_approves_nothing_where_nobody_had_to_be_asked(tools: Tools, clock: StillEffects):
     quote_id = priced_quote(tools, 5)
-    ask(tools, quote_id)
+    answer = ask(tools, quote_id)
     clock.advance(hours=4)
-    assert told(tools, quote_id) == ("none", True, [], [])
+    assert told(tools, quote_id) == ("none", False, [], ["sales_manager"])
     assert [one["status"] for one in tools("approval_status", quote_id=quote_id)["expired_requests"]] == ["expired"]
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    assert (error["code"], follow(tools, error)["missing_roles"]) == ("CONFLICT", ["sales_manager"])
+    tools("approval_withdraw", approval_id=answer["approval_id"])
     assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
-    assert [one["status"] for one in tools("approval_history", quote_id=quote_id)["items"]] == ["expired"]
+    assert [one["status"] for one in tools("approval_history", quote_id=quote_id)["items"]] == ["withdrawn"]
 
 
 def test_q33_every_role_of_the_policy_must_have_approved(app: App, tools: Tools, dana: Tools, clock: StillEffects):

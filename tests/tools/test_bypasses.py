@@ -492,7 +492,7 @@ def test_whoever_was_asked_beyond_the_policies_does_not_approve_by_silence(
     clock.advance(hours=4)
     for _ in range(2):
         found = tools("approval_status", quote_id=quote_id)
-        assert (found["current_status"], found["can_proceed"], found["missing_roles"]) == ("none", False, [])
+        assert (found["current_status"], found["can_proceed"], found["missing_roles"]) == ("none", False, ["legal"])
         assert [one["approver_role"] for one in found["expired_requests"]] == ["legal"]
         cannot_send(tools, quote_id)
         sweep_if_due(app)
@@ -501,8 +501,49 @@ def test_whoever_was_asked_beyond_the_policies_does_not_approve_by_silence(
     assert decide(person(app, "lee", "legal"), again)["quote_status"] == "approved"
 
 
+def test_asking_again_without_a_role_asks_whoever_was_silent(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+    quote_id = priced_quote(tools)
+    again = ask(tools, quote_id, "legal")
+    decide(dana, again, "sales_manager")
+    for _ in range(2):
+        clock.advance(hours=4)
+        cannot_send(tools, quote_id)
+        again = tools("approval_request", quote_id=quote_id, justification="x")
+        assert (again["approver_role"], again["status"], again["also_requested"]) == ("legal", "pending", [])
+        assert again["quote_status"] == "pending_approval"
+        cannot_send(tools, quote_id)
+    assert decide(person(app, "lee", "legal"), again)["quote_status"] == "approved"
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+
+
+@pytest.mark.parametrize("role", ["legal", None])
+def test_a_role_that_no_policy_requires_does_not_approve_by_silence(
+    app: App, tools: Tools, clock: StillEffects, role: str | None
+):
+    quote_id = priced_quote(tools, 0)
+    named = {"approver_role": role} if role else {}
+    first = tools("approval_request", quote_id=quote_id, justification="x", **named)
+    clock.advance(hours=4)
+    asked = role or "sales_manager"
+    found = tools("approval_status", quote_id=quote_id)
+    assert (found["can_proceed"], found["required_roles"], found["missing_roles"]) == (False, [], [asked])
+    assert f"No policy requires {asked}: approval_withdraw ends that request." in found["reason"]
+    [step] = tools("approval_preview", quote_id=quote_id)["steps"]
+    assert (step["approver_role"], step["would_be"]) == (asked, "asked")
+    cannot_send(tools, quote_id)
+    again = tools("approval_request", quote_id=quote_id, justification="x")
+    assert (again["approver_role"], again["status"]) == (asked, "pending")
+    assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
+    clock.advance(hours=4)
+    cannot_send(tools, quote_id)
+    assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
+    assert tools("approval_withdraw", approval_id=again["approval_id"])["quote_status"] == "approved"
+    assert tools("approval_status", quote_id=quote_id)["can_proceed"] is True
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+
+
 @pytest.mark.parametrize("is_swept", [False, True])
-def test_what_nobody_had_to_answer_need_not_be_asked_again(
+def test_what_nobody_answered_can_be_withdrawn_and_then_the_quote_is_sent(
     app: App, tools: Tools, dana: Tools, clock: StillEffects, is_swept: bool
 ):
     quote_id = priced_quote(tools)
@@ -510,12 +551,32 @@ def test_what_nobody_had_to_answer_need_not_be_asked_again(
     decide(dana, answer, "sales_manager")
     clock.advance(hours=4)
     assert sweep_if_due(app) is True if is_swept else True
+    cannot_send(tools, quote_id)
+    stranger = person(app, "rob", "sales_rep")
+    assert refused(stranger, "approval_withdraw", approval_id=answer["approval_id"])["code"] == "FORBIDDEN"
+    assert tools("approval_withdraw", approval_id=answer["approval_id"])["quote_status"] == "approved"
+    seen = app.read_unaudited(app.new_call(), lambda tx: [row.name for row in events.of_subject(tx, quote_id)])
+    assert [name for name in seen if name.startswith("approval.")][-2:] == ["approval.expired", "approval.decided"]
     assert refused(tools, "approval_withdraw", approval_id=answer["approval_id"])["code"] == "CONFLICT"
+    assert tools("approval_status", quote_id=quote_id)["missing_roles"] == []
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+
+
+@pytest.mark.parametrize("is_swept", [False, True])
+def test_withdrawing_an_expired_request_approves_nothing_that_a_policy_requires(
+    app: App, tools: Tools, dana: Tools, clock: StillEffects, is_swept: bool
+):
+    quote_id = priced_quote(tools)
+    answer = ask(tools, quote_id, "legal")
+    [required] = answer["also_requested"]
+    clock.advance(hours=4)
+    assert sweep_if_due(app) is True if is_swept else True
+    assert refused(tools, "approval_withdraw", approval_id=required["approval_id"])["code"] == "CONFLICT"
+    assert tools("approval_withdraw", approval_id=answer["approval_id"])["quote_status"] == "draft"
     cannot_send(tools, quote_id)
     again = tools("approval_request", quote_id=quote_id, justification="x")
-    assert (again["approver_role"], again["status"], again["quote_status"]) == ("sales_manager", "approved", "approved")
-    seen = app.read_unaudited(app.new_call(), lambda tx: [row.name for row in events.of_subject(tx, quote_id)])
-    assert seen[-2:] == ["approval.decided", "approval.expired"]
+    assert (again["approver_role"], again["also_requested"]) == ("sales_manager", [])
+    assert decide(dana, again)["quote_status"] == "approved"
 
 
 def test_withdrawing_what_an_old_version_asked_approves_no_new_one(
@@ -532,7 +593,7 @@ def test_withdrawing_what_an_old_version_asked_approves_no_new_one(
     cannot_send(tools, quote_id, 2)
 
 
-def test_a_request_is_withdrawn_once_and_only_in_its_time(app: App, tools: Tools, dana: Tools, clock: StillEffects):
+def test_a_request_is_withdrawn_once_and_only_the_last_one(app: App, tools: Tools, dana: Tools, clock: StillEffects):
     quote_id = priced_quote(tools)
     answer = ask(tools, quote_id)
     first = ask(tools, quote_id, "legal")
@@ -542,7 +603,8 @@ def test_a_request_is_withdrawn_once_and_only_in_its_time(app: App, tools: Tools
     decide(dana, answer)
     assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
     clock.advance(hours=4)
-    assert refused(tools, "approval_withdraw", approval_id=second["approval_id"])["code"] == "CONFLICT"
+    assert refused(tools, "approval_withdraw", approval_id=first["approval_id"])["code"] == "CONFLICT"
+    assert tools("approval_withdraw", approval_id=second["approval_id"])["quote_status"] == "approved"
 
 
 @pytest.mark.parametrize("role", ["agent", "sales_manager", "admin"])

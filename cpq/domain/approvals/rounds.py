@@ -62,6 +62,11 @@ class Round:
         return self._in_order(step for step in self.steps if step.status.is_open)
 
     @property
+    def is_begun(self) -> bool:
+        """Whether anybody was asked whose request did not just expire."""
+        return any(step.status is not RequestStatus.EXPIRED for step in self.steps)
+
+    @property
     def is_rejected(self) -> bool:
         return any(step.status is RequestStatus.REJECTED for step in self.steps)
 

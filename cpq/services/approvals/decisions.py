@@ -23,7 +23,7 @@ from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository, views
 from cpq.services.approvals.refusals import denied, refusal
-from cpq.services.approvals.requests import expiry_note
+from cpq.services.approvals.requests import close_expired, expiry_note
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
 from cpq.storage.schema import tables
@@ -139,16 +139,26 @@ def require_complete(tx: Tx, approval_id: str, decision: Decision, *, fingerprin
 
 
 def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdrawn:
-    """Withdraw a request that nobody has decided: for the caller who made it, and for administrators."""
+    """Withdraw a request that nobody has decided: for the caller who made it, and for administrators.
+
+    One that expired is withdrawn only where no policy requires its role; the others are asked again.
+    """
     request, quote = _locked(tx, approval_id)
     if tx.caller != request.requested_by and Role.ADMIN not in tx.roles:
         raise denied()
     case = _gather(tx, request, quote)
-    _require_pending(tx, case)
+    if _is_unanswered(tx, case):
+        close_expired(tx, quote, case.requests)
+        request = repository.find(tx, approval_id) or request
+    else:
+        _require_pending(tx, case)
     message = f"Withdrawn by {tx.caller}" + (f": {reason}" if reason else ".")
     repository.close(tx, request, RequestStatus.WITHDRAWN, reason=message, decided_by=tx.caller, decided_at=tx.now)
     events.decided(tx, request, RequestStatus.WITHDRAWN)
-    settle(tx, quote, _with(case.round, request.id, RequestStatus.WITHDRAWN))
+    if quote.has_lapsed:
+        _settle_lapsed(tx, quote)
+    else:
+        settle(tx, quote, _with(case.round, request.id, RequestStatus.WITHDRAWN))
     status = quote_rows.load(tx, request.quote_id, with_lines=False).status
     return {
         "approval_id": request.id,
@@ -176,6 +186,30 @@ def settle(tx: Tx, quote: Quote, round_: Round) -> None:
         transitions.apply(tx, quote, Move.APPROVE)
     else:
         transitions.wait_until(tx, quote, round_.lapses_at)
+
+
+def _is_unanswered(tx: Tx, case: Case) -> bool:
+    """Whether the draft is held by this request, which expired and which no policy requires."""
+    quote, request = case.quote, case.request
+    if not quote.has_lapsed or not quote.status.is_draft or request.version != quote.current_version:
+        return False
+    round_ = _next_round(tx, quote)
+    return request.role not in round_.required and any(step.id == request.id for step in round_.expired)
+
+
+def _settle_lapsed(tx: Tx, quote: Quote) -> None:
+    """Approve a version that lapsed once nothing holds it by the current policies; else it stays a draft."""
+    is_valid = quote.expires_at > tx.now and not quotes.judge(tx, quote).is_blocked
+    if is_valid and _next_round(tx, quote).is_settled:
+        transitions.apply(tx, quote, Move.SUBMIT, Move.APPROVE)
+    else:
+        transitions.lapse(tx, quote)
+
+
+def _next_round(tx: Tx, quote: Quote) -> Round:
+    decision = quotes.judge(tx, quote)
+    requests = repository.of_quote(tx, quote.id, quote.current_version)
+    return repository.next_round(tx, quote, decision.chains, decision.policy_hash, requests)
 
 
 def _require_comment(decision: Decision, comment: str | None) -> None:

@@ -260,11 +260,20 @@ def round_of(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Round
     return Round(tx.policies.roles, last.chains, tuple(steps(tx, quote, of_round)))
 
 
-def next_round(tx: Tx, chains: Chains, policy_hash: str, requests: Sequence[ApprovalRequest]) -> Round:
-    """The round that a draft begins: without what is over, and with what was granted on the same version under the
-    same policies, before it lapsed."""
-    granted = [Step.of(one) for one in requests if one.status.is_granted and one.policy_hash == policy_hash]
-    return Round(tx.policies.roles, chains, tuple(granted))
+def next_round(tx: Tx, quote: Quote, chains: Chains, policy_hash: str, requests: Sequence[ApprovalRequest]) -> Round:
+    """The round that a draft begins: without what is over, and with what came of the same version before it lapsed.
+
+    That is what was granted under the same policies, and what nobody decided in time: silence answers nothing.
+    """
+    known = [one for one in requests if one.role in tx.policies.roles.known]
+    last = {one.role: one.id for one in known}
+    carried = [
+        step
+        for one, step in zip(known, steps(tx, quote, known), strict=True)
+        if (step.status.is_granted and one.policy_hash == policy_hash)
+        or (step.status is RequestStatus.EXPIRED and last[one.role] == one.id)
+    ]
+    return Round(tx.policies.roles, chains, tuple(carried))
 
 
 def steps(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> list[Step]:

@@ -122,11 +122,11 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str | None = Non
     requests = _requests(tx, quote)
     demand = _demand(tx, quote, requests)
     round_ = _round(tx, quote, demand, requests)
-    besides = role if round_.required or role else _lowest_role(tx)
+    besides = role if role or round_.required or round_.missing else _lowest_role(tx)
     wanted = roles_to_ask(round_, besides)
     _require_open(quote, round_, besides, wanted)
     close_expired(tx, quote, requests)
-    planned = [_plan(tx, quote, demand, one, is_first=not round_.steps) for one in wanted]
+    planned = [_plan(tx, quote, demand, one, is_first=not round_.is_begun) for one in wanted]
     added = [_add(tx, quote, demand, one, justification) for one in planned]
     for one in added:
         round_ = round_.with_step(Step.of(one))
@@ -134,7 +134,8 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str | None = Non
     granted = [one for one in requests if one.status.is_granted]
     warnings = deciders.unheld(tx, wanted)
     if not round_.required:
-        warnings.insert(0, f"No policy requires an approval of this version; {besides} was asked anyway.")
+        asked = " and ".join(wanted)
+        warnings.insert(0, f"No policy requires an approval of this version; {asked} was asked anyway.")
     # The role that the caller named comes first.
     added.sort(key=lambda one: one.role != role)
     quote = transitions.apply(tx, quote, *moves, lapses_at=round_.lapses_at)
@@ -186,7 +187,7 @@ def _requests(tx: Tx, quote: Quote) -> list[ApprovalRequest]:
 
 def _round(tx: Tx, quote: Quote, demand: Demand, requests: Sequence[ApprovalRequest]) -> Round:
     if quote.status.is_draft:
-        return repository.next_round(tx, demand.chains, demand.policy_hash, requests)
+        return repository.next_round(tx, quote, demand.chains, demand.policy_hash, requests)
     return repository.round_of(tx, quote, requests)
 
 
@@ -419,7 +420,7 @@ def _preview_step(
     elif not quote.status.is_draft:
         would_be = "missing"
     else:
-        planned = _plan(tx, quote, demand, role, is_first=not round_.steps)
+        planned = _plan(tx, quote, demand, role, is_first=not round_.is_begun)
         would_be = RequestStatus.KEPT.value if planned.earlier else "asked"
         reasons += [planned.reason] if planned.reason else []
     counted = list(facts.counted_holders(request))

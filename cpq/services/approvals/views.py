@@ -155,10 +155,10 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
     is_draft = quote.status.is_draft and not quote.is_rejected
     # A draft is judged now; a submitted version was judged then.
     decision = quotes.judge(tx, quote) if is_draft else None
-    last = round_ = repository.round_of(tx, quote, found)
+    round_ = repository.round_of(tx, quote, found)
     if decision is not None:
-        round_ = repository.next_round(tx, decision.chains, decision.policy_hash, found)
-        can_proceed = not (decision.approval_required or decision.is_blocked)
+        round_ = repository.next_round(tx, quote, decision.chains, decision.policy_hash, found)
+        can_proceed = not (decision.approval_required or decision.is_blocked or quote.has_lapsed)
     else:
         can_proceed = round_.is_settled and quote.status not in HELD
     by_id = {one.id: one for one in found}
@@ -168,11 +168,11 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
         "version": quote.current_version,
         "current_status": RoundStatus.NONE.value if is_draft else round_.status.value,
         "pending_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.pending],
-        "expired_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in last.expired],
+        "expired_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.expired],
         "can_proceed": can_proceed,
         "required_roles": list(round_.required),
         "missing_roles": list(round_.missing),
-        "reason": _reason(tx, found, [by_id[step.id] for step in last.expired]),
+        "reason": _reason(tx, found, [by_id[step.id] for step in round_.expired], round_.required),
     }
 
 
@@ -234,12 +234,18 @@ def pending_items(tx: Tx, waiting: Sequence[WaitingRequest]) -> list[PendingAppr
     return [_pending_item(tx, one, rounds[one.request.quote_id, one.request.version]) for one in waiting]
 
 
-def _reason(tx: Tx, found: Sequence[ApprovalRequest], expired: Sequence[ApprovalRequest]) -> str | None:
+def _reason(
+    tx: Tx, found: Sequence[ApprovalRequest], expired: Sequence[ApprovalRequest], required: Collection[str]
+) -> str | None:
     rejected = next((one for one in found if one.status is RequestStatus.REJECTED), None)
     if rejected is not None or not expired:
         return rejected.comment if rejected else None
     notes = dict.fromkeys(one.reason or requests.expiry_note(tx, one) for one in expired)
-    return " ".join((*notes, "The quote is a draft again, at the same price; approval_request asks again."))
+    ways = "The quote is a draft again, at the same price; approval_request asks again."
+    extra = [one.role for one in expired if one.role not in required]
+    if extra:
+        ways += f" No policy requires {' or '.join(extra)}: approval_withdraw ends that request."
+    return " ".join((*notes, ways))
 
 
 def _pending_request(tx: Tx, round_: Round, step: Step, request: ApprovalRequest) -> PendingRequest:

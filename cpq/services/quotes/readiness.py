@@ -39,6 +39,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
         decision = decide(tx, draft, buyer, products, stored_results(tx, quote))
         require_unblocked(tx, quote, decision)
         _require_no_approval(tx, quote, decision)
+        _require_answered(quote)
     _require_complete(quote, draft, buyer, products)
 
 
@@ -77,6 +78,17 @@ def _require_no_approval(tx: Tx, quote: Quote, decision: PolicyDecision) -> None
             field="/quote_id",
             policy_violations=[dict(violation) for violation in violations_view(tx, decision)],
             next_call=next_call("approval_request", quote_id=quote.id, justification="Say why this deal deserves it."),
+        )
+
+
+def _require_answered(quote: Quote) -> None:
+    """CONFLICT when people were asked about the draft and did not answer, though no policy requires them."""
+    if quote.has_lapsed:
+        raise CpqError(
+            Code.CONFLICT,
+            "Somebody was asked to approve this version and did not decide in time: ask again, or withdraw it.",
+            field="/quote_id",
+            next_call=next_call("approval_status", quote_id=quote.id),
         )
 
 
