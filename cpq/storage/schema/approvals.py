@@ -86,22 +86,10 @@ held_decision = table(
     belongs_to("approval", "approval_id"),
     one_of("decision", "approve", "reject"),
     one_of("state", "held", "taken", "undone", "failed"),
-    Index(
-        "uq_held_decision_one_held",
-        "tenant_id",
-        "approval_id",
-        "caller",
-        unique=True,
-        sqlite_where=sa.text("state = 'held'"),
-        postgresql_where=sa.text("state = 'held'"),
+    partial_index(
+        "uq_held_decision_one_held", "tenant_id", "approval_id", "caller", where="state = 'held'", unique=True
     ),
-    Index(
-        "ix_held_decision_due",
-        "tenant_id",
-        "due_at",
-        sqlite_where=sa.text("state = 'held'"),
-        postgresql_where=sa.text("state = 'held'"),
-    ),
+    partial_index("ix_held_decision_due", "tenant_id", "due_at", where="state = 'held'"),
     Index(None, "tenant_id", "caller", "made_at"),
 )
 """A decision that a person confirmed and can still undo; nothing is decided before `due_at`."""
