@@ -60,7 +60,7 @@ def lasting_tools(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactor
 def without_time(answer: dict[str, Any], quote_id: str) -> str:
     """An answer as text without what names the moment or the quote."""
     kept = {**answer, "pricing": {**answer["pricing"], "priced_at": None}}
-    return json.dumps({**kept, "edit": 0, "outcome": ""}, sort_keys=True).replace(quote_id, "Q")
+    return json.dumps({**kept, "number": "", "edit": 0, "outcome": ""}, sort_keys=True).replace(quote_id, "Q")
 
 
 def test_q26_the_worked_example(tools: Tools):
