@@ -102,6 +102,8 @@ def test_an_event_tells_what_became_of_the_quote(tools: Tools, receiver: Receive
         "number": 1,
         "data": {
             "quote_id": quote_id,
+            "number": tools("quote_get", quote_id=quote_id)["quote"]["number"],
+            "owner": None,
             "version": 1,
             "status": "sent",
             "reason": None,
