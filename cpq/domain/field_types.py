@@ -60,8 +60,6 @@ def _counted(value: object) -> object:
 
 def _fine(value: Decimal) -> int | Decimal:
     """A quantity: whole, or a decimal of up to three digits. What a product takes is checked with the product."""
-    if not 0 < value <= QUANTITY_MAX:
-        raise ValueError(f"is above 0 and at most {QUANTITY_MAX:,}")
     if value == value.to_integral_value():
         return int(value)
     if value != round(value, QUANTITY_DECIMALS_MAX):
@@ -126,7 +124,13 @@ Prose = Annotated[str, Field(max_length=20_000), AfterValidator(clean)]
 Number = Annotated[Decimal, BeforeValidator(_exact), AfterValidator(_finite)]
 Amount = Annotated[Number, Field(ge=0)]
 Whole = Annotated[int, BeforeValidator(_counted)]
-FineQuantity = Annotated[Decimal, BeforeValidator(_counted), BeforeValidator(_exact), AfterValidator(_fine)]
+FineQuantity = Annotated[
+    Decimal,
+    BeforeValidator(_counted),
+    BeforeValidator(_exact),
+    Field(gt=0, le=QUANTITY_MAX),
+    AfterValidator(_fine),
+]
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[str, AfterValidator(_currency)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
