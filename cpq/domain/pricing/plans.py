@@ -20,10 +20,10 @@ class Plans:
         self.terms = Terms(request)
         self.counts = Counts(request)
         self._selection = selection
-        self._plans: dict[tuple[str, str], Plan] = {}
+        self._plans: dict[str | tuple[str, str], Plan] = {}
 
     def of(self, product_id: str, selling_model: str = "") -> Plan:
-        key = product_id, selling_model
+        key = (product_id, selling_model) if selling_model else product_id
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = self._decide(product_id, selling_model)

@@ -79,7 +79,9 @@ def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
     plan = plans.of(line.product_id, line.selling_model)
     if not line.ramp and not plan.components:
-        line_price = LinePrice(line, plan, exact(line.quantity), line.choices)
+        quantity = line.quantity
+        # Most quantities are whole, and a call would take as long as a stage.
+        line_price = LinePrice(line, plan, quantity if type(quantity) is int else exact(quantity), line.choices)
         _run_stages(line_price, plans)
         return line_price
     contents = take_apart(line, plans)
@@ -108,12 +110,13 @@ def _run_stages(part: Part, plans: Plans) -> None:
 def _priced_line(line_price: LinePrice, requested: int, minor_unit: MinorUnit) -> PricedLine:
     """Stage 10, and the line as stored."""
     line, plan = line_price.line, line_price.plan
+    ramp = line.ramp
     discount, discount_off_list = line_discount_percents(line_price, requested)
     cost = None if line_price.cost is None else minor_unit.round(line_price.cost)
     fields = (
         line.id,
         line.product_id,
-        largest_quantity(line.quantity, line.ramp) if line.ramp else line.quantity,
+        largest_quantity(line.quantity, ramp) if ramp else line.quantity,
         line_price.list_amount,
         line_price.regular,
         line_price.net,
@@ -124,7 +127,7 @@ def _priced_line(line_price: LinePrice, requested: int, minor_unit: MinorUnit) -
         plan.billing_period,
         plan.tax_category,
         line_price.steps,
-        mean_quantity(line.quantity, line.ramp) if line.ramp else None,
+        mean_quantity(line.quantity, ramp) if ramp else None,
     )
     return new_tuple(PricedLine, fields)
 
