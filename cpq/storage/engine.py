@@ -28,6 +28,8 @@ SQLITE_SAFE_VERSION = (3, 51, 3)
 WRITE_DEADLINE_SECONDS = 15.0
 """How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
 
+CACHE_KILOBYTES = 4_096
+"""SQLite's page cache of one connection. Reads are mapped from the file; a larger cache only fills up call by call."""
 
 MIGRATION_DEADLINE_SECONDS = 300.0
 """How long a migration waits for its turn, for example behind an import of a million rows."""
@@ -106,6 +108,19 @@ def read_unmapped(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA mmap_size=0")
 
 
+@contextmanager
+def wide_cache(connection: Connection) -> Iterator[None]:
+    """Room for the pages of one large write, so that SQLite does not spill and reread them; given back afterwards."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    connection.exec_driver_sql(f"PRAGMA cache_size={-32 * CACHE_KILOBYTES}")
+    try:
+        yield
+    finally:
+        connection.exec_driver_sql(f"PRAGMA cache_size={-CACHE_KILOBYTES}")
+
+
 def sqlite_version() -> tuple[int, ...]:
     return tuple(sqlite_driver.sqlite_version_info)
 
@@ -151,7 +166,7 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
         "synchronous=FULL",
         f"foreign_keys={'ON' if foreign_keys else 'OFF'}",
         "trusted_schema=OFF",
-        f"cache_size={-32_768 if query_only else -131_072}",
+        f"cache_size={-CACHE_KILOBYTES}",
         "mmap_size=2147483648",
         "temp_store=MEMORY",
         f"query_only={'ON' if query_only else 'OFF'}",

@@ -17,6 +17,7 @@ from tests.bench import (
     crowd,
     docs,
     documents,
+    memory,
     policies,
     pricing,
     quotes,
@@ -67,6 +68,7 @@ TARGETS = {
     "MB over the base, model included": "≤ 400",
     "conversion MB/s": "≥ 5",
     "pages p50 ms": "≤ 150",
+    "MB grown": "≤ 10",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -82,6 +84,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60, help="how long the crowd writes")
     parser.add_argument("--pending", type=int, default=10_000, help="requests that wait in the console's queue")
     parser.add_argument("--lines", type=int, default=100_000, help="past lines that are searched")
+    parser.add_argument("--calls", type=int, default=100_000, help="calls after which a process's memory is compared")
     parser.add_argument("--only", choices=list(PARTS), help="measure one part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cpq-bench-", dir=os.environ.get("CPQ_BENCH_DIR")) as folder:
@@ -127,6 +130,9 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     ),
     "crowd": lambda home, options: report(
         f"{crowd.WRITERS} writers for {options.seconds} s", crowd.measure(home, options.seconds)
+    ),
+    "memory": lambda home, options: report(
+        f"A process's memory over {options.calls:,} calls", memory.measure(home, options.calls)
     ),
     "search": lambda home, options: report(
         f"A question to {options.lines:,} past lines", search.measure(home, options.lines)

@@ -37,6 +37,7 @@ from cpq.domain.catalog.prices import PriceBookRow, PriceRow, SellingModel
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDefinition
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
+from cpq.storage.engine import wide_cache
 from cpq.storage.schema import tables
 from cpq.storage.statements import insert_many, insert_written
 
@@ -61,7 +62,7 @@ def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
 
     Raises VALIDATION_ERROR with every bad row in `details.problems`; the caller then rolls the transaction back.
     """
-    with _without_garbage_collection(), _Import(tx) as work:
+    with _without_garbage_collection(), wide_cache(tx.connection), _Import(tx) as work:
         for section, batch in _batches(rows):
             work.take(section, batch)
         work.finish()
