@@ -11,10 +11,12 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
-from cpq.domain.field_types import QUANTITY_MAX
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
+from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX, FineQuantity
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Quantity
 
 MONTHS_MAX = 1200
 NOTES_MAX = 10_000
@@ -23,6 +25,8 @@ OPTION = "option."
 
 TERMS = ("deal_id", "term_months", "start_date", "end_date", "payment_terms", "notes")
 
+_QUANTITY: TypeAdapter[Quantity] = TypeAdapter(FineQuantity)
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -34,6 +38,8 @@ class DraftForm:
     def __init__(self, fields: Mapping[str, str]) -> None:
         self.fields = fields
         self.problems: dict[str, str] = {}
+        self.allowed: dict[str, Sequence[str]] = {}
+        """The values that a refused command named for a field."""
 
     def text(self, name: str, most: int = 128) -> str | None:
         value = self.fields.get(name, "")
@@ -47,9 +53,9 @@ class DraftForm:
             self.problems[name] = message
         return value or ""
 
-    def whole(self, name: str, most: int, *, is_required: bool = False) -> int | None:
+    def whole(self, name: str, most: int) -> int | None:
         value = self.fields.get(name, "").replace(",", "")
-        if not value and not is_required:
+        if not value:
             return None
         if not _WHOLE.fullmatch(value) or not 1 <= int(value) <= most:
             self.problems[name] = f"A whole number from 1 to {most:,}."
@@ -74,8 +80,19 @@ class DraftForm:
             self.problems[name] = "A day such as 2026-01-31."
             return None
 
-    def quantity(self) -> int:
-        return self.whole("quantity", QUANTITY_MAX, is_required=True) or 1
+    def quantity(self, decimals: int) -> Quantity:
+        """The quantity of a product that takes this many decimals; whether it has more is checked with the product."""
+        value = self.fields.get("quantity", "")
+        if not decimals and _GROUPED.fullmatch(value):
+            value = value.replace(",", "")
+        try:
+            return _QUANTITY.validate_python(value)
+        except ValidationError as error:
+            doubt = str(error.errors()[0].get("ctx", {}).get("error", ""))
+            bounds = f"A number above 0 and at most {QUANTITY_MAX:,}, with at most {QUANTITY_DECIMALS_MAX} decimals."
+            bounds = bounds if decimals else f"A whole number from 1 to {QUANTITY_MAX:,}."
+            self.problems["quantity"] = f"{doubt}." if "can mean" in doubt else bounds
+            return 1
 
     def options(self, options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The choices that were made; an empty one takes the default of the product."""
@@ -99,6 +116,7 @@ class DraftForm:
         found: Any = error.details.get("problems") or [{"field": error.details.get("field"), "message": error.message}]
         for one in found:
             name, message = _field(str(one.get("field") or "")), str(one.get("message"))
+            self.allowed[name] = one.get("allowed") or ()
             self.problems[name] = f"{self.problems[name]} {message}" if name in self.problems else message
 
 
@@ -107,7 +125,7 @@ def _field(pointer: str) -> str:
     parts = pointer.strip("/").split("/")
     if "attributes" in parts[:-1]:
         return OPTION + parts[-1]
-    names = {"quantity", "discount_pct", "option_set", *TERMS}
+    names = {"quantity", "discount_pct", "selling_model", "option_set", *TERMS}
     names |= {"account_id", "currency", "requested_discount_pct", "justification", "approver_role", "reason"}
     return parts[-1] if parts[-1] in names else ""
 

@@ -12,7 +12,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.console.draft_form import DraftForm
 from cpq.console.forms import form_key, identifier, typed
-from cpq.console.quote_line import found_products, options_of, read_line
+from cpq.console.quote_line import found_products, product_of, read_line, selling_models
 from cpq.console.template_files import link
 from cpq.console.visit import Visit, quote_address
 from cpq.services import catalog, quotes
@@ -61,8 +61,8 @@ def _copy(asked: dict[str, str], account_id: str) -> tuple[str, Work]:
 
 def _draft(visit: Visit, form: DraftForm, asked: dict[str, str], account_id: str) -> tuple[str, Work]:
     product_id = identifier("product_id", asked["product_id"])
-    options = visit.app.read_unaudited(visit.call, lambda tx: options_of(tx, product_id))
-    line = read_line(form, product_id, options)._replace(number=1)
+    product = visit.app.read_unaudited(visit.call, lambda tx: product_of(tx, product_id))
+    line = read_line(form, product)._replace(number=1)
     terms = form.terms()
     currency = (form.text("currency", 3) or "").upper()
 
@@ -81,8 +81,7 @@ def _page(visit: Visit, asked: dict[str, str], form: DraftForm, status: int = 20
         account = catalog.get_account(tx, asked["account_id"]) if asked["account_id"] else None
         found: Answer = {"source": source, "account": account, "product": None, "products": [], "pagination": None}
         if asked["product_id"] and account:
-            product = catalog.get(tx, asked["product_id"], include_relationships=True)
-            return {**found, "product": product}
+            return {**found, "product": product_of(tx, asked["product_id"])}
         if account and not source:
             return {**found, **found_products(tx, query, page)}
         if not account:
@@ -104,7 +103,8 @@ def _page(visit: Visit, asked: dict[str, str], form: DraftForm, status: int = 20
 
     answer = visit.read("new_quote", work, **asked, needs=Permission.QUOTE)
     given = {name: value for name, value in {**asked, "q": query}.items() if value}
-    key = visit.new_form_key()
-    return visit.page(
-        "new_quote.html", status, **answer, asked=asked, query=query, given=given, form=form, form_key=key
-    )
+    shown = {"asked": asked, "query": query, "given": given, "form": form, "form_key": visit.new_form_key()}
+    if answer["product"]:
+        currency = form.fields.get("currency", "").upper() or answer["account"]["currency"]
+        shown["models"] = selling_models(answer["product"], currency, form)
+    return visit.page("new_quote.html", status, **answer, **shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
@@ -12,12 +13,13 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.console.draft_form import OPTION, TERMS, DraftForm
-from cpq.console.formats import spelled
+from cpq.console.formats import money, spelled, words
 from cpq.console.forms import form_key, identifier, typed, whole
 from cpq.console.template_files import link
 from cpq.console.visit import Visit, quote_address
 from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
 from cpq.services import catalog, quotes
+from cpq.services.catalog.views import ProductDetail
 from cpq.services.quotes import DraftLine
 
 PRODUCTS = 20
@@ -37,8 +39,7 @@ def new(visit: Visit) -> Response:
 def add(visit: Visit) -> Response:
     quote_id, form = visit.named("quote_id"), DraftForm(visit.form)
     product_id = identifier("product_id", visit.form.get("product_id", ""))
-    options = visit.app.read_unaudited(visit.call, lambda tx: options_of(tx, product_id))
-    line = read_line(form, product_id, options)
+    line = read_line(form, visit.app.read_unaudited(visit.call, lambda tx: product_of(tx, product_id)))
     return _change(
         visit,
         quote_id,
@@ -51,7 +52,8 @@ def add(visit: Visit) -> Response:
 def edit(visit: Visit) -> Response:
     line = _line(visit)
     shown = {
-        "quantity": str(line["quantity"]),
+        "quantity": spelled(line["quantity"]),
+        "selling_model": line["selling_model"],
         "discount_pct": spelled(line["line_discount_pct"]) if line["line_discount_pct"] else "",
         "line_notes": line["notes"] or "",
         **{OPTION + name: spelled(value) for name, value in line["attributes"].items()},
@@ -65,12 +67,14 @@ def change(visit: Visit) -> Response:
     if "remove" in visit.form:
         changes = Changes(remove_lines=[line["line_id"]])
     else:
-        options = visit.app.read_unaudited(visit.call, lambda tx: options_of(tx, line["product_id"]))
-        read = read_line(form, line["product_id"], options)
+        product = visit.app.read_unaudited(visit.call, lambda tx: product_of(tx, line["product_id"]))
+        read = read_line(form, product)
         values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes}
         if "ramp" not in line:
             values["quantity"] = read.quantity
-        if options:
+        if "selling_model" in form.fields:
+            values["selling_model"] = read.selling_model
+        if product.get("options"):
             values["attributes"] = read.attributes
         changes = Changes(change_lines=[(line["line_id"], values)])
     return _change(
@@ -98,19 +102,39 @@ def change_terms(visit: Visit) -> Response:
     return _change(visit, quote_id, form, changes, lambda status: _terms_form(visit, form, status))
 
 
-def options_of(tx: Tx, product_id: str) -> list[dict[str, Any]]:
-    return catalog.get(tx, product_id, include_relationships=True).get("options", [])
+def product_of(tx: Tx, product_id: str) -> ProductDetail:
+    return catalog.get(tx, product_id, include_relationships=True)
 
 
-def read_line(form: DraftForm, product_id: str, options: list[dict[str, Any]]) -> DraftLine:
+def read_line(form: DraftForm, product: ProductDetail) -> DraftLine:
     return DraftLine(
         0,
-        product_id,
-        form.quantity(),
+        product["id"],
+        form.quantity(product["quantity_decimals"]),
         form.percent("discount_pct"),
-        form.options(options),
+        form.options(product.get("options", [])),
         form.text("line_notes", 10_000),
+        selling_model=form.text("selling_model", 64),
     )
+
+
+def selling_models(product: ProductDetail, currency: str, form: DraftForm) -> list[tuple[str, str]]:
+    """The ways in which a product is sold in a currency, each with its list price; empty when there is no choice."""
+    prices: dict[str, set[Decimal]] = {}
+    for row in product["prices"]:
+        if row["currency"] == currency:
+            prices.setdefault(row["pick_with"], set()).add(row["unit_price"])
+    # A contract of the account may sell it in a way that no list has.
+    known = [*prices, *form.allowed.get("selling_model", ()), form.fields.get("selling_model", "")]
+    models = [model for model in dict.fromkeys(known) if model]
+    return [(model, _offer(model, prices.get(model, set()), currency)) for model in models] if len(models) > 1 else []
+
+
+def _offer(model: str, prices: set[Decimal], currency: str) -> str:
+    """A selling model in words, with its price where all lists have the same one."""
+    sold_as, _, name = model.partition(":")
+    label = words(sold_as) + (f", {name}" if name else "")
+    return f"{label}: {money(prices.pop(), currency)} {currency}" if len(prices) == 1 else label
 
 
 def _change(
@@ -177,10 +201,12 @@ def _line_form(visit: Visit, product_id: str, line: Any, form: DraftForm, status
     quote_id = visit.named("quote_id")
 
     def work(tx: Tx) -> Answer:
-        return {**_header(tx, quote_id), "product": catalog.get(tx, product_id, include_relationships=True)}
+        return {**_header(tx, quote_id), "product": product_of(tx, product_id)}
 
     answer = visit.read("line", work, subject=quote_id, product_id=product_id, needs=Permission.QUOTE)
-    return visit.page("line_form.html", status, **answer, line=line, form=form, form_key=visit.new_form_key())
+    models = selling_models(answer["product"], answer["quote"]["currency"], form)
+    key = visit.new_form_key()
+    return visit.page("line_form.html", status, **answer, line=line, form=form, models=models, form_key=key)
 
 
 def _terms_form(visit: Visit, form: DraftForm, status: int = 200) -> Response:
