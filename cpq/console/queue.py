@@ -18,9 +18,26 @@ from cpq.services import approvals
 from cpq.services.approvals.queue import Scope, Sort
 
 COLUMNS = [
-    *("quote_id", "version", "account_name", "currency", "quote_total", "discount_pct", "margin_pct"),
+    *(
+        "quote_id",
+        "number",
+        "version",
+        "account_name",
+        "owner",
+        "currency",
+        "quote_total",
+        "discount_pct",
+        "margin_pct",
+    ),
     *("approver_role", "waits_for", "requested_by", "requested_at", "expires_at", "justification"),
 ]
+SORTS = {
+    "oldest": "Oldest first",
+    "newest": "Newest first",
+    "biggest": "Biggest first",
+    "smallest": "Smallest first",
+    "owner": "By owner",
+}
 NEAR = 200
 """How many requests the look for the next one goes through."""
 
@@ -46,7 +63,7 @@ def show(visit: Visit) -> Response:
         return csv_response("queue", COLUMNS, rows, total=answer["pagination"]["total"])
     given = {_NAMES.get(name, name): value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     template = "queue_rows.html" if visit.is_part else "queue.html"
-    return visit.page(template, **answer, asked=asked, given=given, sees_margin=_sees_margin(visit))
+    return visit.page(template, **answer, asked=asked, given=given, sorts=SORTS, sees_margin=_sees_margin(visit))
 
 
 def show_next(visit: Visit) -> Response:

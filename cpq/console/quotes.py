@@ -19,6 +19,7 @@ SORTS = {
     "biggest": "Biggest first",
     "smallest": "Smallest first",
     "account": "By account",
+    "owner": "By owner",
     "valid_until": "By last valid day",
 }
 COLUMNS = [

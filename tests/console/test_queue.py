@@ -1,5 +1,7 @@
 """The queue shows exactly what a person may decide, in the order they asked for, and no more than they may see."""
 
+import csv
+import io
 import re
 from contextlib import closing
 from datetime import timedelta
@@ -10,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.app import App
+from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings
 from cpq.services import approvals
@@ -43,6 +46,25 @@ def still(store: Settings, tmp_path: Path, clock: engine.StillEffects):
     app = open_app(settings, clock)
     yield app
     app.close()
+
+
+def test_the_owner_behind_an_agent_is_seen_sorted_searched_and_exported(console: Console):
+    """What the user saw: five deals "by bot (agent)", and no word about which seller they belong to."""
+    dana = console.signed_in("dana", "sales_manager")
+    made = {}
+    for owner in ("Zoe", "adam", None):
+        agent = Principal(f"bot{owner}", "agent", frozenset({Role.AGENT}), acts_for=owner)
+        made[owner] = priced_quote(Tools(console.app, principal=agent))
+        ask(Tools(console.app, principal=agent), made[owner])
+    page = dana.get("/console/queue?sort=owner").text
+    assert re.findall(r'data-label="Owner"><bdi>([^<]*)', page) == ["adam", "Zoe", "none"]
+    assert '<option value="owner" selected>By owner' in page
+    found = dana.get("/console/queue?q=zoe&format=csv").content.decode("utf-8-sig")
+    [row] = csv.DictReader(io.StringIO(found))
+    assert (row["quote_id"], row["owner"]) == (made["Zoe"], "Zoe")
+    assert re.fullmatch(r"\d{4}-\d{6}", row["number"])
+    listed = dana.get("/console/quotes?sort=owner&format=csv").content.decode("utf-8-sig")
+    assert [one["owner"] for one in csv.DictReader(io.StringIO(listed))] == ["adam", "Zoe", ""]
 
 
 def test_the_queue_of_everybody_is_what_they_may_decide(still: App, clock: engine.StillEffects):

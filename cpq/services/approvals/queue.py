@@ -32,9 +32,15 @@ from cpq.services.quotes.listed_quotes import comparable
 from cpq.storage.schema import tables
 
 Scope = Literal["mine", "delegated", "all"]
-Sort = Literal["oldest", "newest", "biggest", "smallest"]
+Sort = Literal["oldest", "newest", "biggest", "smallest", "owner"]
 
-_SEARCHED = (tables.account.c.name, tables.quote.c.id, tables.quote.c.number, tables.approval.c.requested_by)
+_SEARCHED = (
+    tables.account.c.name,
+    tables.quote.c.id,
+    tables.quote.c.number,
+    tables.quote.c.owner,
+    tables.approval.c.requested_by,
+)
 
 
 class QueueItem(PendingApproval):
@@ -195,6 +201,7 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
         "newest": (approval.requested_at.desc(), value.desc(), approval.id),
         "biggest": (value.desc(), approval.requested_at, approval.id),
         "smallest": (value, approval.requested_at, approval.id),
+        "owner": (sa.func.lower(quote.owner).nulls_last(), approval.requested_at, approval.id),
     }[sort]
     rows = tx.connection.execute(_live(tx, has_all, *facts, *makers).order_by(*order))
     requests, matches = [], []

@@ -18,7 +18,7 @@ from cpq.services.catalog.accounts import has_words
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 
-Sort = Literal["newest", "oldest", "biggest", "smallest", "account", "valid_until"]
+Sort = Literal["newest", "oldest", "biggest", "smallest", "account", "owner", "valid_until"]
 
 
 class ListState(StrEnum):
@@ -154,6 +154,7 @@ def _order(tx: Tx, sort: Sort) -> tuple[sa.ColumnElement[Any], ...]:
         "biggest": value.desc(),
         "smallest": value.asc(),
         "account": sa.func.lower(tables.account.c.name).asc(),
+        "owner": sa.func.lower(quote.owner).nulls_last(),
         "valid_until": quote.valid_until.asc(),
     }
     return (orders[sort], quote.created_at.desc(), quote.id)
