@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from cpq.app import Answer, Command
 from cpq.app.access import Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
+from cpq.console import notices
 from cpq.console.draft_form import DraftForm
+from cpq.console.formats import money
 from cpq.console.forms import form_key, typed, whole
-from cpq.console.template_files import link
-from cpq.console.visit import Visit, quote_address
+from cpq.console.visit import Visit
 from cpq.domain.quotes.lifecycle import TRANSITIONS, Move, QuoteStatus, VersionStatus
 from cpq.services import approvals, quotes
 
@@ -178,6 +179,9 @@ _MOVES = {
     "revise": Move.REVISE,
     "cancel": Move.CANCEL,
 }
+_PRICING = ("price", "revise")
+"""Steps that price the quote from today's lists."""
+
 _ANSWERS = ("accept", "decline")
 """Answers of the customer; they are about the version that was sent, even while a revision is open."""
 
@@ -214,13 +218,29 @@ def take(visit: Visit) -> Response:
     arguments = {"quote_id": quote_id, **typed(visit.form)}
     command = Command(step.operation, step.needs, arguments, form_key(visit.form), subject=quote_id)
     try:
-        visit.write(command, lambda tx: dict(step.run(tx, quote_id, seen, given)))
+        answer = visit.write(command, lambda tx: _taken(tx, name, quote_id, seen, given))
     except CpqError as error:
         if error.code in (Code.FORBIDDEN, Code.NOT_FOUND, Code.UNAVAILABLE, Code.TIMEOUT):
             raise
         form.refused(error)
         return _form(visit, form, status=409 if error.code is Code.CONFLICT else 400)
-    return RedirectResponse(link(quote_address(quote_id), done=name), 303)
+    return notices.to_quote(visit, quote_id, name, answer)
+
+
+def _taken(tx: Tx, name: str, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Answer:
+    """Take the step; a step that prices warns when the total is another one than the form showed."""
+    before = _total(tx, quote_id) if name in _PRICING else ""
+    answer = dict(STEPS[name].run(tx, quote_id, seen, given))
+    after = _total(tx, quote_id) if name in _PRICING else ""
+    if after != before:
+        answer["warnings"] = [f"The total is {after} now; it was {before}.", *answer.get("warnings", ())]
+    return answer
+
+
+def _total(tx: Tx, quote_id: str) -> str:
+    found = quotes.get(tx, quote_id, include_pricing=True)
+    currency = found["quote"]["currency"]
+    return f"{money(found['pricing']['total'], currency)} {currency}"
 
 
 def _form(visit: Visit, form: DraftForm, status: int = 200) -> Response:

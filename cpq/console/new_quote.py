@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from cpq.app import Answer, Command
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
+from cpq.console import notices
 from cpq.console.draft_form import DraftForm
 from cpq.console.forms import form_key, identifier, typed
 from cpq.console.quote_line import found_products, product_of, read_line, selling_models
-from cpq.console.template_files import link
-from cpq.console.visit import Visit, quote_address
+from cpq.console.visit import Visit
 from cpq.services import catalog, quotes
 
 TEMPLATE_DEAL = "template"
@@ -47,7 +47,7 @@ def create(visit: Visit) -> Response:
             raise
         form.refused(error)
         return _page(visit, asked, form, 409 if error.code is Code.CONFLICT else 400)
-    return RedirectResponse(link(quote_address(made["quote_id"]), done="created"), 303)
+    return notices.to_quote(visit, made["quote_id"], "created", made)
 
 
 def _copy(asked: dict[str, str], account_id: str) -> tuple[str, Work]:

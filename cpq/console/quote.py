@@ -14,7 +14,7 @@ from cpq.app import Answer, Call, Command, tokens
 from cpq.app.access import Caller, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
-from cpq.console import charts, deal_step, quote_summary
+from cpq.console import charts, deal_step, notices, quote_summary
 from cpq.console.forms import given, whole
 from cpq.console.template_files import link
 from cpq.console.visit import Visit, quote_address
@@ -70,7 +70,10 @@ DONE: dict[str, str] = {
 
 
 def show(visit: Visit) -> Response:
-    return page(visit, visit.named("quote_id"), done=visit.query("done"))
+    quote_id = visit.named("quote_id")
+    response = page(visit, quote_id, done=visit.query("done"))
+    notices.forget(visit, response, quote_id)
+    return response
 
 
 def ask_again(visit: Visit) -> Response:
@@ -88,8 +91,7 @@ def ask_again(visit: Visit) -> Response:
 
     arguments = {"quote_id": quote_id, "version": seen.version, "edit": seen.edit}
     command = Command("approval_request", Permission.REQUEST_APPROVAL, arguments, subject=quote_id)
-    visit.write(command, work)
-    return RedirectResponse(link(quote_address(quote_id), done="asked"), 303)
+    return notices.to_quote(visit, quote_id, "asked", visit.write(command, work))
 
 
 def delegate(visit: Visit) -> Response:
@@ -188,6 +190,7 @@ def page(
         mine=mine,
         state=_state(review),
         done=DONE.get(done or "") if _is_true(done, visit.principal.caller, answer) else None,
+        notices=notices.take(visit, quote_id),
         moved=moved,
         shown=shown,
         decides=visit.principal.may(Permission.DECIDE),

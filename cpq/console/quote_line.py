@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from cpq.app import Answer, Command
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
+from cpq.console import notices
 from cpq.console.draft_form import OPTION, TERMS, DraftForm
 from cpq.console.formats import money, spelled, words
 from cpq.console.forms import form_key, identifier, typed, whole
-from cpq.console.template_files import link
 from cpq.console.visit import Visit, quote_address
 from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
 from cpq.services import catalog, quotes
@@ -158,7 +158,7 @@ def _change(
         form.refused(error)
         return again(409 if error.code is Code.CONFLICT else 400)
     done = "unchanged" if answer["outcome"] == "no_change" else "changed"
-    return RedirectResponse(link(quote_address(quote_id), done=done), 303)
+    return notices.to_quote(visit, quote_id, done, answer)
 
 
 def _quote(visit: Visit) -> Any:
