@@ -1,8 +1,13 @@
 """What a quote says before it misleads: money among the attributes, and prices that end before the quote does."""
 
+import shutil
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
-from tests.support.engine import Tools, import_dicts, product_row, row_counts
+from cpq.base.settings import Settings, shipped
+from tests.support.engine import Tools, import_dicts, open_app, product_row, row_counts
 from tests.support.quotes import ACME, SEATS
 
 
@@ -37,3 +42,24 @@ def test_a_quote_that_outlives_a_price_says_so(tools: Tools, whose: dict[str, st
     assert tools("quote_price", quote_id=quote_id)["warnings"] == [expected]
     assert tools("quote_get", quote_id=quote_id)["warnings"] == [expected]
     assert tools("quote_update", quote_id=quote_id, expected_version=1, notes="More.")["warnings"] == [expected]
+
+
+@pytest.mark.parametrize(("ends", "is_said"), [("2026-12-15", True), ("2026-12-16", False), (None, False)])
+def test_a_quote_that_outlives_the_exchange_rate_of_the_policies_says_so(
+    store: Settings, tmp_path: Path, ends: str | None, is_said: bool
+):
+    """The day of the quote's end itself is covered, and so is a quote in the policies' own currency."""
+    policies = tmp_path / "policies"
+    shutil.copytree(shipped("policies"), policies)
+    with (policies / "terms.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"rates_valid_until: {ends}\n" if ends else "")
+    with closing(open_app(store.model_copy(update={"policies_dir": policies}))) as app:
+        tools = Tools(app)
+        made = tools("quote_create", account_id="acct_rheinstahl_010", line_items=[SEATS])
+        said = (
+            "The policies value EUR in USD at a rate that ends on 2026-12-15, and the quote is valid until 2026-12-16."
+        )
+        assert made["currency"] == "EUR"
+        assert made["warnings"] == ([said] if is_said else [])
+        assert tools("quote_price", quote_id=made["quote_id"])["warnings"] == made["warnings"]
+        assert tools("quote_create", account_id=ACME, line_items=[SEATS])["warnings"] == []

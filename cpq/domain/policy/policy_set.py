@@ -240,6 +240,8 @@ class Terms:
     approval_expiry_hours: int
     currency: str
     rates: Mapping[str, Decimal]
+    rates_valid_until: str | None
+    """The last day on which the rates may be used; None when they have no end."""
     attributes: Mapping[str, Declared]
 
 

@@ -17,7 +17,7 @@ from cpq.base.text import digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.policy.facts import LineInputs
-from cpq.domain.policy.policy_set import tax_code
+from cpq.domain.policy.policy_set import Terms, tax_code
 from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
@@ -129,6 +129,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
             *broken_relations(draft, products),
             *_foreign_currency(draft, buyer),
             *_ending_prices(request, products, selection, valid_until),
+            *_ending_rate(tx.policies.terms, draft.currency, valid_until),
         ),
         selling_models={
             int(line.id): line.selling_model or _only_model(selection, line.product_id) for line in request.lines
@@ -205,6 +206,16 @@ def _ending_prices(
                 f"The {kind} of {products[id_].name} ({id_}) ends on {row.valid_to},"
                 f" and the quote is valid until {last_day}."
             )
+
+
+def _ending_rate(terms: Terms, currency: str, valid_until: date) -> Iterator[str]:
+    """The rate that values a foreign currency for the policies, if it ends before the quote does."""
+    ends = terms.rates_valid_until
+    if ends and ends < valid_until.isoformat() and currency != terms.currency and currency in terms.rates:
+        yield (
+            f"The policies value {currency} in {terms.currency} at a rate that ends on {ends},"
+            f" and the quote is valid until {valid_until}."
+        )
 
 
 _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}

@@ -464,6 +464,7 @@ def _terms(shape: TermsShape) -> Terms:
         approval_expiry_hours=shape.approval_expiry_hours,
         currency=shape.currency,
         rates={**shape.rates, shape.currency: Decimal(1)},
+        rates_valid_until=shape.rates_valid_until,
         attributes=_attributes(shape),
     )
 

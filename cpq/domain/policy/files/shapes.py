@@ -104,7 +104,7 @@ def _hours(text: str) -> str:
     return text
 
 
-def _holiday(text: str) -> str:
+def _day(text: str) -> str:
     if date.fromisoformat(text).isoformat() != text:
         raise ValueError("is a day such as 2026-12-25")
     return text
@@ -122,7 +122,7 @@ Rate = Annotated[Fine, Field(ge=0, le=100)]
 Priority = Annotated[int, Field(ge=-1000, le=1000, description="larger numbers come first")]
 Currency = Annotated[str, AfterValidator(_currency)]
 Hours = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$"), AfterValidator(_hours)]
-Holiday = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_holiday)]
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)]
 
 
 class Shape(BaseModel):
@@ -218,7 +218,7 @@ class CalendarShape(Shape):
     hours: dict[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], tuple[Hours, ...]] = Field(
         min_length=1, description="open hours by weekday, in order: `mon: [09:00-12:00, 13:00-17:00]`"
     )
-    holidays: tuple[Holiday, ...] = Field((), max_length=1000, description="days without hours: 2026-12-25")
+    holidays: tuple[Day, ...] = Field((), max_length=1000, description="days without hours: 2026-12-25")
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -349,6 +349,7 @@ class TermsShape(GuardsShape):
     rates: dict[Currency, Annotated[Number, Field(gt=0)]] = Field(
         default_factory=dict, description="the value of one unit of a currency in the policy's currency"
     )
+    rates_valid_until: Day | None = Field(default=None, description="the last day on which the rates may be used")
     attributes: dict[Id, AttributeShape] = Field(default_factory=dict)
 
     @model_validator(mode="after")
