@@ -50,6 +50,7 @@ def _show_verified(found: Answer) -> None:
     pairs = [
         ("verdict", found["verdict"]),
         ("current and approved", "yes" if found["is_current_approved"] else "no"),
+        ("number", found["number"]),
         ("quote", found["quote_id"]),
         ("version", found["version"]),
         ("current version", found["current_version"]),

@@ -31,7 +31,7 @@ def test_a_quote_is_exported_as_pdf_and_verified(quote: str, run: Run, tmp_path:
     assert ran.err.endswith(f"Wrote {tmp_path / 'offer.pdf'}, {len(content):,} bytes.\n")
     ran = run("quote", "verify", tmp_path / "offer.pdf")
     assert ran.code == 0
-    assert "A document of D-2041, version 1, stamped" in ran.out
+    assert "A document of 2026-000001 (D-2041), version 1, stamped" in ran.out
     found = json.loads(run("quote", "verify", tmp_path / "offer.pdf", "--json").out)
     assert (found["verdict"], found["template"], found["locale"]) == ("issued", "compact", "de")
     (tmp_path / "offer.pdf").write_bytes(content + b" ")

@@ -59,6 +59,11 @@ class LineView:
     delivery: str
     """When goods are delivered; empty for everything that is not shipped."""
 
+    @property
+    def named(self) -> str:
+        """The name alone; of a recurring line also how many units there are and what one costs in a period."""
+        return f"{self.quantity} × {self.name} · {self.recurring}" if self.recurring else self.name
+
     def pairs(self, names: Sequence[str]) -> list[tuple[Characteristic, ...]]:
         """The characteristics that the product has, in this order, two per row."""
         known = [self.characteristics[name] for name in names if name in self.characteristics]

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.domain.quotes.lifecycle import VersionStatus
+from cpq.domain.quotes.quote import Quote
 from cpq.services.documents import repository
 from cpq.services.documents.content import says_the_same
 from cpq.services.documents.file_store import checksum_of
@@ -40,6 +41,8 @@ class VerifiedPdf(TypedDict):
     """Whether it is unstamped and of the current version, and that version is approved or needs no approval."""
     message: str
     quote_id: str | None
+    number: str | None
+    """The quote's number for people."""
     version: int | None
     current_version: int | None
     version_status: str | None
@@ -65,16 +68,17 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
     if document is not None:
         return _issued(tx, document)
     mark = _mark(content) if content is not None else None
-    version = _version(tx, *mark) if mark else None
-    if mark is None or version is None:
+    number = _number(tx, *mark) if mark else None
+    if mark is None or number is None:
         return _unknown(checksum)
     return {
         **_unknown(checksum),
         "verdict": "altered",
         "quote_id": mark[0],
+        "number": number,
         "version": mark[1],
         "fingerprint": mark[2],
-        "message": f"It was a document of {mark[0]}, version {mark[1]}, and has been altered: do not trust it.",
+        "message": f"It was a document of {_named(number, *mark[:2])}, and has been altered: do not trust it.",
     }
 
 
@@ -91,8 +95,9 @@ def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
         "verdict": "issued",
         "checksum": f"sha256:{document.checksum}",
         "is_current_approved": is_good,
-        "message": _message(document, found.current_version, status, is_good=is_good, is_same=is_same),
+        "message": _message(document, found, status, is_good=is_good, is_same=is_same),
         "quote_id": document.quote_id,
+        "number": found.number,
         "version": document.version,
         "current_version": found.current_version,
         "version_status": status,
@@ -106,8 +111,9 @@ def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
     }
 
 
-def _message(document: IssuedDocument, current: int, status: str, *, is_good: bool, is_same: bool) -> str:
-    of = f"A document of {document.quote_id}, version {document.version}"
+def _message(document: IssuedDocument, found: Quote, status: str, *, is_good: bool, is_same: bool) -> str:
+    current = found.current_version
+    of = f"A document of {_named(found.number, document.quote_id, document.version)}"
     if is_good:
         place = "the current one" if document.version == current else "the one that the customer has"
         return f"{of}, which is {place} and {status if status != VersionStatus.DRAFT else 'needs no approval'}."
@@ -120,6 +126,10 @@ def _message(document: IssuedDocument, current: int, status: str, *, is_good: bo
     return f"{of}, which is {status} now."
 
 
+def _named(number: str, quote_id: str, version: int) -> str:
+    return f"{number} ({quote_id}), version {version}"
+
+
 def _unknown(checksum: str) -> VerifiedPdf:
     return {
         "verdict": "unknown",
@@ -127,6 +137,7 @@ def _unknown(checksum: str) -> VerifiedPdf:
         "is_current_approved": False,
         "message": "No document with these bytes was issued here.",
         "quote_id": None,
+        "number": None,
         "version": None,
         "current_version": None,
         "version_status": None,
@@ -158,9 +169,15 @@ def _streams(content: bytes) -> Iterator[bytes]:
             continue
 
 
-def _version(tx: Tx, quote_id: str, version: int, fingerprint: str) -> int | None:
-    mine = tx.own(tables.quote_version) & (tables.quote_version.c.quote_id == quote_id)
-    query = sa.select(tables.quote_version.c.version).where(
-        mine, tables.quote_version.c.version == version, tables.quote_version.c.fingerprint == fingerprint
+def _number(tx: Tx, quote_id: str, version: int, fingerprint: str) -> str | None:
+    """The number of the quote that has this version at this price."""
+    quote, priced = tables.quote, tables.quote_version.c
+    query = sa.select(quote.c.number).where(
+        tx.own(quote),
+        tx.own(tables.quote_version),
+        quote.c.id == quote_id,
+        priced.quote_id == quote.c.id,
+        priced.version == version,
+        priced.fingerprint == fingerprint,
     )
     return tx.connection.scalar(query)

@@ -136,6 +136,29 @@ def test_an_executive_summary_is_one_page_whatever_the_lines(paper: Papers):
     assert len(paper("sixty", "executive_summary").pages) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "locale", "expected"),
+    [
+        ("one", "en_US", "150 × Pro Plan · 10.00 a year × 1 year"),
+        ("one", "de_DE", "150 × Pro Plan · 10,00 je Jahr × 1 Jahr"),
+    ],
+)
+def test_an_executive_summary_says_what_a_period_costs(paper: Papers, name: str, locale: str, expected: str):
+    """With the number of units that have this price; what is paid once is only named."""
+    assert expected in " ".join(paper(name, "executive_summary", locale).text.split())
+    assert "×" not in paper("twelve", "executive_summary").text
+
+
+def test_the_page_and_the_ubl_carry_the_number_of_the_quote_for_people(paper: Papers, desk: Tools):
+    for template in ONE_SET:
+        document = paper("mixed", template)
+        number = document.content["quote"]["number"]
+        assert number == desk("quote_get", quote_id=document.content["quote"]["id"])["quote"]["number"]
+        assert number in document.pages[0]
+        root = Xml.fromstring(document.attached("quotation.xml"))
+        assert number in [part.text for part in root.findall(f"{{{CAC}}}AdditionalDocumentReference/{{{CBC}}}ID")]
+
+
 def test_c2_14_a_compressor_is_described_as_engineers_read_it(paper: Papers):
     """C2.14 the partial of the category, and of another category another one."""
     text = paper("mixed", "detailed").text

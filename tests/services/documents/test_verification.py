@@ -28,6 +28,8 @@ def test_an_issued_document_is_known_by_its_bytes_and_by_its_checksum(tools: Too
     assert found["verdict"] == "issued"
     assert found["is_current_approved"] is True
     assert (found["quote_id"], found["version"], found["version_status"]) == (quote_id, 1, "sent")
+    assert found["number"] == tools("quote_get", quote_id=quote_id)["quote"]["number"]
+    assert f"{found['number']} ({quote_id})" in found["message"]
     assert (found["template"], found["locale"], found["stamp"]) == ("standard", "en_US", None)
     assert found["total"] == 1500
     assert found["fingerprint"] == made["fingerprint"]
@@ -48,6 +50,7 @@ def test_a_changed_file_is_told_from_a_foreign_one(tools: Tools):
         assert found["verdict"] == "altered"
         assert found["is_current_approved"] is False
         assert (found["quote_id"], found["version"]) == (quote_id, 1)
+        assert found["number"] == tools("quote_get", quote_id=quote_id)["quote"]["number"]
     empty = io.BytesIO()
     pikepdf.new().save(empty)
     for foreign in (empty.getvalue(), b"", b"%PDF-1.7", b"stream\nstream\n" * 2000):
@@ -67,10 +70,11 @@ def test_only_the_current_approved_version_counts(sqlite_tools: Tools):
     assert look(draft)[0] is False
     decide(manager, ask(sqlite_tools, quote_id))
     approved = sqlite_tools("quote_pdf", quote_id=quote_id)
-    assert look(approved) == (True, f"A document of {quote_id}, version 1, which is the current one and approved.")
+    named = f"A document of {sqlite_tools('quote_get', quote_id=quote_id)['quote']['number']} ({quote_id}), version 1"
+    assert look(approved) == (True, f"{named}, which is the current one and approved.")
     assert look(draft)[0] is False
     sqlite_tools("quote_revise", quote_id=quote_id, expected_version=1)
-    assert look(approved) == (False, f"A document of {quote_id}, version 1; version 2 is the current one.")
+    assert look(approved) == (False, f"{named}; version 2 is the current one.")
 
 
 def test_a_draft_whose_price_changed_no_longer_counts(sqlite_tools: Tools):
