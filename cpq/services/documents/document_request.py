@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from cpq.app.transaction import Tx
@@ -15,7 +15,7 @@ from cpq.services.documents.content import gather, says_the_same, with_lines
 from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.documents.locale import choose_locale
 from cpq.services.documents.repository import DocumentKey, IssuedDocument
-from cpq.services.documents.stamp import stamp_of
+from cpq.services.documents.stamp import SUPERSEDED, stamp_of
 from cpq.services.quotes import repository as quote_repository
 
 
@@ -48,13 +48,13 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     found = quote_repository.load(tx, request.quote_id, version=request.version, with_lines=False)
     locale = locale_of(tx, found, request, design)
     stamp = stamp_of(tx, found)
-    state = _state(found, stamp, design)
+    state = _draft_state(found, stamp, design) if found.version.status is VersionStatus.DRAFT else _state(found, stamp)
     key = DocumentKey(found.id, found.version.number, state, request.template, locale)
     known = repository.find_latest(tx, key)
     content = None
     if known is None:
         found = with_lines(tx, found)
-        content = _draft_content(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
+        content = _issued_content(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
     return ResolvedRequest(key, found.number, stamp, found.version.fingerprint, known, content)
 
 
@@ -72,20 +72,25 @@ def locale_of(tx: Tx, found: Quote, request: DocumentRequest, design: Design) ->
     return choose_locale(request.locale, get_account(tx, found.account_id)["locale"], design.labels)
 
 
-def _state(found: Quote, stamp: str | None, design: Design) -> str:
-    """The state in the key of a document. Only a draft follows edits and design; a submitted version is fixed."""
-    name = stamp or "final"
-    if found.version.status is VersionStatus.DRAFT:
-        return f"{name}:draft:{found.edit}:{design.digest[:16]}"
-    return f"{name}:{found.version.option_set or ''}"
+def _draft_state(found: Quote, stamp: str | None, design: Design) -> str:
+    """The state in the key of a draft's document, which follows edits and design; a submitted version is fixed."""
+    return f"{stamp or 'final'}:draft:{found.edit}:{design.digest[:16]}"
 
 
-def _draft_content(tx: Tx, found: Quote, stamp: str | None, key: DocumentKey) -> dict[str, Any] | None:
-    """The content issued while this version was a draft without need of approval, if it still matches.
+def _state(found: Quote, stamp: str | None) -> str:
+    return f"{stamp or 'final'}:{found.version.option_set or ''}"
 
-    The customer may have that document, so it stays the document of the version even if account or catalogue change.
+
+def _issued_content(tx: Tx, found: Quote, stamp: str | None, key: DocumentKey) -> dict[str, Any] | None:
+    """The content that the customer may have, if it still matches: of the document of a superseded version, else of
+    one that was issued while this version was a draft without need of approval.
+
+    It stays the content of the version even if account or catalogue change.
     """
-    if stamp is not None or found.version.status is VersionStatus.DRAFT:
+    if stamp not in (None, SUPERSEDED) or found.version.status is VersionStatus.DRAFT:
         return None
-    content = repository.find_draft_content(tx, key)
-    return content if content is not None and says_the_same(content, found) else None
+    sent = repository.find_latest(tx, replace(key, state=_state(found, None))) if stamp else None
+    content = repository.find_content(tx, sent.id) if sent else repository.find_draft_content(tx, key)
+    if content is None or not says_the_same(content, found):
+        return None
+    return {**content, "quote": {**content["quote"], "stamp": stamp}}

@@ -163,7 +163,7 @@ class _Presenter:
             terms=tuple(filter(None, (*scope.terms, lead_time, texts.general_terms))),
             stamp=t.label(f"stamp_{stamp}") if stamp else "",
             stamp_lines=tuple(re.split(r" ?[·・] ?", t.label(f"stamp_{stamp}"))) if stamp else (),
-            stamp_text=t.label("stamp_text") if stamp else "",
+            stamp_text=t.labels.get(f"stamp_text_{stamp}") or t.label("stamp_text") if stamp else "",
         )
 
     def _imprint(self) -> Iterable[str]:

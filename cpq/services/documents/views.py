@@ -26,7 +26,7 @@ class QuotePdf(TypedDict):
     template_used: str
     locale: str
     stamp: str | None
-    """Why it may not go to a customer: not_approved, expired or cancelled; null when it may."""
+    """Why it may not go to a customer: not_approved, expired, cancelled or superseded; null when it may."""
     fingerprint: str
     resource_uri: str
     warnings: list[str]

@@ -1,19 +1,24 @@
-"""Conditions for submitting or sending a version: a current price, no policy against it, nothing incomplete."""
+"""Conditions for submitting or sending a version: a price that is true, no policy against it, nothing incomplete."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.money import amount
 from cpq.domain.policy.evaluation import PolicyDecision
+from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.draft_changes import about_lines
 from cpq.domain.quotes.lifecycle import VersionStatus
-from cpq.domain.quotes.quote import Quote
+from cpq.domain.quotes.quote import Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
-from cpq.services.quotes.composition import broken_relations, gather
+from cpq.services.quotes import repository
+from cpq.services.quotes.composition import Composition, broken_relations, compose, gather
 from cpq.services.quotes.policy_check import decide, described, stored_results, violations_view
+
+DIFFERENCES_MAX = 20
 
 
 def may_be_sent(tx: Tx, quote: Quote) -> bool:
@@ -28,19 +33,36 @@ def may_be_sent(tx: Tx, quote: Quote) -> bool:
 
 
 def require_sendable(tx: Tx, quote: Quote) -> None:
-    """CpqError with the next call unless the version can be sent now. An approved one is not checked by policies."""
+    """CpqError with the next call unless the version can be sent now.
+
+    It is priced and judged again: catalogue, costs or policies may have changed since. An approved version stays
+    approved under later policies, and must only have the same price and need nobody else because of its costs.
+    """
     is_approved = quote.version.status is VersionStatus.APPROVED
     if not is_approved:
         require_current_price(tx, quote)
     draft = quote.as_draft()
     buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
-    if not is_approved:
-        decision = decide(tx, draft, buyer, products, stored_results(tx, quote))
-        require_unblocked(tx, quote, decision)
-        _require_no_approval(tx, quote, decision)
-        _require_answered(quote)
     _require_complete(quote, draft, buyer, products)
+    composed = _priced_again(tx, quote, draft)
+    _require_same_price(tx, quote, composed)
+    is_changed = any(composed.hashes[name] != quote.version.hashes.get(name) for name in _FACTS)
+    if is_approved and not is_changed:
+        return
+    priced = [one.priced for one in sorted(composed.sets, key=lambda one: one.name)]
+    decision = decide(tx, composed.draft, composed.buyer, composed.products, priced)
+    if is_approved:
+        _require_nobody_else(tx, quote, composed, decision)
+        return
+    require_unblocked(tx, quote, decision)
+    _require_no_approval(tx, quote, decision, is_changed=is_changed)
+    _require_answered(quote)
+
+
+_FACTS = ("catalog", "policies", "result")
+"""The hashes that differ when the catalogue, the policies, or prices and costs have changed; a new day alone changes
+none of them."""
 
 
 def require_current_price(tx: Tx, quote: Quote) -> None:
@@ -51,11 +73,7 @@ def require_current_price(tx: Tx, quote: Quote) -> None:
         message = "The quote has no current price."
     else:
         return
-    # With the discount that was requested last, so that following the advice does not remove it.
-    asked = quote.version.requested_discount
-    discount = {"requested_discount_pct": amount(asked)} if asked else {}
-    advice = next_call("quote_price", quote_id=quote.id, **discount)
-    raise CpqError(Code.CONFLICT, message, field="/quote_id", next_call=advice)
+    raise CpqError(Code.CONFLICT, message, field="/quote_id", next_call=_price_call(quote))
 
 
 def require_unblocked(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:
@@ -70,15 +88,124 @@ def require_unblocked(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:
         )
 
 
-def _require_no_approval(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:
-    if decision.approval_required:
-        raise CpqError(
-            Code.CONFLICT,
-            "A policy requires an approval of this version before it is sent.",
-            field="/quote_id",
-            policy_violations=[dict(violation) for violation in violations_view(tx, decision)],
-            next_call=next_call("approval_request", quote_id=quote.id, justification="Say why this deal deserves it."),
+def _priced_again(tx: Tx, quote: Quote, draft: Draft) -> Composition:
+    try:
+        return compose(tx, draft)
+    except CpqError as error:
+        raise about_lines(error, draft, quote.id, {}) from None
+
+
+def _require_same_price(tx: Tx, quote: Quote, composed: Composition) -> None:
+    """CONFLICT with the differences when the customer would get another price today."""
+    if composed.fingerprint == quote.version.fingerprint:
+        return
+    stored = {one.option_set: one.amounts for one in repository.pricings(tx, quote)}
+    found = [
+        {**({"option_set": one.name} if one.name else {}), **difference}
+        for one in composed.sets
+        for difference in _differences(quote.id, stored[one.name], one.priced)
+    ]
+    if not found:
+        return  # Only the way to the same price is another one.
+    before, after = (amount(total) for total in (quote.version.total, composed.priced.total))
+    how = f"{before} {quote.version.currency} became {after}" if before != after else f"{found[0]['field']} differs"
+    raise _outdated(
+        quote,
+        f"The price is not that of today: {how}. Nothing was sent.",
+        differences=found[:DIFFERENCES_MAX],
+        differences_total=len(found),
+    )
+
+
+def _differences(quote_id: str, before: PricedQuote, after: PricedQuote) -> Iterator[dict[str, object]]:
+    """What of a price the customer sees: the totals, the tax groups, and the amounts of each line."""
+    for name in ("subtotal", "discount_total", "tax_total", "total"):
+        yield from _difference(name, getattr(before, name), getattr(after, name))
+    if _tax(before) != _tax(after):
+        yield {"field": "tax_groups"}
+    for old, new in zip(before.lines, after.lines, strict=True):
+        for name in ("regular", "net"):
+            for difference in _difference(_SHOWN[name], getattr(old, name), getattr(new, name)):
+                yield {"line_id": line_id(quote_id, int(new.id)), **difference}
+
+
+def _tax(priced: PricedQuote) -> list[object]:
+    """How it is taxed, without the amounts, which follow from those of the lines."""
+    return [priced.tax_note, *((group.code, group.rate, group.reason) for group in priced.tax_groups)]
+
+
+_SHOWN = {"regular": "subtotal_before_discount", "net": "line_total"}
+
+
+def _difference(name: str, before: int, after: int) -> Iterator[dict[str, object]]:
+    if before != after:
+        yield {"field": name, "before": amount(before), "after": amount(after)}
+
+
+def _require_nobody_else(tx: Tx, quote: Quote, composed: Composition, decision: PolicyDecision) -> None:
+    """CONFLICT when an approved version now needs somebody who did not approve it."""
+    roles, approved = tx.policies.roles, repository.approving_roles(tx, quote)
+    is_blocked = decision.is_blocked
+    if quote.version.hashes.get("policies") != decision.policy_hash:
+        # Later policies do not undo an approval, so only what they make of changed costs counts.
+        then = decide(tx, composed.draft, composed.buyer, composed.products, stored_results(tx, quote))
+        approved |= {*then.required_roles}
+        is_blocked = is_blocked and not then.is_blocked
+    if is_blocked:
+        require_unblocked(tx, quote, decision)
+    lacking = [
+        role
+        for role in decision.required_roles
+        if role not in approved
+        and not (role in roles.commercial and any(roles.stands_for(other, role) for other in approved))
+    ]
+    if lacking:
+        raise _outdated(
+            quote,
+            f"Catalogue or costs have changed since it was approved, and {' and '.join(lacking)} did not approve it.",
+            differences=[
+                {"field": "required_roles", "before": sorted(approved), "after": list(decision.required_roles)}
+            ],
         )
+
+
+def _outdated(quote: Quote, message: str, **details: object) -> CpqError:
+    """A draft is priced again; what was approved stays as it is, and the next version gets the price of today."""
+    advice = (
+        _price_call(quote)
+        if quote.status.is_draft
+        else next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version)
+    )
+    return CpqError(Code.CONFLICT, message, field="/quote_id", **details, next_call=advice)
+
+
+def _price_call(quote: Quote) -> dict[str, object]:
+    """With the discount that was requested last, so that following the advice does not remove it."""
+    asked = quote.version.requested_discount
+    discount = {"requested_discount_pct": amount(asked)} if asked else {}
+    return next_call("quote_price", quote_id=quote.id, **discount)
+
+
+def _require_no_approval(tx: Tx, quote: Quote, decision: PolicyDecision, *, is_changed: bool) -> None:
+    if not decision.approval_required:
+        return
+    violations = [dict(violation) for violation in violations_view(tx, decision)]
+    if is_changed:
+        # When it was priced, fewer roles may have been required.
+        roles = list(decision.required_roles)
+        raise _outdated(
+            quote,
+            f"Catalogue, costs or policies have changed since it was priced: {' and '.join(roles)} must approve now.",
+            differences=[{"field": "required_roles", "after": roles}],
+            policy_violations=violations,
+        )
+    raise CpqError(
+        Code.CONFLICT,
+        "A policy requires an approval of this version before it is sent.",
+        field="/quote_id",
+        policy_violations=violations,
+        next_call=next_call("approval_request", quote_id=quote.id, justification="Say why this deal deserves it."),
+    )
 
 
 def _require_answered(quote: Quote) -> None:

@@ -14,6 +14,7 @@ from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json, read_json
+from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
@@ -108,6 +109,14 @@ def currencies(tx: Tx, quote_id: str) -> dict[int, str]:
     mine = tx.own(tables.quote_version) & (columns.quote_id == quote_id)
     rows = tx.connection.execute(sa.select(columns.version, columns.currency).where(mine))
     return {row.version: row.currency for row in rows}
+
+
+def approving_roles(tx: Tx, quote: Quote) -> set[str]:
+    """The roles that approved the loaded version, now or by an approval that is kept."""
+    columns = tables.approval.c
+    granted = columns.status.in_([status for status in RequestStatus if status.is_granted])
+    mine = _mine(tx, tables.approval, quote.id, quote.version.number)
+    return set(tx.connection.scalars(sa.select(columns.role).where(*mine, granted)))
 
 
 def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
