@@ -47,6 +47,7 @@ def _pages(settings: Settings, pending: int) -> dict[str, float]:
     asked = {
         f"queue of {pending:,} ms CPU": "/console/queue",
         f"queue of {pending:,}, biggest first, ms CPU": "/console/queue?sort=biggest",
+        f"queue of {pending:,}, by owner, ms CPU": "/console/queue?sort=owner",
         f"queue of {pending:,}, searched, ms CPU": "/console/queue?q=acme",
         f"queue of {pending:,}, nothing new, ms CPU": "live",
         f"quote of {LINES} lines ms CPU": f"/console/quotes/{large}",
@@ -91,6 +92,8 @@ def _copy(app: App, quote_id: str, count: int) -> None:
         for table in (quote, quote_version, quote_line, quote_pricing, approval):
             own = "'APR-copy-' || t.role || " if table is approval else "'Q-copy-' || "
             changed = {"id": f"{own}{number}", "quote_id": f"'Q-copy-' || {number}"}
+            if table is quote:
+                changed["number"] = f"'copy-' || {number}"
             columns = [column.name for column in table.columns]
             taken = ", ".join(changed.get(column, f"t.{column}") for column in columns)
             which = f"t.{'id' if table is quote else 'quote_id'} = '{quote_id}'"
