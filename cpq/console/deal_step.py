@@ -60,7 +60,7 @@ def _request(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Map
 
 def _withdraw(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
     require_seen(tx, quote_id, seen)
-    mine = withdrawable(approvals.openings(tx, quote_id), tx.principal)
+    mine = approvals.withdrawable(tx, quote_id)
     if not mine:
         raise CpqError(Code.CONFLICT, "No request of yours is open.")
     return [approvals.withdraw(tx, id_, reason=given["reason"]) for id_ in mine][-1]
@@ -186,20 +186,15 @@ _ANSWERS = ("accept", "decline")
 """Answers of the customer; they are about the version that was sent, even while a revision is open."""
 
 
-def possible(review: Any, openings: Sequence[Any], principal: Principal) -> list[tuple[str, Step]]:
+def possible(
+    review: Any, openings: Sequence[Any], withdrawable: Sequence[str], principal: Principal
+) -> list[tuple[str, Step]]:
     """The steps that the state of the quote and the person's rights allow now, the most likely one first."""
     fitting = [name for name, step in STEPS.items() if principal.may(step.needs)]
-    fitting = [name for name in fitting if _fits(name, review, openings, principal)]
-    is_priced = review["pricing"]["priced_at"] is not None
+    fitting = [name for name in fitting if _fits(name, review, openings, withdrawable)]
     is_needed = bool(review["policy_violations"])
-    later = {"price": is_priced, "request": not is_needed}
+    later = {"price": review["has_current_price"], "request": not is_needed}
     return [(name, STEPS[name]) for name in sorted(fitting, key=lambda name: later.get(name, False))]
-
-
-def withdrawable(openings: Sequence[Any], principal: Principal) -> list[str]:
-    """The open requests that this person may withdraw: those they made, and for administrators all."""
-    is_admin = principal.may(Permission.ADMINISTER)
-    return [one["approval_id"] for one in openings if is_admin or one["requested_by"] == principal.caller]
 
 
 def show(visit: Visit) -> Response:
@@ -248,8 +243,8 @@ def _form(visit: Visit, form: DraftForm, status: int = 200) -> Response:
 
     def work(tx: Tx) -> Answer:
         review = quotes.review_version(tx, quote_id)
-        openings = approvals.openings(tx, quote_id)
-        is_possible = _fits(name, review, openings, visit.principal)
+        openings, withdrawable = approvals.openings(tx, quote_id), approvals.withdrawable(tx, quote_id)
+        is_possible = _fits(name, review, openings, withdrawable)
         preview = approvals.preview(tx, quote_id) if name == "request" and is_possible else None
         return {"review": review, "is_possible": is_possible, "preview": preview}
 
@@ -276,19 +271,20 @@ def _step(visit: Visit) -> tuple[str, Step]:
     return name, STEPS[name]
 
 
-def _fits(name: str, review: Any, openings: Sequence[Any], principal: Principal) -> bool:
+def _fits(name: str, review: Any, openings: Sequence[Any], withdrawable: Sequence[str]) -> bool:
     """Whether the state of the quote allows the step; the command itself checks again."""
     status = QuoteStatus(review["quote"]["status"])
     is_rejected = review["versions"][review["latest_version"]] == VersionStatus.REJECTED
     if name == "withdraw":
-        return bool(withdrawable(openings, principal))
+        return bool(withdrawable)
     if name in _ANSWERS:
         return _version(name, review) is not None
     if name == "request" and status is QuoteStatus.PENDING_APPROVAL:
         return not openings
-    if name in ("send", "request") and status is QuoteStatus.DRAFT:
-        is_needed = bool(review["policy_violations"])
-        return not is_rejected and review["pricing"]["priced_at"] is not None and (name == "request" or not is_needed)
+    if name == "send":
+        return bool(review["may_be_sent"])
+    if name == "request":
+        return bool(review["may_be_submitted"])
     if name == "revise" and is_rejected and status is QuoteStatus.DRAFT:
         return True
     return (status, _MOVES[name]) in TRANSITIONS

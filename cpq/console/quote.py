@@ -159,6 +159,7 @@ def page(
     def work(tx: Tx) -> Answer:
         review = quotes.review_version(tx, quote_id, version=version)
         openings = approvals.openings(tx, quote_id) if is_current(review) else []
+        may_withdraw = is_current(review) and visit.principal.may(Permission.WITHDRAW)
         history = approvals.history(tx, quote_id)
         earlier = _earlier(review, history, shown)
         able = [name for name in tokens.people(tx, Permission.DECIDE) if str(Caller.person(name)) != tx.caller]
@@ -166,6 +167,7 @@ def page(
         return {
             "review": review,
             "openings": openings,
+            "withdrawable": approvals.withdrawable(tx, quote_id) if may_withdraw else [],
             "chain": approvals.chain_of(tx, quote_id, review["quote"]["version"]),
             "history": history["items"][::-1],
             "comparison": earlier and quotes.compare(tx, quote_id, before=earlier, after=review["quote"]["version"]),
@@ -199,7 +201,9 @@ def page(
         has_document=visit.request.app.state.document is not None,
         waterfalls=[charts.waterfall(review["waterfall"], frame) for frame in charts.FRAMES],
         reasons=_reasons(answer),
-        steps=deal_step.possible(review, answer["openings"], visit.principal) if is_current(review) else [],
+        steps=deal_step.possible(review, answer["openings"], answer["withdrawable"], visit.principal)
+        if is_current(review)
+        else [],
         may_edit=visit.principal.may(Permission.QUOTE) and is_current(review) and _is_open_draft(review),
     )
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.approvals import ask, person, priced_quote
+from tests.support.approvals import ask, let_lapse, person, priced_quote
 from tests.support.console import Console, form_token, send
+from tests.support.engine import StillEffects
 from tests.support.quotes import assert_sound, new_quote, sent_quote, status_of, stored
 
 
@@ -232,6 +233,60 @@ def test_who_may_not_quote_has_no_step_and_no_form(sqlite_console: Console):
         assert finn.post(address, data=data).status_code == 403, name
         assert finn.post(address, data={**data, "form_token": "0" * 64}).status_code == 403
     assert stored(sqlite_console.app) == before
+
+
+def offered(page: str) -> list[str]:
+    """The steps that the page of a quote offers, in order."""
+    return re.findall(r"/steps/(\w+)", page)
+
+
+def test_a_draft_whose_price_is_out_of_date_is_priced_and_not_sent(console: Console, clock: StillEffects):
+    """What the user saw: "Mark as sent" on a draft of last month, which was then refused."""
+    rosa = console.signed_in("rosa", "sales_rep")
+    quote_id = priced_quote(console.tools, 0)
+    address = f"/console/quotes/{quote_id}"
+    assert offered(rosa.get(address).text) == ["send", "cancel", "price", "request"]
+    clock.advance(days=40)
+    rosa = console.signed_in("rosa")
+    assert offered(rosa.get(address).text) == ["price", "cancel"]
+    for name in ("send", "request"):
+        assert rosa.get(f"{address}/steps/{name}").status_code == 409
+    step(rosa, quote_id, "price")
+    assert "marked as sent" in step(rosa, quote_id, "send")
+
+
+def test_a_request_that_expired_is_withdrawn_where_nobody_needs_it(console: Console):
+    """The draft is held by a request that no policy requires: it is withdrawn, and the version can be sent."""
+    rosa, other = console.signed_in("rosa", "sales_rep"), console.signed_in("ole", "sales_rep")
+    maker = person(console.app, "rosa", "sales_rep")
+    quote_id = priced_quote(maker, 0)
+    ask(maker, quote_id)
+    let_lapse(console.app, quote_id)
+    address = f"/console/quotes/{quote_id}"
+    assert offered(rosa.get(address).text) == ["withdraw", "cancel", "price", "request"]
+    assert "withdraw" not in offered(other.get(address).text), "it is not theirs"
+    assert other.get(f"{address}/steps/withdraw").status_code == 409
+    assert "The request is withdrawn." in step(rosa, quote_id, "withdraw", reason="Not needed.")
+    assert status_of(console.tools, quote_id) == "approved"
+    assert "marked as sent" in step(rosa, quote_id, "send")
+
+
+def test_a_request_that_expired_and_is_required_is_asked_again_and_not_withdrawn(console: Console, clock: StillEffects):
+    rosa = console.signed_in("rosa", "sales_rep")
+    maker = person(console.app, "rosa", "sales_rep")
+    quote_id = priced_quote(maker)
+    ask(maker, quote_id)
+    let_lapse(console.app, quote_id)
+    address = f"/console/quotes/{quote_id}"
+    page = rosa.get(address).text
+    assert offered(page) == ["request", "cancel", "price"]
+    assert "Ask again" in page
+    clock.advance(days=40)
+    rosa = console.signed_in("rosa")
+    page = rosa.get(address).text
+    assert offered(page) == ["price", "cancel"]
+    assert "Ask again" not in page
+    assert "Price it again before somebody is asked." in page
 
 
 def test_a_step_that_does_not_fit_says_so(sqlite_console: Console):

@@ -7,7 +7,7 @@ from cpq.base.late_modules import export_late
 if TYPE_CHECKING:
     from cpq.domain.approvals.approval_request import Decision
     from cpq.services.approvals.chain import chain_of
-    from cpq.services.approvals.decisions import decide, require_decidable, withdraw
+    from cpq.services.approvals.decisions import decide, require_decidable, withdraw, withdrawable
     from cpq.services.approvals.delegations import delegate, end_delegation, given_delegations
     from cpq.services.approvals.expiry import sweep, sweep_if_due
     from cpq.services.approvals.held_decisions import (
@@ -53,4 +53,5 @@ __all__ = [
     "undo",
     "votes_about",
     "withdraw",
+    "withdrawable",
 ]

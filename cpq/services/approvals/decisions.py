@@ -144,10 +144,10 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     One that expired is withdrawn only where no policy requires its role; the others are asked again.
     """
     request, quote = _locked(tx, approval_id)
-    if tx.caller != request.requested_by and Role.ADMIN not in tx.roles:
+    if not _is_own(tx, request):
         raise denied()
     case = _gather(tx, request, quote)
-    if _is_unanswered(tx, case):
+    if request.id in _unanswered(tx, quote):
         close_expired(tx, quote, case.requests)
         request = repository.find(tx, approval_id) or request
     else:
@@ -174,6 +174,17 @@ def withdraw(tx: Tx, approval_id: str, *, reason: str | None) -> ApprovalWithdra
     }
 
 
+def withdrawable(tx: Tx, quote_id: str) -> list[str]:
+    """The requests about the current version that `withdraw` would take from the caller now."""
+    quote = quote_rows.load(tx, quote_id, with_lines=False)
+    own = [one for one in repository.of_quote(tx, quote.id, quote.current_version) if _is_own(tx, one)]
+    if not own:
+        return []
+    is_open = {step.id for step in repository.steps(tx, quote, own) if step.status.is_open}
+    unanswered = _unanswered(tx, quote_rows.load(tx, quote_id)) if quote.has_lapsed else set()
+    return [one.id for one in own if one.id in is_open | unanswered]
+
+
 def settle(tx: Tx, quote: Quote, round_: Round) -> None:
     """Approve the version once nothing is open and every required role has approved it.
 
@@ -188,13 +199,16 @@ def settle(tx: Tx, quote: Quote, round_: Round) -> None:
         transitions.wait_until(tx, quote, round_.lapses_at)
 
 
-def _is_unanswered(tx: Tx, case: Case) -> bool:
-    """Whether the draft is held by this request, which expired and which no policy requires."""
-    quote, request = case.quote, case.request
-    if not quote.has_lapsed or not quote.status.is_draft or request.version != quote.current_version:
-        return False
+def _is_own(tx: Tx, request: ApprovalRequest) -> bool:
+    return tx.caller == request.requested_by or Role.ADMIN in tx.roles
+
+
+def _unanswered(tx: Tx, quote: Quote) -> set[str]:
+    """The requests that hold the draft though they expired and no policy requires them."""
+    if not quote.has_lapsed or not quote.status.is_draft:
+        return set()
     round_ = _next_round(tx, quote)
-    return request.role not in round_.required and any(step.id == request.id for step in round_.expired)
+    return {step.id for step in round_.expired if step.role not in round_.required}
 
 
 def _settle_lapsed(tx: Tx, quote: Quote) -> None:

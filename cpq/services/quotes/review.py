@@ -15,8 +15,10 @@ from cpq.base.money import Amount, amount
 from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage
+from cpq.domain.quotes.lifecycle import Move, can
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
+from cpq.services.quotes.readiness import may_be_sent
 from cpq.services.quotes.views import DiscountPct, QuoteDetail
 
 TAX_INCLUDED = "tax included"
@@ -58,6 +60,11 @@ class QuoteReview(QuoteDetail):
     policy_violations: list[PolicyViolation]
     policy_hash: str
     versions: dict[int, str]
+    has_current_price: bool
+    """Whether it is priced, and the price is still valid."""
+    may_be_submitted: bool
+    """Whether a draft is in a state in which people can be asked to approve it."""
+    may_be_sent: bool
 
 
 class FieldChange(TypedDict):
@@ -94,6 +101,8 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
     sets = [pricing.result for pricing in pricings]
     selected = sets[0]
     decision = judge_at(tx, quote.as_draft(), sets)
+    has_current_price = quote.version.priced_at is not None and quote.expires_at > tx.now and not quote.is_rejected
+    is_stopped = quote.status.is_draft and (decision.approval_required or decision.is_blocked)
     return {
         **views.detail(tx, quote, include_pricing=True, pricings=pricings),
         "fingerprint": quote.version.fingerprint,
@@ -107,6 +116,9 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         "policy_violations": violations_view(tx, decision),
         "policy_hash": tx.policies.content_hash,
         "versions": dict(repository.statuses(tx, quote.id)),
+        "has_current_price": has_current_price,
+        "may_be_submitted": quote.status.is_draft and has_current_price and not decision.is_blocked,
+        "may_be_sent": can(quote.status, Move.SEND) and not is_stopped and may_be_sent(tx, quote),
     }
 
 
