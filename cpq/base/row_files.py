@@ -32,6 +32,9 @@ STRUCTURED = {"attributes", "specs", "options", "rules", "recommend", "relations
 STRUCTURED |= {"line_items", "ramp"}
 """Columns whose cells hold JSON."""
 
+GROUPED = ("spec", "attribute")
+"""`spec.hp` and `attribute.model` are columns of the fields `specs` and `attributes`."""
+
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the total."""
@@ -86,7 +89,7 @@ def columns_of(path: Path) -> dict[str, str]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         first = file.readline()
         parts = [name.strip().partition(".") for name in next(csv.reader([first], delimiter=_delimiter(first)), [])]
-    return {f"{group}s.{member}": f"{group}.{member}" for group, dot, member in parts if dot}
+    return {f"{group}s.{member}": f"{group}.{member}" for group, _, member in parts if group in GROUPED}
 
 
 def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRow]:
@@ -156,7 +159,7 @@ def _csv_values(path: Path, line: int, header: list[str], cells: list[Any]) -> d
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             continue
         group, dot, member = name.partition(".")
-        if dot:
+        if dot and group in GROUPED:
             collected = values.setdefault(f"{group}s", {})
             if not isinstance(collected, dict) or member in collected:
                 raise _fault(path, line, f"{name} is also given by the column {group}s")

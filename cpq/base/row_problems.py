@@ -51,8 +51,8 @@ def require_none(problems: Sequence[Problem], count: int) -> None:
 
 
 def _is_name(part: str) -> bool:
-    """Whether the part is a name from the file. For unions pydantic adds the names of our validators to the path."""
-    return not part.startswith(("function-after[", "function-before["))
+    """Whether the part is a name from the file. Pydantic adds validators of unions and `[key]` to the path."""
+    return not part.startswith(("function-after[", "function-before[", "[key]"))
 
 
 def _message(fault: Mapping[str, Any], known: Iterable[str]) -> str:

@@ -50,8 +50,11 @@ def import_catalog(options: Options, file: Path, sheet: str | None) -> None:
     A product has id, sku, name, category; it may have description, product_type (simple, configurable, bundle,
     service), active, unit, quantity_decimals (up to 3, for hours or metres), default_selling_model, and in a CSV the
     columns spec.NAME and attribute.NAME; specs, attributes, options, rules, recommend, relationships and bundle hold
-    JSON. A category is created when a product first names it; one with specs is declared under categories of a JSON or
-    YAML file. Prices have a file of their own. `cpq export catalog` writes an example.
+    JSON. name.de and description.pt-BR are names and descriptions in other languages, for documents of that locale,
+    else of its language; in options label.de and values.de ({"red": "rot"}), in categories name.de. A row is the whole
+    product: what it leaves out, translations too, is removed. A category is created when a product first names it; one
+    with specs or translations is declared under categories of a JSON or YAML file. Prices have a file of their own.
+    `cpq export catalog` writes an example.
 
     \b
     Example:

@@ -42,6 +42,11 @@ from mcp_facade.arguments import (
 )
 from mcp_facade.registry import Job, tool
 
+CatalogLocale = Annotated[
+    Word | None,
+    Field(description="Texts in this language where translated: `de`, `de_AT`. Default: as in the catalogue."),
+]
+
 
 @tool(title="Search the catalogue", toolset="quotes", needs=Permission.READ)
 def catalog_search(
@@ -59,6 +64,7 @@ def catalog_search(
     active_only: Annotated[Flag, Field(description="Exclude products that are no longer sold.")] = True,
     limit: Limit = LIMIT_DEFAULT,
     page: Page = 1,
+    locale: CatalogLocale = None,
     include_relationships: Annotated[  # noqa: ARG001 - the contract accepts and ignores it
         Ignored, Field(description="Accepted and ignored; use catalog_get.")
     ] = None,
@@ -70,7 +76,7 @@ def catalog_search(
     of hits. Prices are not included; use `catalog_get`. An empty result is not an error: `hint` says what to try next.
     """
     return catalog.search(
-        tx, query=query, category_id=category, active_only=active_only, limit=capped(limit), page=page
+        tx, query=query, category_id=category, active_only=active_only, limit=capped(limit), page=page, locale=locale
     )
 
 
@@ -83,6 +89,7 @@ def catalog_get(
         Flag,
         Field(description="Also return related products, configurable options, and the rules between options."),
     ] = False,
+    locale: CatalogLocale = None,
 ) -> ProductDetail:
     """Read one product in full: specs with units, attributes, and its list prices by price book and currency.
 
@@ -93,7 +100,7 @@ def catalog_get(
     options that a line's attributes may set, what the product requires or excludes, and a bundle's components. List
     prices are for orientation; quote_price computes what a customer pays.
     """
-    return catalog.get(tx, product_id, include_relationships=include_relationships)
+    return catalog.get(tx, product_id, include_relationships=include_relationships, locale=locale)
 
 
 @tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True, makes_new=True)

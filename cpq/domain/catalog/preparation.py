@@ -21,6 +21,7 @@ from cpq.domain.catalog.spelling import may_be_misspelt
 from cpq.domain.catalog.words import Indexed, scope_code
 from cpq.domain.configuration import compile_model
 from cpq.domain.field_types import Number, Row
+from cpq.domain.translations import CATEGORY_TEXTS, OPTION_TEXTS, PRODUCT_TEXTS, as_written, gathered
 
 
 class Declared(NamedTuple):
@@ -54,6 +55,8 @@ class Prepared(NamedTuple):
     default_selling_model: str | None
     unit: str | None
     quantity_decimals: int
+    names: str
+    descriptions: str
 
     def columns(self) -> tuple[Any, ...]:
         """In the order of PRODUCT_COLUMNS."""
@@ -75,10 +78,10 @@ SECTIONS: dict[str, type[Row]] = {
     "prices": PriceRow,
 }
 
-ADDED_LATER = ("tax_id", "purchase_order", "selling_model", "name")
+ADDED_LATER = ("tax_id", "purchase_order", "selling_model", "name", "names")
 """Columns that count for the hash of a row only with a value, so that rows without it are still unchanged."""
 
-PAYLOADS = ("attributes", "specs", "options", "rules", "bundle")
+PAYLOADS = ("attributes", "specs", "options", "rules", "bundle", "names", "descriptions")
 """Columns of a product that hold JSON."""
 
 PRODUCT_COLUMNS = Prepared._fields[Prepared._fields.index("id") :]
@@ -104,9 +107,29 @@ def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:
     """The valid row, or every problem of it."""
     model = SECTIONS[source.section]
     try:
-        return model.model_validate(source.values), []
+        return model.model_validate(_with_translations(source)), []
     except ValidationError as error:
-        return None, faults(error, source.line, model.model_fields)
+        found = faults(error, source.line, model.model_fields)
+        return None, [problem._replace(field=as_written(problem.field)) for problem in found]
+
+
+def _with_translations(source: SourceRow) -> dict[str, Any]:
+    """The values of a row, its `name.de` and the like gathered, also those of its options."""
+    values = source.values
+    if source.section not in _TRANSLATED:
+        return values
+    if any("." in name for name in values):
+        values = gathered(values, _TRANSLATED[source.section])
+    options = values.get("options")
+    if not isinstance(options, dict):
+        return values
+    return {
+        **values,
+        "options": {
+            name: gathered(option, OPTION_TEXTS) if isinstance(option, dict) else option
+            for name, option in options.items()
+        },
+    }
 
 
 def columns(row: Row, **others: Any) -> dict[str, Any]:
@@ -124,6 +147,7 @@ def dump(parts: Any) -> Any:
     return [part.model_dump(exclude_none=True) for part in parts]
 
 
+_TRANSLATED = {"products": PRODUCT_TEXTS, "categories": CATEGORY_TEXTS}
 _NOTHING = Declared({}, {})
 _NUMBER: TypeAdapter[Decimal] = TypeAdapter(Number)
 
@@ -201,7 +225,8 @@ def _product_columns(
     )
     # Texts contain no NUL, so text cannot move from one column to the next without changing the hash.
     written = "\0".join([*map(str, values), canonical_json(relations) if relations else "", *_later(row)])
-    return (*values, _digest(written), row.default_selling_model, row.unit, row.quantity_decimals)
+    translations = (canonical_json(texts) if texts else "{}" for texts in (row.names, row.descriptions))
+    return (*values, _digest(written), row.default_selling_model, row.unit, row.quantity_decimals, *translations)
 
 
 def _later(row: ProductRow) -> list[str]:
@@ -210,6 +235,8 @@ def _later(row: ProductRow) -> list[str]:
         "default_selling_model": row.default_selling_model,
         "unit": row.unit,
         "quantity_decimals": row.quantity_decimals,
+        "names": canonical_json(row.names) if row.names else "",
+        "descriptions": canonical_json(row.descriptions) if row.descriptions else "",
     }
     return [f"{name}={value}" for name, value in later.items() if value]
 
@@ -260,7 +287,7 @@ def _searched(row: ProductRow, specs: Mapping[str, Decimal | str], attributes: M
     model = str(row.attributes.get("model", ""))
     return Indexed(
         codes=(row.id, row.sku, model) if model else (row.id, row.sku),
-        titles=(row.name, row.sku, model),
-        prose=(row.description, row.category, *facts, *words),
+        titles=(row.name, row.sku, model, *row.names.values()),
+        prose=(row.description, *row.descriptions.values(), row.category, *facts, *words),
         is_active=row.active,
     )

@@ -23,6 +23,7 @@ from cpq.domain.field_types import (
     Word,
     empty_as_absent,
 )
+from cpq.domain.translations import LocaleTag
 
 
 class ProductType(StrEnum):
@@ -84,6 +85,8 @@ class AttributeDefinition(Row):
 class CategoryRow(Row):
     id: CategoryId
     name: Name
+    names: dict[LocaleTag, Name] = Field(default_factory=dict)
+    """In other languages; a file writes `name.de`."""
     specs: dict[Word, SpecDefinition] = Field(default_factory=dict)
     attributes: dict[Word, AttributeDefinition] = Field(default_factory=dict)
 
@@ -111,7 +114,10 @@ class ProductRow(Row):
     id: Identifier
     sku: Word
     name: Name
+    names: dict[LocaleTag, Name] = Field(default_factory=dict)
     description: Prose = ""
+    descriptions: dict[LocaleTag, Prose] = Field(default_factory=dict)
+    """Both in other languages; a file writes `name.de` and `description.de`."""
     product_type: ProductType = ProductType.SIMPLE
     category: CategoryId
     active: bool = True

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from cpq.base.text import clean_line
 from cpq.domain.field_types import Amount, Free, Name, Number, Row, Scalar, Whole, Word
+from cpq.domain.translations import LocaleTag
 
 
 class OptionRow(Row):
@@ -15,7 +16,10 @@ class OptionRow(Row):
 
     type: Literal["enum", "integer", "number", "boolean", "text"]
     label: Name | None = None
+    labels: dict[LocaleTag, Name] | None = None
     values: tuple[Scalar, ...] = ()
+    value_names: dict[LocaleTag, dict[Word, Name]] | None = None
+    """Label and values in other languages; a file writes `label.de` and `values.de`."""
     unit: Word | None = None
     min: Number | None = None
     max: Number | None = None
@@ -35,6 +39,9 @@ class OptionRow(Row):
         values = [(type(value), value) for value in self.values]
         if self.default is not None and values and (type(self.default), self.default) not in values:
             raise ValueError("the default is not one of the values")
+        named = {name for names in (self.value_names or {}).values() for name in names}
+        if unknown := sorted(named - set(map(str, self.values))):
+            raise ValueError(f"a translation names {unknown[0]!r}, which is not one of the values")
         return self
 
 

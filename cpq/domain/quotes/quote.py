@@ -65,6 +65,8 @@ class QuoteLine(NamedTuple):
     number: int
     product_id: str
     product_name: str
+    product_names: Mapping[str, str]
+    """In other languages; none for a line of before there were translations."""
     quantity: Quantity
     discount_pct: int
     attributes: Mapping[str, Any]

@@ -17,6 +17,8 @@ from cpq.app.transaction import Tx
 from cpq.domain.catalog.products import AttributeDefinition, Bundle, CategoryRow, ProductRow, SpecDefinition
 from cpq.domain.configuration.declarations import OptionRow
 from cpq.domain.field_types import Row
+from cpq.domain.translations import CATEGORY_TEXTS, OPTION_TEXTS, PRODUCT_TEXTS, spread
+from cpq.storage.columns import Json
 from cpq.storage.schema import tables
 
 BATCH = 500
@@ -28,10 +30,11 @@ Values = dict[str, Any]
 def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda _done, _total: None) -> dict[str, int]:
     """Write products, and categories where the form (`json`, `yaml`, `csv`) has sections; returns the count of each."""
     total = counts(tx)
+    columns = [*(name for name in ProductRow.model_fields if name not in PRODUCT_TEXTS.values()), *_translated(tx)]
     sections = {"categories": categories(tx), "products": _watched(products(tx), total["products"], progress)}
     if form == "csv":
-        del sections["categories"]
-    written = {"json": _write_json, "yaml": _write_yaml, "csv": _write_csv}[form](file, sections)
+        return _write_csv(file, sections["products"], columns)
+    written = {"json": _write_json, "yaml": _write_yaml}[form](file, sections)
     return {name: count for name, count in written.items() if count}
 
 
@@ -48,15 +51,14 @@ def categories(tx: Tx) -> Iterator[Values]:
     """Every category as a row of an import file, in the order of ids."""
     query = sa.select(tables.category).where(tx.own(tables.category)).order_by(tables.category.c.id)
     for row in tx.connection.execute(query):
-        yield _without_defaults(
-            CategoryRow,
-            {
-                "id": row.id,
-                "name": row.name,
-                "specs": {name: _without_defaults(SpecDefinition, spec) for name, spec in row.specs.items()},
-                "attributes": {name: _without_defaults(AttributeDefinition, a) for name, a in row.attributes.items()},
-            },
-        )
+        values = {
+            "id": row.id,
+            "name": row.name,
+            "names": row.names,
+            "specs": {name: _without_defaults(SpecDefinition, spec) for name, spec in row.specs.items()},
+            "attributes": {name: _without_defaults(AttributeDefinition, a) for name, a in row.attributes.items()},
+        }
+        yield dict(spread(_without_defaults(CategoryRow, values), CATEGORY_TEXTS))
 
 
 def products(tx: Tx) -> Iterator[Values]:
@@ -65,7 +67,22 @@ def products(tx: Tx) -> Iterator[Values]:
     for batch in tx.connection.execute(query.execution_options(yield_per=BATCH)).partitions():
         relations = _relationships(tx, [row.id for row in batch])
         for row in batch:
-            yield _without_defaults(ProductRow, _product(row, relations[row.id]))
+            yield dict(spread(_without_defaults(ProductRow, _product(row, relations[row.id])), PRODUCT_TEXTS))
+
+
+def _translated(tx: Tx) -> list[str]:
+    """The columns of a CSV that hold translations: `name.de`, `description.fr`."""
+    table = tables.product
+    rows = tx.connection.execute(
+        sa.select(table.c.names, table.c.descriptions)
+        .where(tx.own(table), (table.c.names != sa.literal({}, Json)) | (table.c.descriptions != sa.literal({}, Json)))
+        .execution_options(yield_per=BATCH)
+    )
+    found: dict[str, set[str]] = {"name": set(), "description": set()}
+    for names, descriptions in rows:
+        found["name"].update(names)
+        found["description"].update(descriptions)
+    return [f"{text}.{tag}" for text, tags in found.items() for tag in sorted(tags)]
 
 
 def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
@@ -73,7 +90,9 @@ def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
         "id": row.id,
         "sku": row.sku,
         "name": row.name,
+        "names": row.names,
         "description": row.description,
+        "descriptions": row.descriptions,
         "product_type": row.product_type,
         "category": row.category_id,
         "active": row.active,
@@ -91,7 +110,8 @@ def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
 
 
 def _option(stored: Mapping[str, Any]) -> Values:
-    return _without_defaults(OptionRow, {name: value for name, value in stored.items() if name != "name"})
+    declared = {name: value for name, value in stored.items() if name != "name"}
+    return dict(spread(_without_defaults(OptionRow, declared), OPTION_TEXTS))
 
 
 def _relationships(tx: Tx, ids: list[str]) -> dict[str, list[Values]]:
@@ -150,17 +170,15 @@ def _write_yaml(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict
     return written
 
 
-def _write_csv(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict[str, int]:
+def _write_csv(file: IO[str], products: Iterator[Values], columns: list[str]) -> dict[str, int]:
     """Nested values are JSON in their cell: a column for each would lose the difference between text and number."""
-    written = dict.fromkeys(sections, 0)
-    columns = list(ProductRow.model_fields)
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
-    for name, rows in sections.items():
-        for row in rows:
-            writer.writerow([_csv_cell(row.get(column)) for column in columns])
-            written[name] += 1
-    return written
+    written = 0
+    for row in products:
+        writer.writerow([_csv_cell(row.get(column)) for column in columns])
+        written += 1
+    return {"products": written} if written else {}
 
 
 def _csv_cell(value: object) -> str:

@@ -57,6 +57,7 @@ class ProductFacts(NamedTuple):
     id: str
     sku: str
     name: str
+    names: Mapping[str, str]
     product_type: str
     category: str
     active: bool
@@ -194,6 +195,7 @@ _PRODUCTS = Statement(
         tables.product.c.id,
         tables.product.c.sku,
         tables.product.c.name,
+        tables.product.c.names,
         tables.product.c.product_type,
         tables.product.c.category_id,
         tables.product.c.active,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NotRequired
@@ -14,6 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.pricing.request import selling_model
+from cpq.domain.translations import found_locale, lookup, translated
 from cpq.services.catalog import repository, word_index
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
@@ -30,6 +30,8 @@ class ProductSummary(TypedDict):
     product_type: str
     category: str
     active: bool
+    name_locale: NotRequired[str | None]
+    """With a `locale` that was asked for: the locale of the name; null if there is no translation."""
 
 
 class CatalogPage(TypedDict):
@@ -84,6 +86,7 @@ class ProductDetail(TypedDict):
     id: str
     sku: str
     name: str
+    name_locale: NotRequired[str | None]
     description: str
     product_type: str
     category: str
@@ -103,9 +106,17 @@ class ProductDetail(TypedDict):
 
 
 def search(
-    tx: Tx, *, query: str | None, category_id: str | None, active_only: bool, limit: int, page: int
+    tx: Tx,
+    *,
+    query: str | None,
+    category_id: str | None,
+    active_only: bool,
+    limit: int,
+    page: int,
+    locale: str | None = None,
 ) -> CatalogPage:
     """One page of products: by words if there are any, else a whole category in the order of ids."""
+    tags = _tags(locale)
     words, wanted_category = (query or "").strip(), (category_id or "").strip().lower()
     if not words and not wanted_category:
         raise bad_field(
@@ -120,20 +131,21 @@ def search(
         hits = word_index.find(
             tx, words, category_id=wanted_category or None, active_only=active_only, limit=limit, offset=offset
         )
-        items, total = _summaries(tx, hits.ids), hits.total
+        items, total = _summaries(tx, hits.ids, tags), hits.total
     else:
-        items, total = _list_category(tx, wanted_category, active_only, limit, offset)
+        items, total = _list_category(tx, wanted_category, active_only, limit, offset, tags)
     result: CatalogPage = {"items": items, "pagination": pagination(total, page, limit)}
     if total == 0:
         result["hint"] = _empty_hint(tx, wanted_category, active_only)
     return result
 
 
-def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetail:
+def get(tx: Tx, product_id: str, *, include_relationships: bool, locale: str | None = None) -> ProductDetail:
     """Everything a seller may see of one product; NOT_FOUND offers a search for the same word."""
+    tags = _tags(locale)
     row = tx.connection.execute(_PRODUCT, {"tenant": tx.tenant_id, "id": product_id}).one_or_none()
     if row is None and (by_sku := repository.ids_by_sku(tx, [product_id])):
-        return get(tx, by_sku[product_id], include_relationships=include_relationships)
+        return get(tx, by_sku[product_id], include_relationships=include_relationships, locale=locale)
     if row is None:
         raise CpqError(
             Code.NOT_FOUND,
@@ -158,9 +170,11 @@ def get(tx: Tx, product_id: str, *, include_relationships: bool) -> ProductDetai
         "default_selling_model": row.default_selling_model,
         "prices": _list_prices(tx, product_id),
     }
+    if tags:
+        detail["name"], detail["description"], detail["name_locale"] = _texts(row, tags)
     if include_relationships:
-        detail["relationships"] = _relationships(tx, product_id)
-        detail["options"] = row.options
+        detail["relationships"] = _relationships(tx, product_id, tags)
+        detail["options"] = [_option(option, tags) for option in row.options]
         detail["rules"] = [rule["say"] for rule in row.rules.get("rules", ())]
     return detail
 
@@ -175,6 +189,8 @@ _SUMMARY = (
     tables.product.c.active,
 )
 
+_TRANSLATIONS = (tables.product.c.names, tables.product.c.descriptions)
+
 _PRODUCT = (
     sa.select(
         *_SUMMARY,
@@ -185,6 +201,7 @@ _PRODUCT = (
         tables.product.c.default_selling_model,
         tables.product.c.unit,
         tables.product.c.quantity_decimals,
+        *_TRANSLATIONS,
         tables.product.c.created_at,
         tables.product.c.updated_at,
         tables.category.c.specs.label("definitions"),
@@ -235,23 +252,43 @@ _SUMMARY_NAMES = [str(column.name) for column in _SUMMARY]
 _PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns]
 
 
-def _summaries(tx: Tx, ids: list[str]) -> list[ProductSummary]:
-    query = sa.select(*_SUMMARY).where(tx.own(tables.product), tables.product.c.id.in_(ids))
-    by_id = {row.id: _summary(row) for row in tx.connection.execute(query)}
+def _tags(locale: str | None) -> tuple[str, ...]:
+    """The locales to look for; none when the catalogue's own texts are wanted."""
+    tags = lookup(locale) if locale else ()
+    if locale and not tags:
+        raise bad_field(
+            "/locale", f"{locale!r} is not a locale.", hint="Give a language, or a language with a country: de, de_AT."
+        )
+    return tags
+
+
+def _texts(row: Any, tags: tuple[str, ...]) -> tuple[str, str, str | None]:
+    """Name and description in the best of the locales, and the locale of the name."""
+    description = translated(row.descriptions, tags, row.description)
+    return translated(row.names, tags, row.name), description, found_locale(row.names, tags)
+
+
+def _option(option: dict[str, Any], tags: tuple[str, ...]) -> dict[str, Any]:
+    label = translated(option.get("labels", {}), tags, option.get("label"))
+    return {**option, "label": label} if label else option
+
+
+def _summaries(tx: Tx, ids: list[str], tags: tuple[str, ...]) -> list[ProductSummary]:
+    query = _summary_query(tags).where(tx.own(tables.product), tables.product.c.id.in_(ids))
+    by_id = {row.id: _summary(row, tags) for row in tx.connection.execute(query)}
     return [by_id[id_] for id_ in ids]
 
 
 def _list_category(
-    tx: Tx, category_id: str, active_only: bool, limit: int, offset: int
+    tx: Tx, category_id: str, active_only: bool, limit: int, offset: int, tags: tuple[str, ...]
 ) -> tuple[list[ProductSummary], int]:
     mine = [tx.own(tables.product), tables.product.c.category_id == category_id]
     if active_only:
         mine.append(tables.product.c.active == sa.literal(True, tables.product.c.active.type))
     total = tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.product).where(*mine)) or 0
-    rows = tx.connection.execute(
-        sa.select(*_SUMMARY).where(*mine).order_by(_in_byte_order(tx, tables.product.c.id)).limit(limit).offset(offset)
-    )
-    return [_summary(row) for row in rows], total
+    query = _summary_query(tags).where(*mine).order_by(_in_byte_order(tx, tables.product.c.id))
+    rows = tx.connection.execute(query.limit(limit).offset(offset))
+    return [_summary(row, tags) for row in rows], total
 
 
 def _in_byte_order(tx: Tx, column: sa.Column[str]) -> sa.ColumnElement[str]:
@@ -259,9 +296,15 @@ def _in_byte_order(tx: Tx, column: sa.Column[str]) -> sa.ColumnElement[str]:
     return column if tx.connection.dialect.name == "sqlite" else column.collate("C")
 
 
-def _summary(row: Iterable[object]) -> ProductSummary:
+def _summary_query(tags: tuple[str, ...]) -> sa.Select[*tuple[Any, ...]]:
+    return sa.select(*_SUMMARY, *(_TRANSLATIONS if tags else ()))
+
+
+def _summary(row: Any, tags: tuple[str, ...]) -> ProductSummary:
     # Plain names: the keys of the row's own mapping are a subclass of `str` that is slow to serialise.
-    summary: ProductSummary = dict(zip(_SUMMARY_NAMES, row, strict=True))  # type: ignore[assignment] # Exactly these.
+    summary: ProductSummary = dict(zip(_SUMMARY_NAMES, row, strict=False))  # type: ignore[assignment] # Exactly these.
+    if tags:
+        summary["name"], summary["description"], summary["name_locale"] = _texts(row, tags)
     return summary
 
 
@@ -300,10 +343,10 @@ def _list_prices(tx: Tx, product_id: str) -> list[ListPrice]:
     return prices
 
 
-def _relationships(tx: Tx, product_id: str) -> list[RelatedProduct]:
+def _relationships(tx: Tx, product_id: str, tags: tuple[str, ...]) -> list[RelatedProduct]:
     other = tables.product.alias()
     rows = tx.connection.execute(
-        sa.select(tables.product_relation, other.c.name)
+        sa.select(tables.product_relation, other.c.name, other.c.names)
         .outerjoin(
             other,
             of_tenant(other, tables.product_relation.c.tenant_id) & (other.c.id == tables.product_relation.c.other_id),
@@ -311,4 +354,12 @@ def _relationships(tx: Tx, product_id: str) -> list[RelatedProduct]:
         .where(tx.own(tables.product_relation), tables.product_relation.c.product_id == product_id)
         .order_by(tables.product_relation.c.position)
     )
-    return [{"kind": row.kind, "product_id": row.other_id, "name": row.name, "quantity": row.quantity} for row in rows]
+    return [
+        {
+            "kind": row.kind,
+            "product_id": row.other_id,
+            "name": translated(row.names or {}, tags, row.name),
+            "quantity": row.quantity,
+        }
+        for row in rows
+    ]

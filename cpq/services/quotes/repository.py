@@ -338,6 +338,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 priced.cost,
                 composed.selling_models[line.number],
                 quantity_of,
+                canonical_json(products[line.product_id].names) if products[line.product_id].names else "{}",
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

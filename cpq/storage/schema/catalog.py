@@ -15,6 +15,7 @@ category = table(
     Column("specs", Json, nullable=False),
     Column("attributes", Json, nullable=False),
     text("content_hash"),
+    Column("names", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", "id"),
 )
 
@@ -33,6 +34,8 @@ product = table(
     text("default_selling_model", nullable=True),
     text("unit", nullable=True),
     whole("quantity_decimals"),
+    Column("names", Json, nullable=False),
+    Column("descriptions", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "sku_key"),
     belongs_to("category", "category_id"),

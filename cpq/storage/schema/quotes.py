@@ -104,6 +104,7 @@ quote_line = table(
     whole("cost", nullable=True),
     text("selling_model", nullable=True),
     whole("quantity_of"),
+    Column("product_names", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -115,6 +116,8 @@ quote_line = table(
     sa.CheckConstraint("net BETWEEN 0 AND regular", name="net_in_range"),
 )
 """Amounts and percentages are whole millionths, as in the pricer.
+
+`product_names` are the translations of `product_name`, both of the time when the line was written.
 
 The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one and else 1,000.
 """

@@ -24,9 +24,9 @@ LATER = NOW + timedelta(hours=4)
 ROLES = Roles(("manager", "desk", "vp"), ("finance", "legal"), asks_each=True, keep={"legal": False})
 
 SEATS = QuoteLine(
-    1, "seats", "Seats", 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, "monthly", ()
+    1, "seats", "Seats", {}, 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, "monthly", ()
 )
-SETUP = QuoteLine(2, "setup", "Set-up", 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, ())
+SETUP = QuoteLine(2, "setup", "Set-up", {}, 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, ())
 
 
 def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
@@ -173,7 +173,7 @@ amounts = st.integers(0, 40)
 TERM = ("monthly", "monthly")
 lines = st.builds(
     lambda number, product, quantity, sold, notes, net, off: QuoteLine(
-        number, product, product, quantity, 0, {}, notes, None, sold[0], "standard", 0, net + off, net, None,
+        number, product, product, {}, quantity, 0, {}, notes, None, sold[0], "standard", 0, net + off, net, None,
         sold[1], (),
     ),
     st.integers(1, 3), words, st.integers(1, 4),
