@@ -258,6 +258,6 @@ def sums(paper: Paper, start: str) -> list[Decimal]:
 def job(app: App, quote_id: str, template: str = "standard", locale: str = "en_US") -> bytes:
     """What a worker is told to make of a quote."""
     content = app.read_unaudited(
-        app.new_call(), lambda tx: gather(tx, repository.load(tx, quote_id), template, design(), None)
+        app.new_call(), lambda tx: gather(tx, repository.load(tx, quote_id), template, design(), None, locale)
     )
     return canonical_json({"content": content, "template": template, "locale": locale, "stamp": None}).encode()

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
+from cpq.domain.translations import translated
 from cpq.services.catalog.repository import Relation
 from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
 
 
 class Sheet(NamedTuple):
-    """One product as a customer may see it."""
+    """One product as a customer may see it, in the customer's language where it is translated."""
 
     id: str
     sku: str
@@ -29,21 +30,29 @@ class Sheet(NamedTuple):
     """Units of the specs that are numbers."""
     attributes: Mapping[str, Any]
     option_labels: Mapping[str, str]
+    value_names: Mapping[str, Mapping[str, str]]
+    """The translated values of options, by option and value."""
     components: tuple[Relation, ...]
     unit: str | None
 
 
-def sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
-    """The sheets of products and of the components of bundles, in at most four queries."""
-    found = _sheets(tx, product_ids)
+def sheets(tx: Tx, product_ids: Collection[str], tags: tuple[str, ...]) -> dict[str, Sheet]:
+    """The sheets of products and of the components of bundles, in at most four queries.
+
+    Texts are in the first of the locales that has them, else untranslated.
+    """
+    found = _sheets(tx, product_ids, tags)
     parts = {part.product_id for sheet in found.values() for part in sheet.components}
-    return found | _sheets(tx, parts - found.keys()) if parts - found.keys() else found
+    return found | _sheets(tx, parts - found.keys(), tags) if parts - found.keys() else found
 
 
-def _sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
+def _sheets(tx: Tx, product_ids: Collection[str], tags: tuple[str, ...]) -> dict[str, Sheet]:
     query = (
         sa.select(
-            tables.product, tables.category.c.name.label("category_name"), tables.category.c.specs.label("definitions")
+            tables.product,
+            tables.category.c.name.label("category_name"),
+            tables.category.c.names.label("category_names"),
+            tables.category.c.specs.label("definitions"),
         )
         .join(
             tables.category,
@@ -65,24 +74,27 @@ def _sheets(tx: Tx, product_ids: Collection[str]) -> dict[str, Sheet]:
     components = defaultdict(list)
     for row in tx.connection.execute(parts):
         components[row.product_id].append(Relation("component", row.other_id, row.quantity))
-    return {row.id: _sheet(row, tuple(components[row.id])) for row in tx.connection.execute(query)}
+    return {row.id: _sheet(row, tuple(components[row.id]), tags) for row in tx.connection.execute(query)}
 
 
-def _sheet(row: sa.Row[Any], components: tuple[Relation, ...]) -> Sheet:
+def _sheet(row: sa.Row[Any], components: tuple[Relation, ...], tags: tuple[str, ...]) -> Sheet:
     units = {name: row.definitions.get(name, {}).get("unit") for name in row.specs}
-    labels = {option["name"]: option.get("label") for option in row.options}
+    labels = {option["name"]: translated(option.get("labels", {}), tags, option.get("label")) for option in row.options}
+    nothing: Mapping[str, str] = {}
+    values = {option["name"]: translated(option.get("value_names", {}), tags, nothing) for option in row.options}
     return Sheet(
         row.id,
         row.sku,
-        row.name,
-        row.description,
+        translated(row.names, tags, row.name),
+        translated(row.descriptions, tags, row.description),
         row.product_type,
         row.category_id,
-        row.category_name,
+        translated(row.category_names, tags, row.category_name),
         row.specs,
         {name: unit for name, unit in units.items() if unit},
         row.attributes,
         {name: label for name, label in labels.items() if label},
+        {name: named for name, named in values.items() if named},
         components,
         row.unit,
     )

@@ -19,6 +19,7 @@ from cpq.domain.pricing.request import PERIOD_MONTHS, mean_quantity
 from cpq.domain.pricing.result import MIXED, PricedLine
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
+from cpq.domain.translations import lookup, translated
 from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.quotes import repository
@@ -37,8 +38,8 @@ WITHOUT_LINES = ("executive_summary",)
 Content = dict[str, Any]
 
 
-def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | None) -> Content:
-    """The content of a document, read in a fixed number of queries.
+def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | None, locale: str) -> Content:
+    """The content of a document in the language of its locale, read in a fixed number of queries.
 
     Costs, margins, policies and approvals are left out, and so are attributes that the seller does not show.
     VALIDATION_ERROR when the document would list too many lines.
@@ -48,13 +49,17 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     attributes_shown = design.brand.attributes_shown
     pricings = repository.pricings(tx, found)
     _require_alternatives(found, template, len(pricings))
-    sheets_found = sheets(tx, {line.product_id for line in found.lines})
+    tags = lookup(locale)
+    sheets_found = sheets(tx, {line.product_id for line in found.lines}, tags)
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     return {
         "format": FORMAT,
+        "locale": locale,
         "quote": {**_header(found), "stamp": stamp},
         "buyer": _buyer(tx, found),
-        "lines": [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}) for row in found.lines],
+        "lines": [
+            _line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}, tags) for row in found.lines
+        ],
         "option_sets": [_priced_set(pricing, found) for pricing in pricings],
         "products": products,
         "attributes_shown": sorted(attributes_shown),
@@ -67,9 +72,10 @@ def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     lines = []
     # Compare the attributes that the document shows: a new display setting is no change of the quote.
     always = {*content.get("attributes_shown", ())}  # Older documents do not have it.
+    tags = lookup(content.get("locale", ""))  # Nor this: their texts are untranslated.
     for row in found.lines:
         shown = _shown(content["products"], row.product_id) | {*printed.get(row.number, ())} | always
-        lines.append(_line(found.id, row, shown))
+        lines.append(_line(found.id, row, shown, tags))
     # Fields that came later are not in older documents, which remain what they were.
     header = {name: value for name, value in _header(found).items() if name in content["quote"]}
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(header, lines))
@@ -146,13 +152,13 @@ def _shown(products: Mapping[str, Any], product_id: str) -> set[str]:
     return {*product.get("option_labels", ()), *product.get("attributes", ())}
 
 
-def _line(quote_id: str, row: QuoteLine, shown: Collection[str]) -> Content:
+def _line(quote_id: str, row: QuoteLine, shown: Collection[str], tags: tuple[str, ...]) -> Content:
     """A line of the document, with only those of its attributes that are shown."""
     line: Content = {
         "number": row.number,
         "line_id": line_id(quote_id, row.number),
         "product_id": row.product_id,
-        "product_name": row.product_name,
+        "product_name": translated(row.product_names, tags, row.product_name),
         "notes": row.notes,
         "option_set": row.option_set,
         "attributes": {name: value for name, value in row.attributes.items() if name in shown},
@@ -237,6 +243,7 @@ def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
         "specs": {name: _spec(value, sheet.units.get(name)) for name, value in sheet.specs.items()},
         "attributes": _only(sheet.attributes, attributes_shown),
         "option_labels": dict(sheet.option_labels),
+        "value_names": {name: dict(named) for name, named in sheet.value_names.items()},
         "components": [{"product_id": part.product_id, "quantity": part.quantity} for part in sheet.components],
     }
 

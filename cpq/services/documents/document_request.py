@@ -54,7 +54,8 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     content = None
     if known is None:
         found = with_lines(tx, found)
-        content = _issued_content(tx, found, stamp, key) or gather(tx, found, request.template, design, stamp)
+        issued = _issued_content(tx, found, stamp, key)
+        content = issued or gather(tx, found, request.template, design, stamp, locale)
     return ResolvedRequest(key, found.number, stamp, found.version.fingerprint, known, content)
 
 

@@ -36,14 +36,14 @@ def export(tx: Tx, request: DocumentRequest, form: str, design: Design) -> str:
     found = repository.load(tx, request.quote_id, version=request.version)
     template = request.template if form == "html" else "executive_summary"  # Data has no limit of lines.
     stamp = stamp_of(tx, found)
-    content = gather(tx, found, template, design, stamp)
+    locale = locale_of(tx, found, request, design)
+    content = gather(tx, found, template, design, stamp, locale)
     if form == "json":
         return json.dumps(to_wire(content), ensure_ascii=False, indent=2) + "\n"
     if form == "ubl":
         return quotation_xml(design.brand, content)
     if form == "csv":
         return _csv(content)
-    locale = locale_of(tx, found, request, design)
     return whole(compose(design, content, request.template, locale, stamp))
 
 

@@ -232,7 +232,9 @@ class LineTable:
     def _choice(self, product: Content, name: str, value: object) -> str:
         t = self._printed.tongue
         label = t.text(product["option_labels"].get(name) or t.word("specs", name))
-        return t.isolated(f"{label}{t.label('colon')} {self._printed.value(value)}")
+        # Older documents have no names of values.
+        named = product.get("value_names", {}).get(name, {}).get(str(value))
+        return t.isolated(f"{label}{t.label('colon')} {t.text(named) if named else self._printed.value(value)}")
 
     def _component(self, part: Content) -> str:
         name = self._printed.product(part["product_id"])["name"]
