@@ -15,6 +15,7 @@ import uvicorn
 
 from cpq.app import App, Call, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
+from cpq.app.health import page_loop
 from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
@@ -25,6 +26,7 @@ from cpq.retrieval import context, docs, past_quotes
 from cpq.retrieval.search import table_source
 from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import approvals, documents, quotes
+from cpq.services.catalog import index_repair
 from cpq.services.documents import DocumentRequest
 from cpq.services.events import delivery
 from mcp_facade import http
@@ -111,9 +113,10 @@ def _loops(app: App) -> list[Loop]:
         approvals.take_due(app)
         return DECISION_SECONDS
 
-    loops = [Loop("sweep", sweep), *(delivery.loops(app) if app.settings.webhook_list else [])]
-    if app.settings.transport != "stdio":  # Only the console holds decisions.
-        loops.append(Loop("decisions", take_decisions))
+    loops = [Loop("sweep", sweep)]
+    loops += delivery.loops(app) if app.settings.webhook_list else []
+    if app.settings.transport != "stdio":  # Only the console holds decisions, and a short life needs no upkeep.
+        loops += [Loop("decisions", take_decisions), page_loop(app), index_repair.loop(app)]
     if sources := sources_of(app.settings.enabled_toolsets):
         # Over stdio there is one caller, and few callers may not see names.
         variants = None if app.settings.transport == "stdio" else past_quotes.variants

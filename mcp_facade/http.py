@@ -75,8 +75,8 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
     async def readyz(_: Request) -> Response:
         parts = await anyio.to_thread.run_sync(readiness, app, loops, limiter=checks)
         broken = {name for name, part in parts.items() if part != "ok"}
-        # Invalid policies are only reported: the server keeps using the last valid ones.
-        is_ready = broken <= {"policies", "background"}
+        # Only reported: the last valid policies are in use, and what needs no damaged page is still answered.
+        is_ready = broken <= {"policies", "pages", "background"}
         status = "unready" if not is_ready else "degraded" if broken else "ok"
         return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
 

@@ -21,7 +21,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
 from cpq.base.text import to_wire
-from cpq.storage.database_errors import is_missing_table, is_storage_full, is_taken, is_too_slow, is_transient
+from cpq.storage.database_errors import is_missing_table, is_taken, is_too_slow, is_transient, storage_fault
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
 from cpq.storage.schema import SCHEMA_VERSION, tables
 from cpq.storage.tenants import of_tenant
@@ -34,6 +34,9 @@ else:
 log = logging.getLogger("cpq.app")
 
 ATTEMPTS_MAX = 8
+FAULT_RETRY_SECONDS = 30
+"""When to try again after a fault that a person has to end."""
+
 SWEEP_SECONDS = 3600.0
 """Interval at which expired keys are deleted, together with an audit write."""
 
@@ -191,9 +194,14 @@ class App:
                     Code.UNAVAILABLE, "Too many calls wait for the database.", hint="Try again.", retry_after_seconds=2
                 ) from error
             except sa.exc.DBAPIError as error:
-                if is_storage_full(error):
+                if fault := storage_fault(error):
+                    self.database.is_suspect = True
+                    log.error("the database has a fault", extra={"reason": str(error.orig), "trace_id": call.trace_id})
                     raise CpqError(
-                        Code.UNAVAILABLE, "The database has no room left.", hint="Ask the operator to free space."
+                        Code.UNAVAILABLE,
+                        f"{fault.message} Nothing was changed.",
+                        hint=f"The operator {fault.to_do}.",
+                        retry_after_seconds=FAULT_RETRY_SECONDS,
                     ) from error
                 if is_taken(error):
                     raise CpqError(

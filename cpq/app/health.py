@@ -4,22 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import sqlalchemy as sa
+
 from cpq.app import App
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
+from cpq.storage.database_errors import storage_fault
+from cpq.storage.engine import WRITE_DEADLINE_SECONDS
 from cpq.storage.schema import SCHEMA_VERSION
+
+PAGES_SECONDS = 6 * 3600.0
+"""How often a server reads every page of its database."""
+
+LOOK_SECONDS = 5.0
 
 
 def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
     """Each part the server needs, with `ok` or its problem; no secrets, no paths."""
     troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
-    rest = {"policies": _policies(app), "background": "; ".join(troubles) or "ok"}
+    rest = {
+        "policies": _policies(app),
+        "pages": "damaged: the operator runs `cpq doctor`" if app.database.page_problem else "ok",
+        "background": "; ".join(troubles) or "ok",
+    }
     try:
         found = app.schema_version()
     except CpqError:
         return {"database": "does not answer", "migrations": "unknown", **rest}
     expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
-    return {"database": "ok", "migrations": "ok" if found == SCHEMA_VERSION else expected, **rest}
+    return {"database": _writes(app), "migrations": "ok" if found == SCHEMA_VERSION else expected, **rest}
+
+
+def page_loop(app: App) -> Loop:
+    """Reads every page now and then, and soon after a call has met a damaged one."""
+    due = app.effects.monotonic()
+
+    def look() -> float:
+        nonlocal due
+        if app.database.is_suspect or app.effects.monotonic() >= due:
+            app.database.check_pages()
+            due = app.effects.monotonic() + PAGES_SECONDS
+        return LOOK_SECONDS
+
+    return Loop("page check", look)
+
+
+def _writes(app: App) -> str:
+    if not app.database.exists():
+        return "is not there"
+    try:
+        app.database.try_write(app.effects.monotonic() + WRITE_DEADLINE_SECONDS)
+    except sa.exc.DBAPIError as error:
+        fault = storage_fault(error)
+        return fault.message if fault else "cannot be written"
+    except (CpqError, sa.exc.TimeoutError):
+        return "is busy"
+    return "ok"
 
 
 def _policies(app: App) -> str:

@@ -42,6 +42,7 @@ COMMANDS = {
     "token": ("cpq.cli.token:token", "Manage callers, their roles and their tokens."),
     "audit": ("cpq.cli.audit:audit_", "Show the record of all calls, and verify it."),
     "doctor": ("cpq.cli.doctor:doctor", "Check the installation, and report what to do."),
+    "repair": ("cpq.cli.repair:repair", "Restore lost or damaged indexes and documents."),
 }
 
 

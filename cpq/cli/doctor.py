@@ -27,9 +27,10 @@ from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
 from cpq.retrieval.search.embedding import MODEL, is_installed
 from cpq.services import documents
-from cpq.services.catalog import exporter
+from cpq.services.catalog import exporter, index_repair
 from cpq.services.documents import APT_LINE
-from cpq.storage.engine import SQLITE_SAFE_VERSION, sqlite_version
+from cpq.storage.database_errors import storage_fault
+from cpq.storage.engine import SQLITE_SAFE_VERSION, WRITE_DEADLINE_SECONDS, sqlite_version
 from cpq.storage.schema import SCHEMA_VERSION
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
@@ -104,11 +105,24 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
                 return
             found = app.schema_version()
             yield Finding("database", State.OK, f"{name} answers")
+            yield from _check_storage(app)
             yield from _check_contents(app, found)
     except CpqError as error:
         yield Finding("database", State.PROBLEM, error.message, str(error.details.get("hint", "")))
     except sa.exc.DBAPIError as error:
-        yield Finding("database", State.PROBLEM, f"{name} cannot be read: {error.orig}", "restore it from a backup")
+        fault = storage_fault(error)
+        to_do = f"{fault.message} The operator {fault.to_do}" if fault else "restore it from a backup"
+        yield Finding("database", State.PROBLEM, f"{name} cannot be used: {error.orig}", to_do)
+
+
+def _check_storage(app: App) -> Iterator[Finding]:
+    """A row is really written, and on SQLite every page is read."""
+    app.database.try_write(app.effects.monotonic() + WRITE_DEADLINE_SECONDS)
+    if problem := app.database.check_pages():
+        to_do = "stop the server and restore a backup; `cpq repair` mends the word index and documents only"
+        yield Finding("pages", State.PROBLEM, problem, to_do)
+    elif app.database.is_sqlite:
+        yield Finding("pages", State.OK, "all can be read")
 
 
 def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
@@ -119,6 +133,10 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
         yield Finding("migrations", State.PROBLEM, state, advice)
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
+    if index_repair.is_whole(app):
+        yield Finding("word index", State.OK, "finds the products")
+    else:
+        yield Finding("word index", State.PROBLEM, "lacks products or cannot be read", "run `cpq repair`")
     counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):

@@ -1,6 +1,8 @@
-"""Classifies database failures: transient, taken key, too slow, missing table, full storage."""
+"""Classifies database failures: transient, taken key, too slow, missing table, a fault that the operator ends."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -32,7 +34,46 @@ def is_missing_table(error: sa.exc.DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) == "42P01" or "no such table" in str(error.orig)
 
 
-def is_storage_full(error: BaseException) -> bool:
+@dataclass(frozen=True)
+class StorageFault:
+    """A fault of the disk, the file or the server: no call causes it, and only the operator ends it."""
+
+    message: str
+    to_do: str
+    words: tuple[str, ...]
+    """SQLite's words for it."""
+    sqlstates: tuple[str, ...]
+
+
+_FAULTS = (
+    StorageFault(
+        "The database has no room left.", "frees space on its disk", words=("disk is full",), sqlstates=("53100",)
+    ),
+    StorageFault(
+        "The database can be read, but not written.",
+        "makes the database writable: the file and its folder, or the server if it is a standby",
+        words=("readonly database",),
+        sqlstates=("25006",),
+    ),
+    StorageFault(
+        "The database cannot be opened.",
+        "makes its file and folder readable and writable for the server",
+        words=("unable to open database file",),
+        sqlstates=("58030",),
+    ),
+    StorageFault(
+        "A part of the database is damaged or cannot be read.",
+        "runs `cpq doctor`, then `cpq repair`; what these cannot mend comes from a backup",
+        words=("malformed", "not a database", "disk I/O error", "fts5: corrupt"),
+        sqlstates=("XX001", "XX002"),
+    ),
+)
+
+
+def storage_fault(error: BaseException) -> StorageFault | None:
     if not isinstance(error, sa.exc.DBAPIError):
-        return False
-    return getattr(error.orig, "sqlstate", None) == "53100" or "disk is full" in str(error.orig)
+        return None
+    if sqlstate := getattr(error.orig, "sqlstate", None):
+        return next((fault for fault in _FAULTS if sqlstate in fault.sqlstates), None)
+    text = str(error.orig)
+    return next((fault for fault in _FAULTS if any(words in text for words in fault.words)), None)

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
+from cpq.storage.database_errors import storage_fault
 from cpq.storage.statements import driver_cursor
 from cpq.storage.writer_gate import WriterGate, gate_of
 
@@ -40,6 +41,10 @@ class Database:
 
     def __init__(self, settings: Settings, effects: Effects) -> None:
         self.is_sqlite = settings.is_sqlite
+        self.is_suspect = False
+        """A call met a damaged page."""
+        self.page_problem: str | None = None
+        """What the last check of the pages found."""
         if self.is_sqlite:
             path = settings.sqlite_path.absolute()
             self._file: Path | None = path
@@ -69,9 +74,14 @@ class Database:
         """One transaction that commits on leaving. `deadline` is on the effects' monotonic clock."""
         if self._gate is None:
             with self._writer.connect() as connection:
-                with connection.begin():
-                    yield connection
-                    connection.info["commit_warnings"].clear()
+                try:
+                    with connection.begin():
+                        yield connection
+                        connection.info["commit_warnings"].clear()
+                except sa.exc.DBAPIError as error:
+                    if storage_fault(error):
+                        connection.invalidate()  # A session that began as read-only stays so.
+                    raise
                 _refuse_doubtful_commit(connection)
         else:
             # One writer at a time needs one connection; fetching it from the pool costs more than a statement.
@@ -81,11 +91,32 @@ class Database:
                 try:
                     with self._connection.begin():
                         yield self._connection
-                except BaseException:
+                except BaseException as error:
                     # The pool rolls back what a failed commit may have left open.
                     kept, self._connection = self._connection, None
+                    if storage_fault(error):
+                        kept.invalidate()  # One that was opened on a read-only file stays read-only.
                     kept.close()
                     raise
+
+    def try_write(self, deadline: float) -> None:
+        """Write one row as it is, and commit: what a full disk or a read-only file refuses, this refuses too."""
+        with self.writing(deadline) as connection:
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = version_num"))
+
+    def check_pages(self) -> str | None:
+        """Read every page, and remember what is damaged; PostgreSQL checks its own pages when it reads them."""
+        self.is_suspect = False
+        if self.is_sqlite:
+            try:
+                with self._reader.connect() as connection:
+                    connection.detach()  # Its settings are its own; it is closed afterwards.
+                    read_unmapped(connection)
+                    found = connection.exec_driver_sql("PRAGMA quick_check(3)").scalars().all()
+            except sa.exc.DBAPIError as error:
+                found = [str(error.orig)]
+            self.page_problem = None if found == ["ok"] else "; ".join(" ".join(line.split()) for line in found)
+        return self.page_problem
 
     def watch_waits(self, on_wait: Callable[[float], None]) -> None:
         """Give `on_wait` the seconds that each write waits for its turn; PostgreSQL has no such queue."""

@@ -20,7 +20,8 @@ TESTS = str(ROOT / "tests")
 OVER_ALL_TENANTS = {
     "cpq/app/tokens.py": {"has_tokens", "verify_token"},
     "cpq/services/approvals/repository.py": {"tenants_overdue", "tenants_with_held_due"},
-    "cpq/services/catalog/word_index.py": {"index"},
+    "cpq/services/catalog/word_index.py": {"clear", "index", "tenants"},
+    "cpq/services/documents/repository.py": {"tenants"},
     "cpq/services/events/claims.py": {"tenant_due"},
     "cpq/services/quotes/expiry.py": {"_tenants_over"},
 }

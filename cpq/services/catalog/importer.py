@@ -69,6 +69,10 @@ def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
     return work.report
 
 
+def declared_by_categories(tx: Tx) -> dict[str, Declared]:
+    return {row.id: _declared(row.specs, row.attributes) for row in tx.connection.execute(_mine(tx, tables.category))}
+
+
 class _Import(ExitStack):
     """The import of one file."""
 
@@ -79,9 +83,7 @@ class _Import(ExitStack):
         self._problems: list[Problem] = []
         self._problem_count = 0
         self._seen: dict[str, set[str]] = {section: set() for section in SECTIONS}
-        self._categories = {
-            row.id: _declared(row.specs, row.attributes) for row in tx.connection.execute(_mine(tx, tables.category))
-        }
+        self._categories = declared_by_categories(tx)
         self._books = set(tx.connection.scalars(_mine(tx, tables.price_book).with_only_columns(tables.price_book.c.id)))
         self._had_products = (
             tx.connection.scalar(_mine(tx, tables.product).with_only_columns(tables.product.c.id).limit(1)) is not None

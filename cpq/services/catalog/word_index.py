@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
 from cpq.domain.catalog.search_query import All, Any, Expression, Query, Term, Without, other_words
 from cpq.domain.catalog.spelling import FEW_HITS, may_be_misspelt, nearest_words, shortened
 from cpq.domain.catalog.words import scope_code, words
@@ -34,10 +35,29 @@ def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit
     if not sets:
         return Hits([], 0)
     total = _count(tx, sets[-1])
+    if total == 0:
+        _require_entries(tx)
     if total < FEW_HITS and (near := _near_words(tx, query.words, other_words(words(text)))):
         sets += [Any((sets[-1], corrected)) for corrected in query.corrected_sets(near)]
         total = _count(tx, sets[-1])
     return Hits(_page(tx, sets, min(limit, total - offset), offset), total)
+
+
+def tenants(tx: Tx) -> list[str]:
+    """Every tenant that has products."""
+    return sorted(tx.connection.scalars(sa.select(tables.product.c.tenant_id).distinct()))
+
+
+def count(tx: Tx) -> int:
+    """The products of the tenant that the index has."""
+    return tx.connection.scalar(_ENTRIES[tx.connection.dialect.name], {"tenant": tx.tenant_id}) or 0
+
+
+def clear(tx: Tx) -> None:
+    """Empty the index of all tenants, also one that is damaged."""
+    is_sqlite = tx.connection.dialect.name == "sqlite"
+    for statement in _SQLITE_CLEAR if is_sqlite else ("DELETE FROM catalog_index",):
+        tx.connection.exec_driver_sql(statement)
 
 
 def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
@@ -85,6 +105,14 @@ def learn(tx: Tx, vocabulary: set[str]) -> None:
         insert_many(tx.connection, tables.catalog_word, rows)
 
 
+_ENTRIES = {
+    # The join: an entry counts when it has both its row and its words.
+    "sqlite": sa.text(
+        "SELECT count(*) FROM search_key JOIN catalog_index_docsize ON id = row WHERE tenant_id = :tenant"
+    ),
+    "postgresql": sa.text("SELECT count(*) FROM catalog_index WHERE tenant_id = :tenant"),
+}
+_SQLITE_CLEAR = ("DELETE FROM search_key", "INSERT INTO catalog_index (catalog_index) VALUES ('delete-all')")
 _SQLITE_OLD = sa.text(
     "SELECT row FROM search_key WHERE tenant_id = :tenant AND product_id IN (SELECT value FROM json_each(:ids))"
 )
@@ -126,6 +154,18 @@ def _page(tx: Tx, sets: Sequence[Expression], wanted: int, offset: int) -> list[
             offset = 0 if ids else offset - _count(tx, kind)
         page += ids
     return page
+
+
+def _require_entries(tx: Tx) -> None:
+    """No hits may mean that the index was lost: "nothing found" would then be wrong."""
+    has_products = sa.select(tables.product.c.id).where(tx.own(tables.product)).limit(1)
+    if tx.connection.scalar(has_products) is not None and count(tx) == 0:
+        raise CpqError(
+            Code.UNAVAILABLE,
+            "The word index of the catalogue is empty, so nothing can be found.",
+            hint="The operator runs `cpq repair`; a server over HTTP mends it within a minute by itself.",
+            retry_after_seconds=60,
+        )
 
 
 def _count(tx: Tx, expression: Expression) -> int:

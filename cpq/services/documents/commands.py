@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from cpq.app import Answer, App, Call, Command, Outcome, Record
-from cpq.app.access import Permission
+from cpq.app.access import ENGINE, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.settings import Settings, shipped
@@ -17,6 +19,8 @@ from cpq.services.documents.document_request import DocumentRequest
 from cpq.services.documents.file_store import Store, checksum_of
 from cpq.services.documents.repository import DocumentKey, IssuedDocument
 from cpq.services.documents.worker_pool import Made, workers_for
+
+log = logging.getLogger("cpq.documents")
 
 BYTES_MAX = 64 * 1024**2
 STAGES = {"waiting": 0, "starting": 0, "composing": 1, "laying out": 2, "writing": 3}
@@ -83,6 +87,25 @@ def read_document(settings: Settings, checksum: str) -> bytes:
     content = Store(settings.home).read(checksum.removeprefix("sha256:"))
     assert content is not None, "it was there a moment ago"
     return content
+
+
+def restore_files(app: App, progress: Callable[[int, int], None]) -> tuple[int, int]:
+    """Render again every document whose file is lost or damaged; returns how many are back, and how many cannot be."""
+    store, design = Store(app.settings.home), design_of(app.settings)
+    lost: list[tuple[Call, str]] = []
+    for tenant_id in app.read_unaudited(app.new_call(ENGINE), repository.tenants):
+        call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+        found = app.read_unaudited(call, repository.checksums)
+        lost += [(call, document_id) for document_id, checksum in found if store.read(checksum) is None]
+    restored = 0
+    for done, (call, document_id) in enumerate(lost):
+        progress(done, len(lost))
+        try:
+            _restore(app, call, document_id, store, design, lambda _done, _total, _what: None)
+            restored += 1
+        except CpqError as error:
+            log.warning("a document cannot be restored", extra={"document": document_id, "reason": error.message})
+    return restored, len(lost) - restored
 
 
 def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:

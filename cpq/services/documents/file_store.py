@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from cpq.base.errors import Code, CpqError
+
+log = logging.getLogger("cpq.documents")
 
 
 def checksum_of(content: bytes) -> str:
@@ -35,14 +40,31 @@ class Store:
     def incoming(self, content: bytes) -> Iterator[None]:
         """Write the document to a temporary file, and keep it only if the body of the `with` succeeds."""
         target = self.path(checksum_of(content))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=target.parent)
+        with _named_faults():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=target.parent)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with _named_faults(), os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             yield
-            Path(name).replace(target)
+            with _named_faults():
+                Path(name).replace(target)
         finally:
             Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _named_faults() -> Iterator[None]:
+    """A full disk or a folder without rights is no fault of the call; the operator learns what to mend."""
+    try:
+        yield
+    except OSError as error:
+        log.error("a document could not be stored", extra={"reason": str(error)})
+        raise CpqError(
+            Code.UNAVAILABLE,
+            f"The document could not be stored: {os.strerror(error.errno or 0)}.",
+            hint="The operator makes the folder `documents` in CPQ_HOME writable and leaves room on its disk.",
+            retry_after_seconds=30,
+        ) from error

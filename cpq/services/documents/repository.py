@@ -54,6 +54,17 @@ def find(tx: Tx, document_id: str) -> IssuedDocument:
     return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, id=document_id))).one())
 
 
+def tenants(tx: Tx) -> list[str]:
+    """Every tenant that has documents."""
+    return sorted(tx.connection.scalars(sa.select(tables.document.c.tenant_id).distinct()))
+
+
+def checksums(tx: Tx) -> list[tuple[str, str]]:
+    """Id and checksum of every document of the tenant, oldest first."""
+    query = sa.select(tables.document.c.id, tables.document.c.checksum).where(tx.own(tables.document))
+    return [(row.id, row.checksum) for row in tx.connection.execute(query.order_by(tables.document.c.created_at))]
+
+
 def find_content(tx: Tx, document_id: str) -> Content:
     content: Content = tx.connection.execute(
         sa.select(tables.document.c.content).where(_is(tx, id=document_id))

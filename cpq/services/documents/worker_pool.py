@@ -43,6 +43,10 @@ class Made:
     missing: str
 
 
+class WorkerEndedError(Exception):
+    """A worker ended without an answer: somebody killed it, or the system did for want of memory."""
+
+
 class Workers:
     """The workers for one folder of templates."""
 
@@ -61,16 +65,21 @@ class Workers:
                 raise CpqError(
                     Code.UNAVAILABLE, "Other documents are being rendered.", hint="Try again.", retry_after_seconds=5
                 )
-        worker: _Worker | None = None
         try:
-            worker = self._take()
-            made = worker.do(job, effects, deadline, progress)
-            self._give_back(worker)
-            worker = None
-            return made
+            try:
+                return self._render(job, effects, deadline, progress)
+            except WorkerEndedError as error:
+                log.warning("a worker ended while it rendered; its job is tried again", extra={"reason": str(error)})
+                return self._render(job, effects, deadline, progress)
+        except (WorkerEndedError, OSError) as error:
+            log.error("documents cannot be rendered", extra={"reason": str(error)})
+            raise CpqError(
+                Code.UNAVAILABLE,
+                "The process that renders documents ended before it was done; nothing was stored.",
+                hint="Try again. If it fails again, the operator looks for memory or a limit that ends the process.",
+                retry_after_seconds=5,
+            ) from error
         finally:
-            if worker is not None:
-                worker.kill()
             self._free.release()
 
     def close(self) -> None:
@@ -78,6 +87,16 @@ class Workers:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.kill()
+
+    def _render(self, job: bytes, effects: Effects, deadline: float, progress: Progress) -> Made:
+        worker = self._take()
+        try:
+            made = worker.do(job, effects, deadline, progress)
+        except BaseException:
+            worker.kill()
+            raise
+        self._give_back(worker)
+        return made
 
     def _take(self) -> _Worker:
         while True:
@@ -222,7 +241,7 @@ class _Worker:
                 "The libraries for PDFs are not installed.",
                 hint=f"The operator runs: {APT_LINE}",
             )
-        return RuntimeError(f"a worker ended with {self._process.returncode}: {errors}")
+        return WorkerEndedError(f"it ended with {self._process.returncode}: {errors}")
 
 
 def _refusal(body: Mapping[str, str]) -> CpqError:

@@ -1,0 +1,89 @@
+"""The word index of the catalogue: whether it is whole, and how it is written again from the products."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import sqlalchemy as sa
+
+from cpq.app import App
+from cpq.app.access import ENGINE
+from cpq.app.transaction import Tx
+from cpq.base.background import Loop
+from cpq.base.errors import CpqError
+from cpq.base.row_problems import SourceRow
+from cpq.domain.catalog.preparation import prepare_products
+from cpq.services.catalog import exporter, word_index
+from cpq.services.catalog.importer import declared_by_categories
+from cpq.storage.engine import wide_cache
+from cpq.storage.schema import tables
+
+log = logging.getLogger("cpq.catalog")
+
+LOOK_SECONDS = 60.0
+BATCH = 1_000
+
+Progress = Callable[[int, int], None]
+
+
+def loop(app: App) -> Loop:
+    """Looks at the index every minute, and writes it again when it lost a product or cannot be read."""
+
+    def look() -> float:
+        if not is_whole(app):
+            log.warning("the word index of the catalogue is not whole and is written again")
+            rebuild(app)
+        return LOOK_SECONDS
+
+    return Loop("word index", look)
+
+
+def is_whole(app: App) -> bool:
+    """Whether the index of every tenant can be read, has as many entries as products, and finds the first of them."""
+    try:
+        return all(
+            app.read_unaudited(app.new_call(replace(ENGINE, tenant_id=tenant)), _is_whole) for tenant in _tenants(app)
+        )
+    except CpqError:
+        return False  # It cannot be read.
+
+
+def rebuild(app: App, progress: Progress = lambda _done, _total: None) -> int:
+    """Write the index of all tenants again in one transaction; returns the number of products."""
+    tenants = _tenants(app)
+
+    def work(tx: Tx) -> int:
+        with wide_cache(tx.connection):
+            word_index.clear(tx)
+            return sum(_index_all(replace(tx, principal=replace(ENGINE, tenant_id=one)), progress) for one in tenants)
+
+    return app.upkeep(app.new_call(ENGINE), work)
+
+
+def _tenants(app: App) -> Sequence[str]:
+    return app.read_unaudited(app.new_call(ENGINE), word_index.tenants)
+
+
+def _is_whole(tx: Tx) -> bool:
+    if word_index.count(tx) != exporter.counts(tx)["products"]:
+        return False
+    first = tx.connection.scalar(sa.select(sa.func.min(tables.product.c.id)).where(tx.own(tables.product)))
+    found = word_index.find(tx, first or "", category_id=None, active_only=False, limit=100, offset=0)
+    return first is None or first in found.ids
+
+
+def _index_all(tx: Tx, progress: Progress) -> int:
+    total, done = exporter.counts(tx)["products"], 0
+    declared = declared_by_categories(tx)
+    rest = exporter.products(tx)
+    while batch := list(islice(rest, BATCH)):
+        rows = [SourceRow("products", number, values) for number, values in enumerate(batch)]
+        prepared = prepare_products(rows, declared, tx.tenant_id)
+        word_index.index(tx, [(product.id, product.terms) for product in prepared.ready])
+        word_index.learn(tx, prepared.vocabulary)
+        done += len(batch)
+        progress(done, total)
+    return total

@@ -1,0 +1,171 @@
+"""Faults of the disk, the database and a worker: callers are told what happened and who mends it, and it then works."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from cpq.app import App
+from cpq.app.health import page_loop, readiness
+from cpq.base.settings import Settings
+from cpq.services.catalog import index_repair
+from cpq.services.documents import worker_pool
+from tests.support.approvals import priced_quote
+from tests.support.engine import Tools, open_app
+
+NEW = {"account_id": "acct_acme_001", "line_items": [{"product_id": "prod_pro_v2", "quantity": 1}]}
+
+
+def make_read_only(app: App, *, is_so: bool) -> None:
+    """As when the file or the server refuses to be written for a while."""
+    if app.database.is_sqlite:
+        if is_so:
+            Tools(app)("quote_create", **NEW)  # The connection of the writer is kept from here on.
+            assert app.database._connection is not None
+            app.database._connection.exec_driver_sql("PRAGMA query_only=ON")
+            app.database._connection.rollback()
+        return
+    with app.database._writer.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        connection.exec_driver_sql("SET default_transaction_read_only=off")
+        name = connection.exec_driver_sql("SELECT current_database()").scalar()
+        connection.exec_driver_sql(
+            f"ALTER DATABASE {name} SET default_transaction_read_only={'on' if is_so else 'off'}"
+        )
+        connection.detach()
+    if is_so:
+        app.database._writer.dispose()
+
+
+def test_a_read_only_database_is_unavailable_and_works_again_at_once(app: App):
+    tools = Tools(app)
+    make_read_only(app, is_so=True)
+    error = tools.error("quote_create", **NEW)
+    assert error["code"] == "UNAVAILABLE"
+    assert error["message"] == "The database can be read, but not written. Nothing was changed."
+    assert "The operator makes the database writable" in error["details"]["hint"]
+    assert error["details"]["retry_after_seconds"] == 30
+    make_read_only(app, is_so=False)
+    assert tools("quote_create", **NEW)["quote_id"]
+    assert readiness(app)["database"] == "ok"
+
+
+def test_a_server_whose_database_cannot_be_written_is_not_ready(sqlite_app: App):
+    make_read_only(sqlite_app, is_so=True)
+    assert readiness(sqlite_app)["database"] == "The database can be read, but not written."
+    assert readiness(sqlite_app)["database"] == "ok"  # The connection is a new one.
+
+
+def damage(settings: Settings, table: str) -> None:
+    """Overwrite the first page of a table, as a failing disk does."""
+    app = open_app(settings)
+    with app.database.reading() as connection:
+        page = connection.scalar(sa.text("SELECT rootpage FROM sqlite_master WHERE name = :name"), {"name": table})
+        size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
+    app.close()
+    with settings.sqlite_path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+def test_a_damaged_page_is_named_to_the_caller_and_by_readyz(sqlite_app: App):
+    settings = sqlite_app.settings
+    sqlite_app.close()
+    damage(settings, "product")
+    app = open_app(settings)
+    assert readiness(app)["pages"] == "ok"  # Nobody has looked.
+    error = Tools(app).error("catalog_get", product_id="prod_pro_v2")
+    assert error["code"] == "UNAVAILABLE"
+    assert "`cpq doctor`" in error["details"]["hint"]
+    assert app.database.is_suspect
+    page_loop(app)._work()
+    assert readiness(app)["pages"] == "damaged: the operator runs `cpq doctor`"
+    app.close()
+
+
+def test_an_emptied_word_index_is_told_and_mended(app: App):
+    tools = Tools(app)
+    before = tools("catalog_search", query="suite")
+    assert before["items"]
+    assert index_repair.is_whole(app)
+    with app.database.writing(app.effects.monotonic() + 5) as connection:
+        connection.exec_driver_sql("DELETE FROM catalog_index")
+    error = tools.error("catalog_search", query="suite")
+    assert error["code"] == "UNAVAILABLE"
+    assert "`cpq repair`" in error["details"]["hint"]
+    assert not index_repair.is_whole(app)
+    index_repair.loop(app)._work()
+    assert tools("catalog_search", query="suite") == before
+    assert index_repair.is_whole(app)
+
+
+def test_a_damaged_word_index_is_mended(sqlite_app: App):
+    before = Tools(sqlite_app)("catalog_search", query="suite")
+    with sqlite_app.database.writing(sqlite_app.effects.monotonic() + 5) as connection:
+        connection.exec_driver_sql("UPDATE catalog_index_data SET block = x'ffffffffffffffff'")
+    settings = sqlite_app.settings
+    sqlite_app.close()
+    app = open_app(settings)
+    assert Tools(app).error("catalog_search", query="suite")["code"] == "UNAVAILABLE"
+    assert not index_repair.is_whole(app)
+    index_repair.rebuild(app)
+    assert Tools(app)("catalog_search", query="suite") == before
+    app.close()
+
+
+@pytest.mark.parametrize("obstacle", ["a file in the way", "a folder in the way of the document", "no room"])
+def test_a_document_that_cannot_be_stored_is_unavailable(
+    sqlite_tools: Tools, obstacle: str, monkeypatch: pytest.MonkeyPatch
+):
+    tools = sqlite_tools
+    quote_id = priced_quote(tools, 0)
+    folder = tools.app.settings.home / "documents"
+    if obstacle == "a file in the way":
+        folder.write_text("")
+    elif obstacle == "no room":
+
+        def refuse(_descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", refuse)
+    else:
+        path = Path(tools("quote_pdf", quote_id=quote_id)["file_path"])
+        path.unlink()
+        path.mkdir()
+    error = tools.error("quote_pdf", quote_id=quote_id)
+    assert error["code"] == "UNAVAILABLE"
+    assert error["message"].startswith("The document could not be stored: ")
+    assert "The operator makes the folder `documents`" in error["details"]["hint"]
+    assert str(folder) not in str(error)
+
+
+def test_the_death_of_a_worker_costs_a_retry_and_not_the_call(sqlite_tools: Tools, monkeypatch: pytest.MonkeyPatch):
+    deaths = dying(monkeypatch, 1)
+    assert sqlite_tools("quote_pdf", quote_id=priced_quote(sqlite_tools, 0))["pdf_generated"]
+    assert len(deaths) == 1
+
+
+def test_a_worker_that_dies_every_time_is_unavailable(sqlite_tools: Tools, monkeypatch: pytest.MonkeyPatch):
+    deaths = dying(monkeypatch, 5)
+    error = sqlite_tools.error("quote_pdf", quote_id=priced_quote(sqlite_tools, 0))
+    assert error["code"] == "UNAVAILABLE"
+    assert error["details"]["retry_after_seconds"] == 5
+    assert len(deaths) == 2
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """The next workers are killed as soon as they have a job."""
+    deaths: list[int] = []
+    real = worker_pool._Worker._send
+
+    def send(worker: Any, job: bytes) -> None:
+        if len(deaths) < times:
+            deaths.append(worker._process.pid)
+            worker._process.kill()
+        real(worker, job)
+
+    monkeypatch.setattr(worker_pool._Worker, "_send", send)
+    return deaths
