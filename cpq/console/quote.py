@@ -18,7 +18,7 @@ from cpq.console import charts, deal_step, notices, quote_summary
 from cpq.console.forms import given, whole
 from cpq.console.template_files import link
 from cpq.console.visit import Visit, quote_address
-from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, RequestStatus
+from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, HoldState, RequestStatus
 from cpq.domain.policy.overview import units
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.services import approvals, quotes
@@ -175,7 +175,7 @@ def page(
             "people": able,
             "own_roles": own_roles,
             "expired": approvals.status(tx, quote_id)["expired_requests"] if is_current(review) else [],
-            "has_undone": done == "undone" and approvals.has_undone(tx, quote_id),
+            "last_held": approvals.last_held(tx, quote_id),
             "has_delegated": done == "delegated" and bool(approvals.given_delegations(tx)),
             "units": units(tx.policies),
             "policy_currency": tx.policies.terms.currency,
@@ -235,7 +235,7 @@ def _is_true(done: str | None, caller: str, answer: Answer) -> bool:
     if done == "asked":
         return any(one["requested_by"] == caller for one in answer["openings"])
     if done == "undone":
-        return bool(answer["has_undone"])
+        return answer["last_held"] is not None and answer["last_held"].state is HoldState.UNDONE
     decisions = {vote["decision"] for one in answer["history"] for vote in one["votes"] if vote["by"] == caller}
     if done == RequestStatus.APPROVED:
         return "approve" in decisions and answer["review"]["quote"]["status"] != QuoteStatus.PENDING_APPROVAL

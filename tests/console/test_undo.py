@@ -3,12 +3,17 @@
 import html
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from cpq.app.transaction import Tx
 from cpq.services import approvals
+from cpq.services.approvals import decisions
 from cpq.services.approvals.held_decisions import UNDO_SECONDS
+from cpq.storage.schema import tables
 from tests.support.approvals import ask, priced_quote, revoke_all
 from tests.support.console import Console, fields, form_token, send
 from tests.support.engine import StillEffects
@@ -140,15 +145,90 @@ def test_a_price_that_changed_meanwhile_is_not_approved(console: Console, clock:
     assert approvals.take_due(console.app) is False, "a failure is final"
 
 
-def test_who_lost_the_role_meanwhile_decides_nothing(console: Console, clock: StillEffects):
+def outcomes(console: Console, caller: str) -> list[str]:
+    """The outcomes of the decisions of a caller on record."""
+    console.app.flush_audit()
+    record = tables.audit_entry.c
+    query = sa.select(record.outcome).where(record.operation == "approval_decide", record.caller == caller)
+    with console.app.database.reading() as connection:
+        return list(connection.scalars(query))
+
+
+@pytest.mark.parametrize("left", [(), ("sales_rep",)])
+def test_who_lost_the_role_meanwhile_decides_nothing_and_it_is_on_record(
+    console: Console, clock: StillEffects, left: tuple[str, ...]
+):
     dana = console.signed_in("dana", "sales_manager")
     quote_id = asked_quote(console)
     confirm(dana, quote_id)
     revoke_all(console.app, "dana")
+    console.grant("dana", *left)
     clock.advance(seconds=UNDO_SECONDS)
     approvals.take_due(console.app)
     assert status(console, quote_id) == "pending_approval"
     assert approvals.take_due(console.app) is False
+    assert outcomes(console, "human:dana") == ["FORBIDDEN"]
+    if left:
+        for page in ("/console/queue", f"/console/quotes/{quote_id}"):
+            text = dana.get(page).text
+            assert "had no effect" in text, page
+            assert "You no longer have a role that decides." in text
+
+
+def test_a_decision_in_the_last_seconds_of_a_request_counts(console: Console, clock: StillEffects):
+    """What the user saw: confirmed two seconds before the time limit, and "the request has expired"."""
+    dana = console.signed_in("dana", "sales_manager")
+    taken, undone = asked_quote(console), asked_quote(console)
+    at = console.tools("approval_status", quote_id=taken)["pending_requests"][0]["expires_at"]
+    clock.advance(seconds=(datetime.fromisoformat(at) - clock.now()).total_seconds() - 2)
+    dana = console.signed_in("dana")
+    confirm(dana, taken)
+    address = confirm(dana, undone)
+    clock.advance(seconds=UNDO_SECONDS - 1)
+    approvals.sweep_if_due(console.app)
+    assert status(console, taken) == "pending_approval", "the time limit is over, and an answer is under way"
+    assert undo(dana, address).status_code == 303
+    clock.advance(seconds=1)
+    approvals.take_due(console.app)
+    assert status(console, taken) == "approved"
+    clock.advance(minutes=1)
+    assert status(console, undone) == "none", "an undone answer is no answer"
+    assert len(console.tools("approval_status", quote_id=undone)["expired_requests"]) == 1
+
+
+def test_a_decision_that_the_server_took_too_late_is_named_on_the_page(console: Console, clock: StillEffects):
+    dana = console.signed_in("dana", "sales_manager")
+    quote_id = asked_quote(console)
+    confirm(dana, quote_id)
+    clock.advance(days=40)
+    approvals.take_due(console.app)
+    assert outcomes(console, "human:dana") == ["CONFLICT"]
+    page = console.signed_in("dana").get(f"/console/quotes/{quote_id}").text
+    assert "Your approval had no effect.</strong> The request has expired." in page
+
+
+def test_a_decision_that_fails_does_not_stop_the_others(
+    console: Console, clock: StillEffects, monkeypatch: pytest.MonkeyPatch
+):
+    dana, made = console.signed_in("dana", "sales_manager"), []
+    for _ in range(3):
+        made.append(asked_quote(console))
+        confirm(dana, made[-1])
+        clock.advance(seconds=1)
+    clock.advance(seconds=UNDO_SECONDS)
+    decide = decisions.decide
+
+    def broken(tx: Tx, approval_id: str, *args: Any, **options: Any) -> Any:
+        result = decide(tx, approval_id, *args, **options)
+        return 1 / 0 if result["quote_id"] == made[1] else result
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cpq.services.approvals.decisions.decide", broken)
+        with pytest.raises(ZeroDivisionError):
+            approvals.take_due(console.app)
+    assert [status(console, one) for one in made] == ["approved", "pending_approval", "approved"]
+    approvals.take_due(console.app)
+    assert status(console, made[1]) == "approved", "nothing of the failed attempt was stored"
 
 
 def test_of_two_people_in_the_same_ten_seconds_the_first_decides(console: Console, clock: StillEffects):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from cpq.services.approvals.expiry import sweep, sweep_if_due
     from cpq.services.approvals.held_decisions import (
         get_held,
-        has_undone,
         hold,
+        last_held,
         my_held,
         take_due,
         take_if_due,
@@ -34,9 +34,9 @@ __all__ = [
     "get",
     "get_held",
     "given_delegations",
-    "has_undone",
     "history",
     "hold",
+    "last_held",
     "my_held",
     "openings",
     "pending",

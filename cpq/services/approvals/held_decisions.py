@@ -6,6 +6,7 @@ A held decision is in the database and not in a page, so that a closed page neit
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,22 +14,30 @@ from cpq.app import Answer, App, Command, sessions
 from cpq.app.access import ENGINE, Caller, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.domain.approvals.approval_request import Decision, HeldDecision, HoldState
+from cpq.domain.approvals.approval_request import ApprovalRequest, Decision, HeldDecision, HoldState
 from cpq.services.approvals import decisions, repository
+from cpq.services.quotes import repository as quote_rows
+from cpq.services.quotes import transitions
 
 log = logging.getLogger("cpq.approvals")
 
 UNDO_SECONDS = 10
+KEPT_OPEN = timedelta(minutes=1)
+"""How long a request stays open from a confirmed decision on, so that a slow server still takes it in time."""
+
 FAILURE_SHOWN = timedelta(days=1)
 """How long the person who decided is shown that their decision failed."""
 
 _DUE_MAX = 200
-_FINAL = (Code.CONFLICT, Code.FORBIDDEN, Code.NOT_FOUND, Code.VALIDATION_ERROR)
-"""Errors that another attempt would not change."""
+_PASSING = (Code.UNAVAILABLE, Code.TIMEOUT, Code.RATE_LIMITED)
+"""Errors that another attempt may not have."""
 
 
 def hold(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> HeldDecision:
-    """Store a confirmed decision that takes effect in ten seconds. Refused when it could not take effect now."""
+    """Store a confirmed decision that takes effect in ten seconds. Refused when it could not take effect now.
+
+    It counts as of now: a request that would expire meanwhile stays open until the decision is taken.
+    """
     decisions.require_complete(tx, approval_id, decision, fingerprint=fingerprint, comment=comment)
     if any(one.approval_id == approval_id and one.is_held for one in my_held(tx)):
         raise CpqError(
@@ -39,6 +48,7 @@ def hold(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comm
         )
     request = repository.find(tx, approval_id)
     assert request is not None, "it was decidable"
+    _keep_open(tx, request, decision)
     held = HeldDecision(
         id=tx.new_id("HD-"),
         approval_id=approval_id,
@@ -86,11 +96,10 @@ def my_held(tx: Tx) -> list[HeldDecision]:
     return [one for one in found if one.state in (HoldState.HELD, HoldState.FAILED)]
 
 
-def has_undone(tx: Tx, quote_id: str) -> bool:
-    """Whether the last decision of the caller about a quote was undone."""
+def last_held(tx: Tx, quote_id: str) -> HeldDecision | None:
+    """The last decision of the caller about a quote during the last day."""
     made = repository.held_by(tx, tx.caller, since=tx.now - FAILURE_SHOWN)
-    last = next((one for one in made if one.quote_id == quote_id), None)
-    return last is not None and last.state is HoldState.UNDONE
+    return next((one for one in made if one.quote_id == quote_id), None)
 
 
 def take_if_due(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
@@ -120,34 +129,53 @@ def take_if_due(app: App, principal: Principal, held: HeldDecision) -> Answer | 
     try:
         return app.write(app.new_call(principal), command, work).answer
     except CpqError as error:
-        if error.code in _FINAL:
-            _fail(app, principal.tenant_id, held, error.message)
-            return None
-        raise
+        if error.code in _PASSING:
+            raise
+        has_right = principal.may(Permission.DECIDE)
+        _fail(app, principal.tenant_id, held, error.message if has_right else _NO_RIGHT)
+        return None
 
 
 def take_due(app: App) -> bool:
-    """Take every decision whose time is over, of all tenants; whether there was one. It may be called at any time."""
+    """Take every decision whose time is over, of all tenants; whether there was one. It may be called at any time.
+
+    A decision that fails does not stop the others: what is not expected is raised after all of them.
+    """
     tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_with_held_due)
-    for tenant_id in tenants:
-        call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
-        for held, maker in app.read_unaudited(call, _due_with_makers):
-            if isinstance(maker, CpqError):
-                _fail(app, tenant_id, held, maker.message)
-            else:
-                take_if_due(app, maker, held)
+    with ExitStack() as each:
+        for tenant_id in tenants:
+            call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+            # The stack runs them from the last to the first, and they are read with the newest first.
+            for held, maker in app.read_unaudited(call, _due_with_makers):
+                each.callback(take_if_due, app, maker, held)
     return bool(tenants)
 
 
-def _due_with_makers(tx: Tx) -> list[tuple[HeldDecision, Principal | CpqError]]:
-    """The decisions that are due, each with its maker as they are now, or why they may not decide any more."""
-    found: list[tuple[HeldDecision, Principal | CpqError]] = []
+def _due_with_makers(tx: Tx) -> list[tuple[HeldDecision, Principal]]:
+    """The decisions that are due, each with its maker as they are now: without rights, if they lost every role."""
+    found: list[tuple[HeldDecision, Principal]] = []
     for held in repository.held_due(tx, _DUE_MAX):
+        name = Caller.parse(held.caller).name
         try:
-            found.append((held, sessions.person(tx, Caller.parse(held.caller).name)))
-        except CpqError as error:
-            found.append((held, error))
+            found.append((held, sessions.person(tx, name)))
+        except CpqError:
+            found.append((held, Principal(name, "human", frozenset(), tenant_id=tx.tenant_id)))
     return found
+
+
+_NO_RIGHT = "You no longer have a role that decides."
+
+
+def _keep_open(tx: Tx, request: ApprovalRequest, decision: Decision) -> None:
+    until = tx.now + KEPT_OPEN
+    quote = quote_rows.load(tx, request.quote_id, with_lines=False)
+    if quote.version.lapses_at is None or quote.version.lapses_at >= until:
+        return
+    # Expiry may be stored meanwhile: look again once the quote is locked.
+    quote = quote_rows.load(tx, request.quote_id, for_update=True, with_lines=False)
+    decisions.require_decidable(tx, request.id, decision)
+    repository.keep_open(tx, request, until)
+    transitions.wait_until(tx, quote, until)
 
 
 def _fail(app: App, tenant_id: str, held: HeldDecision, reason: str) -> None:

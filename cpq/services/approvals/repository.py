@@ -156,6 +156,13 @@ def close(tx: Tx, request: ApprovalRequest, status: RequestStatus, **changes: An
         )
 
 
+def keep_open(tx: Tx, request: ApprovalRequest, until: datetime) -> None:
+    """Let no open request about the same version expire before a moment."""
+    approval = tables.approval.c
+    same = is_pending(tx) & (approval.quote_id == request.quote_id) & (approval.version == request.version)
+    tx.connection.execute(sa.update(tables.approval).where(same, approval.expires_at < until).values(expires_at=until))
+
+
 def mark_escalated(tx: Tx, request: ApprovalRequest) -> None:
     tx.connection.execute(sa.update(tables.approval).where(_own(tx, request)).values(escalated_at=tx.now))
 
@@ -194,9 +201,9 @@ def find_held(tx: Tx, held_id: str) -> HeldDecision | None:
 
 
 def held_by(tx: Tx, caller: str, *, since: datetime) -> list[HeldDecision]:
-    """A caller's decisions that are still held or were made after `since`, newest first."""
+    """A caller's decisions that are still held or ended after `since`, newest first."""
     held = tables.held_decision.c
-    return _held(tx, held.caller == caller, (held.made_at > since) | (held.state == HoldState.HELD.value))
+    return _held(tx, held.caller == caller, (held.ended_at > since) | (held.state == HoldState.HELD.value))
 
 
 def held_due(tx: Tx, limit: int) -> list[HeldDecision]:
