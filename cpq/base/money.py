@@ -7,6 +7,9 @@ from decimal import Context, Decimal, InvalidOperation
 SIGNIFICANT_DIGITS_MAX = 15
 """A JSON number keeps 15 digits exactly on any client; more digits may be lost."""
 
+AMOUNT_MAX = Decimal(10) ** 12
+"""The largest number that a file or an option may hold."""
+
 UNIT_PRICE_DIGITS = 6
 """Decimals of a unit price, and of an amount in the database."""
 

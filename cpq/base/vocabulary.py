@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-_READ: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("vocabulary.yaml").read_text(encoding="utf-8"))
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_READ: dict[str, Any] = yaml.load(Path(__file__).with_name("vocabulary.yaml").read_bytes(), _LOADER)  # noqa: S506
 
 SYNONYMS: tuple[tuple[str, ...], ...] = tuple(tuple(group) for group in _READ["synonyms"])
 OPPOSITES: tuple[tuple[str, str], ...] = tuple((one, other) for one, other in _READ["opposites"])

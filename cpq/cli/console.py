@@ -17,6 +17,7 @@ from cpq.base import running_servers
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
 from cpq.cli import local_app, sample_quotes
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json
 
@@ -49,7 +50,7 @@ def link(options: Options, user: str, minutes: int) -> None:
     Example:
       cpq console link --user dana
     """
-    settings = local_app.settings_of(options)
+    settings = settings_of(options)
     _require_address(settings)
     servers = running_servers.running(settings.home)
     with local_app.opened(options) as app:
@@ -77,7 +78,7 @@ def sample(options: Options) -> None:
     Example:
       cpq init --sample && cpq console sample
     """
-    settings = local_app.settings_of(options)
+    settings = settings_of(options)
     _require_address(settings)
     made = sample_quotes.fill(settings, options.effects.now())
     with local_app.opened(options) as app:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cpq.cli import local_app
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table, visible
 from cpq.retrieval.context import indexer
@@ -44,7 +44,7 @@ def index(options: Options, folder: Path, target: Path | None) -> None:
     Example:
       cpq context index . --to .cortex/chunks
     """
-    settings, effects = local_app.settings_of(options), options.effects
+    settings, effects = settings_of(options), options.effects
     into = target or settings.chunks_dir or Path(".cortex/chunks")
     with Meter("Cutting", effects) as meter:
         made = indexer.make(folder, into, effects.now(), meter)

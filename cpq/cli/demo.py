@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cpq.cli import local_app, mcp_process, sample_data
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, pass_options
 
 
@@ -24,7 +25,7 @@ def demo(options: Options) -> None:
 
 
 def _prepare(options: Options) -> None:
-    settings = local_app.settings_of(options)
+    settings = settings_of(options)
     if local_app.migrate(settings) is None:
         click.echo(f"Database {settings.database_name}: created.")
     with local_app.opened(options) as app:

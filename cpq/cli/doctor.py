@@ -23,9 +23,10 @@ from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, shipped, strange_variables
 from cpq.cli import local_app
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_table
-from cpq.retrieval.search.embedding import MODEL, is_installed
+from cpq.retrieval.search.installed_model import MODEL, is_installed
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
 from cpq.services.documents import APT_LINE
@@ -65,7 +66,7 @@ def doctor(options: Options) -> int:
     Example:
       cpq doctor
     """
-    settings = local_app.settings_of(options)
+    settings = settings_of(options)
     policies = _check_policies(settings)
     findings = [*_check_programs(), *_check_variables(options), *_check_database(settings), policies]
     findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings.home.absolute())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import click
 from cpq.app import Answer, App
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
+from cpq.base.row_problems import SourceRow
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
@@ -138,7 +139,7 @@ def load_file(app: App, kind: str, file: Path, section: str, sheet: str | None =
     with Meter(f"Importing {file.name}", app.effects) as meter:
 
         def work(tx: Tx) -> Answer:
-            report = _TAKERS.get(kind, catalog.import_rows)(tx, catalog.read_rows(file, section, meter, sheet=sheet))
+            report = _taker(kind)(tx, catalog.read_rows(file, section, meter, sheet=sheet))
             return {
                 "created": dict(report.created),
                 "updated": dict(report.updated),
@@ -157,7 +158,11 @@ def load_file(app: App, kind: str, file: Path, section: str, sheet: str | None =
             raise
 
 
-_TAKERS = {"quotes": quotes.import_quotes, "history": past_quotes.import_history}
+def _taker(kind: str) -> Callable[[Tx, Iterator[SourceRow]], catalog.ImportReport]:
+    """What takes the rows of this kind; the others are not even imported."""
+    if kind == "history":
+        return past_quotes.import_history
+    return quotes.import_quotes if kind == "quotes" else catalog.import_rows
 
 
 def show_report(*reports: Answer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cpq.cli import local_app, sample_data
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, pass_options
 from cpq.cli.import_ import show_report
 from cpq.storage.schema import SCHEMA_VERSION
@@ -24,7 +25,7 @@ def init(options: Options, sample: bool) -> None:
     Example:
       cpq init --sample
     """
-    settings = local_app.settings_of(options)
+    settings = settings_of(options)
     before = local_app.migrate(settings)
     what = {None: "created", SCHEMA_VERSION: "already up to date"}.get(
         before, f"migrated from {before} to the newest schema"

@@ -10,7 +10,10 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Holds each command as `module:attribute` with one line of help; imports the module when the command is used."""
+    """Holds commands as `module:attribute` with one line of help; imports the module when the command is used.
+
+    Commands that are added as to any group come first.
+    """
 
     def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(**settings)
@@ -18,11 +21,11 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the table, which is the order of use."""
-        return list(self._lazy)
+        return [*self.commands, *self._lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._lazy:
-            return None
+            return super().get_command(ctx, cmd_name)
         module, _, attribute = self._lazy[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
@@ -30,4 +33,6 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self._lazy.items()])
+            width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+            added = [(name, command.get_short_help_str(width)) for name, command in self.commands.items()]
+            formatter.write_dl([*added, *((name, line) for name, (_, line) in self._lazy.items())])

@@ -1,8 +1,7 @@
-"""The engine behind the commands: settings from the options, an open `App`, and calls as the operator."""
+"""The engine behind the commands: an open `App`, and calls as the operator."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
@@ -12,29 +11,15 @@ import sqlalchemy as sa
 from cpq.app import Answer, App, Command, Outcome, tokens, unusable
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
-from cpq.base import logs
-from cpq.base.settings import Settings, read_settings, strange_variables
+from cpq.base.settings import Settings
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
 from cpq.services import quotes
 from cpq.storage import migrations
 
-log = logging.getLogger("cpq.cli")
-
 Work = Callable[[Tx], Answer]
 
 T = TypeVar("T")
-
-
-def settings_of(options: Options) -> Settings:
-    """The settings with the command line options applied; also configures logging."""
-    settings = read_settings(env_file=options.env_file, home=options.home, database_url=options.database_url)
-    options.debug = options.debug or settings.log_level == "DEBUG"
-    # A command prints its answer; the informational logs of a server would only clutter it.
-    level = "ERROR" if settings.log_level == "ERROR" else "WARNING"
-    logs.configure("DEBUG" if options.debug else level, settings.log_format)
-    for warning in strange_variables(env_file=options.env_file, home=options.home):
-        log.warning(warning)
-    return settings
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load_with_cases, run_tests
 from cpq.base.errors import CpqError
 from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.lazy_group import LazyGroup
 from cpq.cli.output import counted, show_json, show_table, visible
 from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming
-from cpq.cli.policy_simulate import simulate
 from cpq.domain.policy.diff import differences
 from cpq.domain.policy.files.cases import CaseResult
 from cpq.domain.policy.overview import tables
@@ -32,9 +32,13 @@ TITLES = {
 }
 NUMBERS: dict[str, tuple[str, ...]] = {"roles": (), "policies": (), "pricing": ("value",), "terms": ()}
 """Number columns; in the other tables all columns but the first."""
+LATE_COMMANDS = {
+    "simulate": ("cpq.cli.policy_simulate:simulate", "List stored quotes that new policies decide differently."),
+}
+"""The only command about policies that needs the database."""
 
 
-@click.group()
+@click.group(cls=LazyGroup, lazy=LATE_COMMANDS)
 def policy() -> None:
     """Check, test, show and compare policies, and try a change on all stored quotes.
 
@@ -151,9 +155,6 @@ def diff(options: Options, old: Path, new: Path) -> None:
         click.echo("No difference.")
     else:
         click.echo("No rule, ladder, term or rate differs; only names of conditions or declared attributes do.")
-
-
-policy.add_command(simulate)
 
 
 def _show_problems(options: Options, where: Path, error: CpqError) -> int:

@@ -12,7 +12,7 @@ from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
 from cpq.base.settings import shipped
-from cpq.cli import local_app
+from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
 from cpq.domain.policy.policy_set import PolicySet
 
@@ -21,7 +21,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 def chosen(options: Options, given: Path | None) -> Path:
     """The given folder, or else the one in use."""
-    return given or local_app.settings_of(options).policies_dir or shipped("policies")
+    return given or settings_of(options).policies_dir or shipped("policies")
 
 
 def loaded(folder: Path) -> PolicySet:

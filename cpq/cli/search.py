@@ -16,7 +16,7 @@ from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval import context, equipment, past_quotes
 from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.embedding import is_installed
+from cpq.retrieval.search.installed_model import is_installed
 from cpq.retrieval.search.table_source import Source
 from cpq.retrieval.toolset_sources import sources_of
 

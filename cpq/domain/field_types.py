@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
-from cpq.base.money import MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
+from cpq.base.money import AMOUNT_MAX, MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, clean_line
 from cpq.base.written_numbers import in_plain_digits
 
-AMOUNT_MAX = Decimal(10) ** 12
 QUANTITY_MAX = 1_000_000
 QUANTITY_DECIMALS_MAX = 3
 
@@ -139,4 +138,4 @@ Scalar = StrictBool | Number | Annotated[str, Field(max_length=1000), AfterValid
 
 
 class Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from cpq.domain.policy.files.shapes import PartPeriods, TaxRounding
+from cpq.domain.policy.policy_kinds import PartPeriods, TaxRounding
 from cpq.domain.pricing.request import (
     EDITION,
     Adjustment,

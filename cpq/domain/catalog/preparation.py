@@ -19,7 +19,7 @@ from cpq.domain.catalog.prices import PriceBookRow, PriceRow
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, ProductRow, SpecDefinition
 from cpq.domain.catalog.spelling import may_be_misspelt
 from cpq.domain.catalog.words import Indexed, scope_code
-from cpq.domain.configuration import compile_model
+from cpq.domain.configuration.model_compiler import compile_model
 from cpq.domain.field_types import Number, Row
 from cpq.domain.translations import CATEGORY_TEXTS, OPTION_TEXTS, PRODUCT_TEXTS, as_written, gathered
 

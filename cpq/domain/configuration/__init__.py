@@ -2,10 +2,11 @@
 
 The check of options is exact for a full configuration and needs no solver. It never changes a value that was given, its
 answer does not depend on the order of the choices, and checking a completed configuration again gives the same answer.
+
+`model_compiler` makes the model of a product. It is not exported here, because it loads what reads files.
 """
 
 from cpq.domain.configuration.model import Checked, Model
-from cpq.domain.configuration.model_compiler import compile_model
 from cpq.domain.configuration.options import Problem, spelled
 from cpq.domain.configuration.relations import (
     CheckedRelations,
@@ -24,6 +25,5 @@ __all__ = [
     "QuotedProduct",
     "Related",
     "check_relations",
-    "compile_model",
     "spelled",
 ]

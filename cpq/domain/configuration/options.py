@@ -7,13 +7,14 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cpq.base.errors import nearest
-from cpq.base.money import SIGNIFICANT_DIGITS_MAX, UNIT_PRICE_DIGITS, plain, significant_digits
+from cpq.base.money import AMOUNT_MAX, SIGNIFICANT_DIGITS_MAX, UNIT_PRICE_DIGITS, plain, significant_digits
 from cpq.base.text import clean
-from cpq.domain.configuration.declarations import OptionRow
-from cpq.domain.field_types import AMOUNT_MAX
+
+if TYPE_CHECKING:
+    from cpq.domain.configuration.declarations import OptionRow
 
 Scalar = bool | Decimal | str
 Key = tuple[type, Scalar]

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cpq.base.errors import nearest
-from cpq.domain.configuration.declarations import RuleRow
 from cpq.domain.configuration.options import (
     EXACT,
     ChoiceError,
@@ -25,6 +24,9 @@ from cpq.domain.configuration.options import (
     one_of,
     shown,
 )
+
+if TYPE_CHECKING:
+    from cpq.domain.configuration.declarations import RuleRow
 
 
 @dataclass(frozen=True, slots=True)

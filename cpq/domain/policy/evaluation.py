@@ -14,9 +14,9 @@ from typing_extensions import TypeIs
 
 from cpq.base.money import plain
 from cpq.domain.policy.facts import SECRET, FactsEnvironment, LineFacts, QuoteFacts, Unit, piece_ids
-from cpq.domain.policy.files.shapes import Severity
 from cpq.domain.policy.language.nodes import Value
 from cpq.domain.policy.language.trends import Trend
+from cpq.domain.policy.policy_kinds import Severity
 from cpq.domain.policy.policy_set import Expression, Ladder, Order, Outcome, PolicySet, Rule, Step, unit_of
 from cpq.domain.policy.violation_text import Measure, filled
 

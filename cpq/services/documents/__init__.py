@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
-    from cpq.services.documents.commands import design_of, issue, read_document, read_pdf, restore_files
-    from cpq.services.documents.design import TEMPLATES
+    from cpq.services.documents.commands import issue, read_document, read_pdf, restore_files
+    from cpq.services.documents.design import TEMPLATES, design_of
     from cpq.services.documents.document_request import DocumentRequest
     from cpq.services.documents.verification import read_checksum, verify
     from cpq.services.documents.worker_pool import APT_LINE

@@ -11,10 +11,10 @@ from cpq.app import Answer, App, Call, Command, Outcome, Record
 from cpq.app.access import ENGINE, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
-from cpq.base.settings import Settings, shipped
+from cpq.base.settings import Settings
 from cpq.base.text import canonical_json
 from cpq.services.documents import document_request, repository, views
-from cpq.services.documents.design import Design, load_design
+from cpq.services.documents.design import Design, design_of
 from cpq.services.documents.document_request import DocumentRequest
 from cpq.services.documents.file_store import Store, checksum_of
 from cpq.services.documents.repository import DocumentKey, IssuedDocument
@@ -27,10 +27,6 @@ STAGES = {"waiting": 0, "starting": 0, "composing": 1, "laying out": 2, "writing
 
 Progress = Callable[[int, int, str], None]
 """Called with steps done, steps in total and the current stage; raises when the call is cancelled."""
-
-
-def design_of(settings: Settings) -> Design:
-    return load_design((settings.templates_dir or shipped("pdf_templates")).absolute())
 
 
 def issue(app: App, call: Call, record: Record, request: DocumentRequest, progress: Progress) -> Outcome | Answer:

@@ -15,7 +15,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cpq.base.errors import Code, CpqError
-from cpq.base.settings import shipped
+from cpq.base.settings import Settings, shipped
 from cpq.services.documents.locale import LANGUAGE_DEFAULT, Tongue, parse_locale
 
 TEMPLATES = ("standard", "compact", "detailed", "comparison", "executive_summary")
@@ -137,6 +137,10 @@ class Design:
     def tongue(self, locale: str) -> Tongue:
         parsed = parse_locale(locale)
         return Tongue(locale, self.labels[parsed.language], parsed)
+
+
+def design_of(settings: Settings) -> Design:
+    return load_design((settings.templates_dir or shipped("pdf_templates")).absolute())
 
 
 def load_design(folder: Path) -> Design:

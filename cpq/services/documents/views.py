@@ -7,7 +7,7 @@ from datetime import datetime
 from typing_extensions import TypedDict
 
 from cpq.services.documents.repository import IssuedDocument
-from cpq.services.quotes.views import Number
+from cpq.services.quotes.answer_fields import Number
 
 
 class QuotePdf(TypedDict):

@@ -14,7 +14,7 @@ from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus, status_at
 from cpq.services.catalog.accounts import account_has
 from cpq.services.pagination import Pagination, pagination
-from cpq.services.quotes.views import Number
+from cpq.services.quotes.answer_fields import Number
 from cpq.storage.schema import tables
 
 

@@ -11,16 +11,8 @@ from cpq.domain.pricing.request import Line
 from cpq.domain.pricing.result import PricedLine, Stage, Step
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine
 from cpq.services.quotes import repository, views
-from cpq.services.quotes.views import (
-    DiscountPct,
-    LineDiscountPct,
-    PeriodView,
-    QuoteDetail,
-    TaxGroupView,
-    period_view,
-    tax_groups,
-    totals_view,
-)
+from cpq.services.quotes.answer_fields import DiscountPct, LineDiscountPct
+from cpq.services.quotes.views import PeriodView, QuoteDetail, TaxGroupView, period_view, tax_groups, totals_view
 
 
 class WaterfallStep(TypedDict):

@@ -17,9 +17,10 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage
 from cpq.domain.quotes.lifecycle import Move, can
 from cpq.services.quotes import repository, views
+from cpq.services.quotes.answer_fields import DiscountPct
 from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
 from cpq.services.quotes.readiness import may_be_sent
-from cpq.services.quotes.views import DiscountPct, QuoteDetail
+from cpq.services.quotes.views import QuoteDetail
 
 TAX_INCLUDED = "tax included"
 """The step that takes included tax out of the regular price."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
+from cpq.base.described import Described
 from cpq.base.money import Amount, amount
 from cpq.base.rounding import written
 from cpq.domain.policy.evaluation import PolicyDecision
@@ -23,20 +23,9 @@ from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.quotes import repository
+from cpq.services.quotes.answer_fields import DiscountPct, LineDiscountPct, Number, RequestedDiscountPct
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
-
-DiscountPct = Annotated[
-    Amount,
-    Field(description="All discounts together, the line's own and the requested one, in percent of the regular price."),
-]
-"""The one meaning of `discount_pct` in every answer, list and document."""
-LineDiscountPct = Annotated[
-    Amount, Field(description="The line's own discount, as it was asked for; send this one back as `discount_pct`.")
-]
-RequestedDiscountPct = Annotated[
-    Amount, Field(description="The discount on the whole quote that is in force, on top of the line discounts.")
-]
 
 
 class PeriodView(TypedDict):
@@ -60,11 +49,6 @@ class CreatedLine(PeriodView):
     discount_pct: DiscountPct
     line_discount_pct: LineDiscountPct
     subtotal: Amount
-
-
-Number = Annotated[
-    str, Field(description="The quote's number for people, `2026-000123`; every tool takes it where it takes the id.")
-]
 
 
 class CreatedQuote(TypedDict):
@@ -106,7 +90,7 @@ class QuoteHeader(TypedDict):
     tax_note: str | None
     created_at: datetime
     created_by: str
-    owner: Annotated[str | None, Field(description="The seller behind it, also when an agent made it.")]
+    owner: Annotated[str | None, Described("The seller behind it, also when an agent made it.")]
 
 
 class QuoteLine(CreatedLine):
@@ -206,11 +190,11 @@ class PricedQuoteView(TypedDict):
     """The roles that approval_request asks, in the order in which they decide."""
     policy_violations: list[PolicyViolation]
     warnings: list[str]
-    stored: Annotated[bool, Field(description="Whether this price is the quote's price now.")]
+    stored: Annotated[bool, Described("Whether this price is the quote's price now.")]
     outcome: str
     message: str
-    next_call: NotRequired[Annotated[dict[str, Any], Field(description="The call that leads to storing this price.")]]
-    fingerprint: Annotated[str, Field(description="Of the price that is shown.")]
+    next_call: NotRequired[Annotated[dict[str, Any], Described("The call that leads to storing this price.")]]
+    fingerprint: Annotated[str, Described("Of the price that is shown.")]
     option_sets: NotRequired[list[OptionSetTotals]]
 
 

@@ -18,7 +18,7 @@ from cpq.domain.approvals.rounds import (
     votes_needed,
 )
 from cpq.domain.policy.evaluation import FactRead, LinesPast, PolicyDecision, Safe, Violation
-from cpq.domain.policy.files.shapes import Severity
+from cpq.domain.policy.policy_kinds import Severity
 from cpq.domain.policy.policy_set import Roles
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)

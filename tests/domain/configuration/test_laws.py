@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.base.text import canonical_json
-from cpq.domain.configuration import Checked, compile_model
+from cpq.domain.configuration import Checked
+from cpq.domain.configuration.model_compiler import compile_model
 
 NAMES = ("p", "q", "r")
 DOMAINS: dict[str, list[Any]] = {

@@ -11,7 +11,8 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.row_files import read_rows
 from cpq.base.text import canonical_json, read_json
 from cpq.domain.catalog.preparation import prepare_products
-from cpq.domain.configuration import Checked, Model, Problem, compile_model
+from cpq.domain.configuration import Checked, Model, Problem
+from cpq.domain.configuration.model_compiler import compile_model
 
 Option = dict[str, Any]
 

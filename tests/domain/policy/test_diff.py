@@ -11,8 +11,8 @@ from cpq.domain.policy.diff import Change, ChangeKind, DecisionChange, Turn, dec
 from cpq.domain.policy.evaluation import PolicyDecision, evaluate, evaluate_alternatives
 from cpq.domain.policy.facts import LineFacts, QuoteFacts
 from cpq.domain.policy.files.builder import build
-from cpq.domain.policy.files.shapes import Severity
 from cpq.domain.policy.overview import overview, tables
+from cpq.domain.policy.policy_kinds import Severity
 from tests.app.test_policy_files import SHIPPED_TEXTS
 from tests.support.policies import SHIPPED, quotes, rules
 

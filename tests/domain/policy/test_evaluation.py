@@ -21,8 +21,8 @@ from cpq.domain.policy.evaluation import (
 )
 from cpq.domain.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.files.builder import build
-from cpq.domain.policy.files.shapes import Severity
 from cpq.domain.policy.language.compiler import KEPT_LINES_MAX
+from cpq.domain.policy.policy_kinds import Severity
 from cpq.domain.policy.policy_set import Adjustment, Roles
 from tests.support.policies import MINIMAL, SHIPPED, policies, quotes, rules
 

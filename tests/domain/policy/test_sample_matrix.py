@@ -18,7 +18,8 @@ from cpq.domain.policy.evaluation import FactRead, LinesPast, Safe, Violation, e
 from cpq.domain.policy.facts import LineFacts, LineInputs, QuoteFacts, QuoteInputs, share
 from cpq.domain.policy.files.cases import run_cases
 from cpq.domain.policy.files.reference import json_schema
-from cpq.domain.policy.files.shapes import FILES, PartPeriods, Severity, TaxRounding
+from cpq.domain.policy.files.shapes import FILES
+from cpq.domain.policy.policy_kinds import PartPeriods, Severity, TaxRounding
 from tests.support.engine import SAMPLE
 from tests.support.policies import SHIPPED, policies
 

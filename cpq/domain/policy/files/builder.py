@@ -32,7 +32,6 @@ from cpq.domain.policy.files.shapes import (
     RuleShape,
     Shape,
     StepShape,
-    TaxCode,
     TaxShape,
     TermsShape,
     default_code,
@@ -54,6 +53,7 @@ from cpq.domain.policy.language.nodes import (
 )
 from cpq.domain.policy.language.parser import ExpressionError, Scope, canonical, names_in, read_condition, read_number
 from cpq.domain.policy.language.trends import trends
+from cpq.domain.policy.policy_kinds import TaxCode
 from cpq.domain.policy.policy_set import (
     ADJUSTMENT_ORDER,
     Adjustment,

@@ -14,9 +14,17 @@ from cpq.base.errors import CpqError, nearest
 from cpq.domain.policy.evaluation import Violation, evaluate
 from cpq.domain.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.files.builder import File, invalid, read_shape
-from cpq.domain.policy.files.shapes import Id, Name, Number, Severity, Shape, TaxCode, Word, Zone
+from cpq.domain.policy.files.shapes import (
+    Id,
+    Name,
+    Number,
+    Shape,
+    Word,
+    Zone,
+)
 from cpq.domain.policy.files.yaml_source import Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.language.nodes import Value
+from cpq.domain.policy.policy_kinds import Severity, TaxCode
 from cpq.domain.policy.policy_set import PolicySet, TaxRate
 
 

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from cpq.base.errors import nearest
-from cpq.domain.policy.files.shapes import ApprovalsShape, LadderShape, Severity
+from cpq.domain.policy.files.shapes import ApprovalsShape, LadderShape
 from cpq.domain.policy.files.yaml_source import Document, Path, Problem
 from cpq.domain.policy.language.nodes import Node, facts_in
 from cpq.domain.policy.language.regions import (
@@ -25,6 +25,7 @@ from cpq.domain.policy.language.regions import (
     within,
     worst,
 )
+from cpq.domain.policy.policy_kinds import Severity
 from cpq.domain.policy.policy_set import Ladder, Outcome, PricingRule, Roles, Rule
 
 Item = TypeVar("Item")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
@@ -24,46 +23,11 @@ from cpq.base.money import MINOR_DIGITS
 from cpq.base.rounding import Rounding
 from cpq.base.text import clean_line
 from cpq.domain.field_types import TimeZone
+from cpq.domain.policy.policy_kinds import PartPeriods, Severity, TaxCode, TaxRounding
 
 RULES_MAX = 5000
 STEPS_MAX = 50
 BOUND_MAX = 10**15
-
-
-class Severity(StrEnum):
-    WARNING = "warning"
-    APPROVAL_REQUIRED = "approval_required"
-    BLOCK = "block"
-
-
-class TaxRounding(StrEnum):
-    """The level at which tax is rounded: per category code and rate, per line, or once for the document."""
-
-    GROUP = "group"
-    LINE = "line"
-    DOCUMENT = "document"
-
-
-class TaxCode(StrEnum):
-    """Why a rate applies, by EN 16931 (a part of UNCL5305): tax groups have a code and a rate."""
-
-    STANDARD = "S"
-    ZERO = "Z"
-    EXEMPT = "E"
-    REVERSE_CHARGE = "AE"
-    INTRA_COMMUNITY = "K"
-    EXPORT = "G"
-    OUTSIDE_SCOPE = "O"
-
-
-class PartPeriods(StrEnum):
-    """How a part of a billing period is charged."""
-
-    WHOLE_MONTHS = "whole_months"
-    WHOLE_MONTHS_UP = "whole_months_up"
-    ACTUAL_DAYS = "actual_days"
-    THIRTY_360 = "thirty_360"
-    MONTHS_AND_DAYS = "months_and_days"
 
 
 def _formula(value: object) -> object:
