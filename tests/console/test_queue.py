@@ -57,7 +57,7 @@ def test_the_owner_behind_an_agent_is_seen_sorted_searched_and_exported(console:
         made[owner] = priced_quote(Tools(console.app, principal=agent))
         ask(Tools(console.app, principal=agent), made[owner])
     page = dana.get("/console/queue?sort=owner").text
-    assert re.findall(r'data-label="Owner"><bdi>([^<]*)', page) == ["adam", "Zoe", "none"]
+    assert re.findall(r'class="owner" data-label="Owner"><bdi>([^<]*)', page) == ["adam", "Zoe", "none"]
     assert '<option value="owner" selected>By owner' in page
     found = dana.get("/console/queue?q=zoe&format=csv").content.decode("utf-8-sig")
     [row] = csv.DictReader(io.StringIO(found))
