@@ -72,6 +72,22 @@ def many_lines(tools: Tools, count: int, currency: str = "USD") -> list[dict[str
     ]
 
 
+def add_arabic(tools: Tools) -> str:
+    """A product with a name and a description in Arabic that contain codes, figures with units and an address."""
+    names = {
+        "name": "Dryer SKU-12 (A), 30 HP",
+        "name.ar": "مجفف هواء SKU-12 (A) بقدرة 30 HP",
+        "description": "Dries air.",
+        "description.ar": "ضغط 100 psi (6.9 bar)، معتمد ISO 8573-1 (C++)، انظر a-b@c.example.",
+    }
+    product = {"id": "prod_arabic", "sku": "SKU-12 (A)", "category": "arabic", **names}
+    engine.import_dicts(tools.app, "categories", {"id": "arabic", "name": "Dryers", "name.ar": "مجففات (SKU)"})
+    engine.import_dicts(tools.app, "products", product)
+    price = {"product_id": "prod_arabic", "price_book": "list", "currency": "USD", "unit_price": "99.95"}
+    engine.import_dicts(tools.app, "prices", price)
+    return "prod_arabic"
+
+
 def add_long_sku(tools: Tools) -> str:
     """A product whose code is as long as a code may sensibly be."""
     engine.import_dicts(

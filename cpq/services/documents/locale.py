@@ -25,11 +25,26 @@ WORD_LENGTH_MAX = 40
 """Length from which a word may be broken; layout time grows with the square of the length."""
 
 ISOLATE, LTR_ISOLATE, POP_ISOLATE, ZERO_WIDTH_SPACE = "\u2068", "\u2066", "\u2069", "\u200b"
+NO_BREAK_SPACE = "\u00a0"
 PAYMENT_TERMS = re.compile(r"net_(\d{1,4})")
 
 _MARKS = re.compile("[\u200e\u200f\u061c]")
 _DIGIT_GROUPS = re.compile(r"\+?\(?\d[\d(). /-]{3,40}\d")
 """Telephone numbers and the like, whose groups would be reordered in right-to-left text."""
+
+_RTL = "\u200e\u200f\u0590-\u065f\u066d-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+"""Characters of right-to-left scripts, but not their digits, and the marks of direction, as dates have them."""
+
+_WORD = rf"(?:(?![{_RTL}_])\w)"
+_RUN = re.compile(
+    r"[\u2066-\u2068][^\u2066-\u2069]*\u2069"  # What is isolated already.
+    # A sign belongs to its number; a plus, a percent or degree sign to what it follows.
+    rf"|(?P<run>(?:[+±−-](?=\d))?{_WORD}(?:[^{_RTL}\u2066-\u2069]*(?:{_WORD}|[+%°]))?)(?P<ends>[)\]]*)"
+)
+"""Left-to-right text within right-to-left text: codes, names, figures with units, addresses."""
+
+UNBROKEN_LENGTH_MAX = 24
+"""Length up to which such text stays on one line: where a line begins within an isolate, the engine forgets it."""
 
 _LONG_WORD = re.compile(rf"[^\s\u200b]{{{WORD_LENGTH_MAX + 1},}}")
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -76,16 +91,15 @@ class Tongue:
         return self.isolated(plain)
 
     def isolated(self, value: str) -> str:
-        """The value; in a right-to-left document each line is isolated in its own direction."""
+        """The value; in a right-to-left document each line is isolated in its own direction, and so is left-to-right
+        text within a line: otherwise `30 HP` is read `HP 30`, and the stops of `C++` change sides."""
         if not self.is_rtl or not value:
             return value
-        value = _DIGIT_GROUPS.sub(rf"{LTR_ISOLATE}\g<0>{POP_ISOLATE}", value)
-        return "\n".join(f"{ISOLATE}{line}{POP_ISOLATE}" if line else "" for line in value.split("\n"))
+        return "\n".join(map(_isolated_line, value.split("\n")))
 
     def side(self, value: str) -> str:
         """`ltr` for a left-to-right text in a right-to-left document, else nothing."""
-        first = next((kind for kind in map(bidirectional, value) if kind in ("L", "R", "AL")), "")
-        return "ltr" if self.is_rtl and first == "L" else ""
+        return "ltr" if self.is_rtl and _first_direction(value) == "L" else ""
 
     def figure(self, value: str) -> str:
         """Digits and signs, which run from left to right in every language."""
@@ -177,6 +191,33 @@ def _exists(written: str) -> bool:
     except (UnknownLocaleError, ValueError):
         return False
     return True
+
+
+def _first_direction(value: str) -> str:
+    """The direction of the first letter, which decides that of the text: L, R or AL; empty without letters."""
+    return next((kind for kind in map(bidirectional, _MARKS.sub("", value)) if kind in ("L", "R", "AL")), "")
+
+
+def _isolated_line(line: str) -> str:
+    if not line:
+        return ""
+    if _first_direction(line) in ("R", "AL"):
+        line = _RUN.sub(_isolated_run, line)
+    else:
+        line = _DIGIT_GROUPS.sub(rf"{LTR_ISOLATE}\g<0>{POP_ISOLATE}", line)
+    return f"{ISOLATE}{line}{POP_ISOLATE}"
+
+
+def _isolated_run(found: re.Match[str]) -> str:
+    """The run in an isolate, with the brackets that it opened: `SKU-12 (A)`."""
+    run, ends = found["run"], found["ends"] or ""
+    if run is None:
+        return found[0]
+    own = min(len(ends), max(0, sum(map(run.count, "([")) - sum(map(run.count, ")]"))))
+    run += ends[:own]
+    if len(run) <= UNBROKEN_LENGTH_MAX:
+        run = run.replace(" ", NO_BREAK_SPACE)
+    return f"{LTR_ISOLATE}{run}{POP_ISOLATE}{ends[own:]}"
 
 
 def _breakable(found: re.Match[str]) -> str:

@@ -84,6 +84,8 @@ def samples(desk: Tools) -> dict[str, str]:
             notes=papers.HOSTILE,
         ),
     }
+    translated = {"product_id": papers.add_arabic(desk), "quantity": 1, "notes": "الطراز QMB-30 (A) عند 5 °C."}
+    made["translated"] = papers.quoted(desk, translated, papers.PLAIN[0], account_id="acct_emirates_023")
     for name, quote_id in made.items():
         if name != "stamped":
             put_into(desk.app, quote_id, "sent")

@@ -312,6 +312,7 @@ def test_nothing_outside_is_read_even_when_a_template_asks_for_it(
         ("mixed", "standard", 1),
         ("stamped", "compact", 0),
         ("arabic", "standard", 0),
+        ("translated", "detailed", 0),
         ("four", "standard", 0),
         ("sets", "comparison", 0),
     ],

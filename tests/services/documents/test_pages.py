@@ -430,10 +430,18 @@ def test_yen_have_no_decimals(paper: Papers):
 def test_arabic_runs_from_right_to_left_and_figures_do_not(paper: Papers):
     document = paper("arabic")
     assert "+97145550142" in document.seen()
+    assert "2026/11/16" in document.seen()  # The day is on the right, where reading begins.
     numbers = [cell for cell in document.cells if cell.text in ("1", "2", "3") and cell.right > 500]
     amounts = document.columns(label(document, "amount"))
     assert numbers
     assert all(cell.right < 200 for cell in amounts if cell.page == 0)
+
+
+def test_codes_units_and_addresses_within_arabic_run_from_left_to_right(paper: Papers):
+    """A customer read `HP 30`, `psi 100` and `++C`."""
+    seen = paper("translated", "detailed").seen()
+    for run in ("SKU-12(A)", "30HP", "100psi(6.9bar)", "ISO8573-1(C++)", "a-b@c.example", "QMB-30(A)", "5°C"):
+        assert run in seen, run
 
 
 def test_figures_stand_below_each_other_from_right_to_left_too(paper: Papers):
