@@ -54,7 +54,7 @@ BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
 
-def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: ASGIApp | None = None) -> ASGIApp:
+def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: Starlette | None = None) -> ASGIApp:
     """The whole HTTP application, with the console if it is given. It stops the loops on shutdown."""
 
     @asynccontextmanager
@@ -91,6 +91,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: A
         Route("/readyz", readyz),
         # People sign in; the console accepts no bearer token.
         *([Route(path, to_console) for path in ("/", "/console")] if pages else []),
+        *([Route("/verify", pages.state.verify)] if pages else []),
         *([Mount("/console", pages)] if pages else []),
         Mount(
             "/",

@@ -10,7 +10,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from cpq.app import App
 from cpq.base.background import Loop
@@ -37,11 +36,15 @@ from cpq.console.security_headers import protected
 from cpq.console.sign_in import Entrance, sign_out
 from cpq.console.site import Site
 from cpq.console.template_files import Templates
+from cpq.console.verify import VerifyPage
 from cpq.console.visit import open_to_all, visited
 
 
-def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> ASGIApp:
-    """The pages under `/console`. `document` gives the customer's PDF of a version; `loops` run beside the server."""
+def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> Starlette:
+    """The pages under `/console`, and in its state the public page `/verify`.
+
+    `document` gives the customer's PDF of a version; `loops` run beside the server.
+    """
     site = Site(app, Templates())
     entrance = Entrance(site)
 
@@ -103,6 +106,7 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
     application = Starlette(routes=routes, exception_handlers={HTTPException: refuse})  # type: ignore[dict-item] # It gets no other.
     application.state.document = document
     application.state.loops = loops
+    application.state.verify = open_to_all(site, VerifyPage(site).show)
     return application
 
 

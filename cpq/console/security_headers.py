@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.responses import Response
 
 POLICY = {
@@ -16,8 +18,14 @@ POLICY = {
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
+
+
+def as_header(policy: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {value}" for name, value in policy.items())
+
+
 HEADERS = {
-    "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in POLICY.items()),
+    "Content-Security-Policy": as_header(POLICY),
     "X-Frame-Options": "DENY",
     # With `no-referrer` a browser would send `Origin: null` with the console's own forms.
     "Referrer-Policy": "same-origin",

@@ -71,6 +71,10 @@ class Templates:
         finally:
             ZONE.reset(token)
 
+    def text(self, name: str) -> str:
+        """A static file as text, for a page that has it inside."""
+        return self._files[name].decode()
+
     def file(self, request: Request) -> Response:
         """A static file by its name."""
         name = request.path_params["name"]

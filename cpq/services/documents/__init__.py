@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from cpq.services.documents.commands import issue, read_document, read_pdf, restore_files
     from cpq.services.documents.design import TEMPLATES, design_of
     from cpq.services.documents.document_request import DocumentRequest
-    from cpq.services.documents.verification import read_checksum, verify
+    from cpq.services.documents.scan_code import read_code
+    from cpq.services.documents.verification import Standing, read_checksum, standing, verify
     from cpq.services.documents.worker_pool import APT_LINE
 
 export_late(__name__, __file__)
@@ -17,11 +18,14 @@ __all__ = [
     "APT_LINE",
     "TEMPLATES",
     "DocumentRequest",
+    "Standing",
     "design_of",
     "issue",
     "read_checksum",
+    "read_code",
     "read_document",
     "read_pdf",
     "restore_files",
+    "standing",
     "verify",
 ]

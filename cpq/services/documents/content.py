@@ -22,6 +22,7 @@ from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, lin
 from cpq.domain.translations import lookup, translated
 from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import TEMPLATES, Design
+from cpq.services.documents.scan_code import make_code
 from cpq.services.quotes import repository
 from cpq.services.quotes.views import period_view, tax_groups
 from cpq.storage.schema import tables
@@ -29,7 +30,7 @@ from cpq.storage.schema import tables
 FORMAT = "quotewright-quote/1"
 """The format of the content, which customers' programs read."""
 
-UNCOMPARED = ("issued_at", "issued_on", "stamp", "number")
+UNCOMPARED = ("issued_at", "issued_on", "stamp", "number", "code")
 """Fields that a new pricing at the same price, or an approval, may change, or that older documents do not have."""
 
 WITHOUT_LINES = ("executive_summary",)
@@ -52,14 +53,16 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     tags = lookup(locale)
     sheets_found = sheets(tx, {line.product_id for line in found.lines}, tags)
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
+    header = {**_header(found), "stamp": stamp}
+    lines = [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}, tags) for row in found.lines]
+    if design.brand.verify_url:
+        header["code"] = make_code(tx.tenant_id, header, lines)
     return {
         "format": FORMAT,
         "locale": locale,
-        "quote": {**_header(found), "stamp": stamp},
+        "quote": header,
         "buyer": _buyer(tx, found),
-        "lines": [
-            _line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}, tags) for row in found.lines
-        ],
+        "lines": lines,
         "option_sets": [_priced_set(pricing, found) for pricing in pricings],
         "products": products,
         "attributes_shown": sorted(attributes_shown),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import segno
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError, select_autoescape
@@ -18,6 +17,7 @@ from markupsafe import Markup
 from cpq.base.errors import Code, CpqError
 from cpq.services.documents.design import Design
 from cpq.services.documents.page_contents import DocumentView, present
+from cpq.services.documents.scan_code import code_text
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,6 @@ def style_of(design: Design, template: str, view: DocumentView) -> str:
     if (design.folder / "styles" / f"{template}.css").is_file():
         parts.append(environment.get_template(f"styles/{template}.css").render(values))
     return "\n".join(parts)
-
-
-def code_text(verify_url: str, quote: Mapping[str, Any]) -> str:
-    """The text of the QR code: quote, version, and the fingerprint of the price."""
-    known = {"quote": quote["id"], "version": quote["version"], "fingerprint": quote["fingerprint"]}
-    return f"{verify_url}{urlencode(known)}"
 
 
 def _compose(design: Design, content: Mapping[str, Any], template: str, locale: str, stamp: str | None) -> Composed:

@@ -14,6 +14,9 @@ from cpq.storage.upsert import insert_if_absent
 
 Content = dict[str, Any]
 
+LOOKED_AT_MAX = 50
+"""Documents of one version in which a scanned code is looked for."""
+
 
 @dataclass(frozen=True)
 class DocumentKey:
@@ -82,6 +85,14 @@ def find_by_checksum(tx: Tx, checksum: str) -> IssuedDocument | None:
     """The last document that was issued with these bytes."""
     row = tx.connection.execute(_newest(_COLUMNS, _is(tx, checksum=checksum))).one_or_none()
     return IssuedDocument(*row) if row is not None else None
+
+
+def with_content(tx: Tx, quote_id: str, version: int) -> list[tuple[IssuedDocument, Content]]:
+    """The last documents of a version, with their content."""
+    mine = _is(tx, quote_id=quote_id, version=version)
+    newest = sa.select(*_COLUMNS, tables.document.c.content).where(mine)
+    newest = newest.order_by(tables.document.c.created_at.desc(), tables.document.c.id).limit(LOOKED_AT_MAX)
+    return [(IssuedDocument(*row[:-1]), row[-1]) for row in tx.connection.execute(newest)]
 
 
 def find_draft_content(tx: Tx, key: DocumentKey) -> Content | None:

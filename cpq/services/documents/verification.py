@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
+from enum import StrEnum
 from itertools import chain
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from cpq.services.documents import repository
 from cpq.services.documents.content import says_the_same
 from cpq.services.documents.file_store import checksum_of
 from cpq.services.documents.repository import IssuedDocument
+from cpq.services.documents.scan_code import ScanCode
 from cpq.services.documents.stamp import stamp_of
 from cpq.services.quotes import repository as quote_repository
 from cpq.storage.schema import tables
@@ -31,6 +33,12 @@ COUNTED = (VersionStatus.DRAFT, VersionStatus.APPROVED, VersionStatus.SENT, Vers
 _CHECKSUM = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 _MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
 _STREAM = re.compile(rb"stream\r?\n")
+
+
+class Standing(StrEnum):
+    CURRENT = "current"
+    NOT_CURRENT = "not_current"
+    UNKNOWN = "unknown"
 
 
 class VerifiedPdf(TypedDict):
@@ -82,15 +90,33 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
     }
 
 
+def standing(tx: Tx, code: ScanCode) -> Standing:
+    """What a stranger may know of the documents that print this code."""
+    issued = repository.with_content(tx, code.quote_id, code.version)
+    printed = [(document, content) for document, content in issued if code.is_of(content)]
+    if not printed:
+        return Standing.UNKNOWN
+    # In the older form, a stamped document has the same code as the one that may go out.
+    unstamped = [content for document, content in printed if document.stamp is None]
+    found = quote_repository.load(tx, code.quote_id, version=code.version)
+    is_current = bool(unstamped) and _counts(tx, found) and all(says_the_same(one, found) for one in unstamped)
+    return Standing.CURRENT if is_current else Standing.NOT_CURRENT
+
+
+def _counts(tx: Tx, found: Quote) -> bool:
+    """Whether the version is the current one, or the one that the customer has, and may be relied on."""
+    version = found.version
+    is_current = found.current_version == version.number or version.status is VersionStatus.SENT
+    return is_current and version.status_at(tx.now) in COUNTED and stamp_of(tx, found) is None
+
+
 def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
     content = repository.find_content(tx, document.id)
     found = quote_repository.load(tx, document.quote_id, version=document.version)
     version = found.version
     status = version.status_at(tx.now)
-    is_current = found.current_version == document.version or version.status is VersionStatus.SENT
     is_same = says_the_same(content, found)
-    counts = status in COUNTED and stamp_of(tx, found) is None
-    is_good = is_current and is_same and counts and document.stamp is None
+    is_good = is_same and document.stamp is None and _counts(tx, found)
     return {
         "verdict": "issued",
         "checksum": f"sha256:{document.checksum}",
