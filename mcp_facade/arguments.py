@@ -324,7 +324,7 @@ class LineItem(Part):
     attributes: Annotated[
         Attributes, Field(description="Options of a configurable product; for others, free notes, never prices.")
     ] = Field(default_factory=dict)
-    notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
+    notes: Annotated[Notes | None, Field(description="Shown to the customer below the line; or `clause:ID`.")] = None
     option_set: Annotated[
         Word | None, Field(description="Name of an alternative; lines without one belong to all of them.")
     ] = None

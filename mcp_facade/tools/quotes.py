@@ -125,7 +125,7 @@ def quote_create(
     end_date: Annotated[
         Day | None, Field(description="Last day of the term, instead of term_months; requires start_date.")
     ] = None,
-    notes: Annotated[Notes | None, Field(description="Shown to the customer on the quote.")] = None,
+    notes: Annotated[Notes | None, Field(description="Shown to the customer; or `clause:ID` of the library.")] = None,
     payment_terms: Annotated[
         Word | None, Field(description="For example `net_30`, the standard; others may need approval.")
     ] = None,

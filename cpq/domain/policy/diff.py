@@ -128,6 +128,8 @@ def _described(policies: PolicySet) -> dict[str, dict[str, str]]:
     parts["roles"] = {part.name: _text(getattr(policies.roles, part.name)) for part in fields(policies.roles)}
     parts["terms"] = {part.name: _text(getattr(policies.terms, part.name)) for part in fields(policies.terms)}
     del parts["terms"]["rates"], parts["terms"]["attributes"]
+    parts |= {f"clause {id_}": {"text": text} for id_, text in policies.library.clauses.items()}
+    parts["terms_words"] = {"words": _text(policies.library.terms_words)}
     parts["rates"] = {currency: str(rate) for currency, rate in policies.terms.rates.items()}
     return parts
 

@@ -93,6 +93,9 @@ class QuoteFacts(QuoteInputs):
     discount_off_list: Decimal = Decimal(0)
     margin: Decimal | None = None
     validity_days: Decimal = Decimal(30)
+    has_free_text: bool = False
+    free_text_has_numbers: bool = False
+    free_text_has_terms: bool = False
     lines: tuple[LineFacts, ...] = ()
 
 
@@ -197,6 +200,13 @@ QUOTE_FACTS: dict[str, Declaration] = {
     ),
     "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown when a line's cost is", Unit.PERCENT, high=HUNDRED),
     "validity_days": Declaration(Kind.NUMBER, "days in which the quote can be accepted", Unit.DAYS, low=_ZERO),
+    "has_free_text": Declaration(
+        Kind.BOOLEAN, "whether an agent wrote a text for the customer that is no clause of the library"
+    ),
+    "free_text_has_numbers": Declaration(Kind.BOOLEAN, "whether such a text holds a number"),
+    "free_text_has_terms": Declaration(
+        Kind.BOOLEAN, "whether such a text holds words of terms, or a number of percent, money, days or months"
+    ),
     "line_count": Declaration(Kind.NUMBER, "number of lines", Unit.PIECES, low=Decimal(1)),
     "categories": Declaration(Kind.TEXTS, "the categories of its products and of the components of bundles"),
 }

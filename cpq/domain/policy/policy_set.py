@@ -22,6 +22,7 @@ from cpq.domain.policy.facts import (
     QuoteInputs,
     Unit,
 )
+from cpq.domain.policy.free_text import ClauseLibrary
 from cpq.domain.policy.language.compiler import Column, Run, compiled
 from cpq.domain.policy.language.nodes import Declared, Fact, Fold, Junction, Node, facts_in
 from cpq.domain.policy.language.trends import Trend
@@ -271,6 +272,14 @@ class PolicySet:
     terms: Terms
     tax: Mapping[str, Mapping[str, TaxRate]]
     content_hash: str
+    library: ClauseLibrary = field(default_factory=ClauseLibrary)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The facts that decide about approvals; what none of them reads need not be looked up."""
+        read = [rule.when for rule in self.rules] + [rule.actual for rule in self.rules if rule.actual]
+        read += [ladder.over for ladder in self.ladders] + [ladder.where for ladder in self.ladders if ladder.where]
+        return frozenset(name for expression in read for name in expression.reads)
 
     @cached_property
     def conditions(self) -> tuple[Run, ...]:

@@ -35,6 +35,7 @@ from cpq.services.quotes.draft_check import (
     pick_models,
     refuse,
     unpriceable,
+    with_clauses,
 )
 from cpq.services.quotes.policy_facts import line_inputs, payment_terms_of, quote_inputs
 from cpq.storage.columns import JsonText
@@ -89,6 +90,7 @@ class Composition:
 
 def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
     """Look everything up and price it; CpqError lists every problem at once."""
+    draft = with_clauses(tx.policies.library, draft)
     buyer, products = gather(tx, draft)
     if any(line.product_id not in products for line in draft.lines):
         draft = _by_id(tx, draft, products)

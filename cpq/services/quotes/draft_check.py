@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from cpq.app.transaction import Tx
-from cpq.base.errors import Code, CpqError, nearest, next_call
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain import configuration, pricing
+from cpq.domain.policy.free_text import PREFIX as CLAUSE
+from cpq.domain.policy.free_text import ClauseLibrary
 from cpq.domain.pricing import PriceSelection, selling_models, terms
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Request
@@ -80,6 +83,30 @@ def fraction_problems(draft: Draft, products: Mapping[str, ProductFacts]) -> lis
                 )
             )
     return problems
+
+
+def with_clauses(library: ClauseLibrary, draft: Draft) -> Draft:
+    """The draft with the text of each clause that a note names as `clause:ID`; VALIDATION_ERROR for an unknown one."""
+    if all(CLAUSE not in note for note in (draft.notes or "", *[line.notes for line in draft.lines if line.notes])):
+        return draft
+    lines = tuple(
+        line._replace(notes=_clause(library, line.notes, f"/line_items/{index}/notes"))
+        for index, line in enumerate(draft.lines)
+    )
+    return replace(draft, notes=_clause(library, draft.notes, "/notes"), lines=lines)
+
+
+def _clause(library: ClauseLibrary, note: str | None, field: str) -> str | None:
+    try:
+        return library.text_of(note)
+    except KeyError as error:
+        known = sorted(library.clauses)
+        raise bad_field(
+            field,
+            f"The clause library has no clause {error.args[0]!r}.",
+            allowed=[f"{CLAUSE}{id_}" for id_ in known],
+            nearest=nearest(str(error.args[0]), known) or None,
+        ) from None
 
 
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:

@@ -9,13 +9,14 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives
+from cpq.domain.policy.free_text import NO_FREE_TEXT, FreeTextFacts
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import gather
-from cpq.services.quotes.policy_facts import facts_of, payment_terms_of, quote_inputs
+from cpq.services.quotes.policy_facts import facts_of, free_text_facts, payment_terms_of, quote_inputs
 
 
 class PolicyViolation(TypedDict):
@@ -33,32 +34,45 @@ class PolicyViolation(TypedDict):
 
 def decide(
     tx: Tx,
+    quote: Quote,
     draft: Draft,
     buyer: AccountFacts,
     products: Mapping[str, ProductFacts],
     priced_sets: Sequence[PricedQuote],
+    *,
+    editor: str | None = None,
 ) -> PolicyDecision:
     """Evaluate the policies for every option set, and keep the worst violation of each rule.
 
-    A rule that any set violates is violated, because each set could be accepted.
+    A rule that any set violates is violated, because each set could be accepted. What no policy reads is not looked up.
+    `editor` is the caller who is about to change the version.
     """
     asked = {str(line.number): line for line in draft.lines}
     inputs = quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft))
     days = tx.policies.terms.validity_days
-    alternatives = [facts_of(inputs, asked, products, priced, validity_days=days) for priced in priced_sets]
+    texts = NO_FREE_TEXT
+    if not FREE_TEXT.isdisjoint(tx.policies.reads):
+        makers = {quote.version.created_by, *quote.version.edited_by, *([editor] if editor else [])}
+        texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
+    alternatives = [
+        facts_of(inputs, asked, products, priced, validity_days=days, texts=texts) for priced in priced_sets
+    ]
     return evaluate_alternatives(tx.policies, alternatives)
+
+
+FREE_TEXT = frozenset(FreeTextFacts._fields)
 
 
 def judge(tx: Tx, quote: Quote) -> PolicyDecision:
     """The decision of the current policies on a version at its stored prices."""
-    return judge_at(tx, quote.as_draft(), stored_results(tx, quote))
+    return judge_at(tx, quote, quote.as_draft(), stored_results(tx, quote))
 
 
-def judge_at(tx: Tx, draft: Draft, priced: Sequence[PricedQuote]) -> PolicyDecision:
-    """The decision of the current policies on a stored draft at these prices."""
+def judge_at(tx: Tx, quote: Quote, draft: Draft, priced: Sequence[PricedQuote]) -> PolicyDecision:
+    """The decision of the current policies on a quote, as in this draft, at these prices."""
     buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
-    return decide(tx, draft, buyer, products, priced)
+    return decide(tx, quote, draft, buyer, products, priced)
 
 
 def stored_results(tx: Tx, quote: Quote) -> list[PricedQuote]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro
 from cpq.domain.policy.facts import LineFacts, Part, QuoteFacts, QuoteInputs
+from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary, FreeTextFacts
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
@@ -26,6 +28,32 @@ def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> Qu
         region=buyer.region,
         country=buyer.country,
     )
+
+
+def free_text_facts(
+    library: ClauseLibrary,
+    notes: str | None,
+    lines: Iterable[DraftLine],
+    products: Mapping[str, ProductFacts],
+    written_by: Iterable[str],
+) -> FreeTextFacts:
+    """The facts of the texts for the customer: notes, names of option sets, and attributes that are no options.
+
+    A text counts as an agent's unless only people have made and changed the version.
+    """
+    if all(Caller.parse(caller).is_person for caller in written_by):
+        return NO_FREE_TEXT
+    texts = [notes] if notes else []
+    values = []
+    for line in lines:
+        if line.notes:
+            texts.append(line.notes)
+        if line.attributes:
+            options = {option["name"] for option in products[line.product_id].options}
+            free = {name: value for name, value in line.attributes.items() if name not in options}
+            values += [f"{name.replace('_', ' ')}: {value}" for name, value in free.items()]
+    values += dict.fromkeys(line.option_set for line in lines if line.option_set)
+    return library.facts(texts, values)
 
 
 def payment_terms_of(tx: Tx, draft: Draft) -> str:
@@ -73,6 +101,7 @@ def facts_of(
     priced: PricedQuote,
     *,
     validity_days: int,
+    texts: FreeTextFacts = NO_FREE_TEXT,
 ) -> QuoteFacts:
     """The facts of a priced quote; `asked` are its lines by their number as text."""
     return QuoteFacts(
@@ -84,6 +113,7 @@ def facts_of(
         discount_off_list=from_micro(priced.discount_off_list),
         margin=_known(priced.margin),
         validity_days=Decimal(validity_days),
+        **texts._asdict(),
         lines=tuple(_line_facts(line, asked[line.id], products) for line in priced.lines),
     )
 

@@ -51,7 +51,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     if is_approved and not is_changed:
         return
     priced = [one.priced for one in sorted(composed.sets, key=lambda one: one.name)]
-    decision = decide(tx, composed.draft, composed.buyer, composed.products, priced)
+    decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced)
     if is_approved:
         _require_nobody_else(tx, quote, composed, decision)
         return
@@ -148,7 +148,7 @@ def _require_nobody_else(tx: Tx, quote: Quote, composed: Composition, decision: 
     is_blocked = decision.is_blocked
     if quote.version.hashes.get("policies") != decision.policy_hash:
         # Later policies do not undo an approval, so only what they make of changed costs counts.
-        then = decide(tx, composed.draft, composed.buyer, composed.products, stored_results(tx, quote))
+        then = decide(tx, quote, composed.draft, composed.buyer, composed.products, stored_results(tx, quote))
         approved |= {*then.required_roles}
         is_blocked = is_blocked and not then.is_blocked
     if is_blocked:

@@ -19,7 +19,7 @@ from cpq.domain.quotes.draft import DraftLine, running_months
 from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
-from cpq.services.quotes.policy_facts import facts_of
+from cpq.services.quotes.policy_facts import facts_of, free_text_facts
 from cpq.storage.engine import read_unmapped
 from cpq.storage.schema import tables
 
@@ -67,6 +67,9 @@ class _Row(NamedTuple):
     start_date: date | None
     end_date: date | None
     payment_terms: str
+    notes: str | None
+    created_by: str
+    edited_by: Sequence[str]
     segment: str
     region: str
     country: str
@@ -99,10 +102,10 @@ class Simulation:
 
     def _changed(self, tx: Tx, batch: Sequence[_Row]) -> Iterator[Changed]:
         ids = [row.id for row in batch]
-        results, attributes = _results(tx, ids), _attributes(tx, ids)
+        results, wordings = _results(tx, ids), _wordings(tx, ids)
         self._learn(tx, {line[_PRODUCT_ID] for sets in results.values() for one in sets for line in one["lines"]})
         for row in batch:
-            alternatives = [self._facts(row, one, attributes[row.id]) for one in results[row.id]]
+            alternatives = [self._facts(row, one, wordings[row.id]) for one in results[row.id]]
             change = decision_change(self._before, self._after, *alternatives) if alternatives else None
             if change is not None:
                 status = status_at(QuoteStatus(row.status), row.expires_at, tx.now, row.lapses_at)
@@ -117,7 +120,7 @@ class Simulation:
                 unknown = list(product_ids)
             self._products |= repository.gather(tx, unknown).products
 
-    def _facts(self, row: _Row, result: dict[str, Any], attributes: Mapping[int, Mapping[str, Any]]) -> QuoteFacts:
+    def _facts(self, row: _Row, result: dict[str, Any], wordings: Mapping[int, _Wording]) -> QuoteFacts:
         months = running_months(row.term_months, row.start_date, row.end_date)
         inputs = QuoteInputs(
             currency=row.currency,
@@ -129,15 +132,24 @@ class Simulation:
         )
         priced = pricing_result.load(result, with_steps=False)
         asked = {
-            line.id: DraftLine(
-                int(line.id), line.product_id, line.quantity, attributes=attributes.get(int(line.id), _NONE)
-            )
+            line.id: DraftLine(int(line.id), line.product_id, line.quantity, 0, *wordings.get(int(line.id), _NOTHING))
             for line in priced.lines
         }
-        return facts_of(inputs, asked, self._products, priced, validity_days=self._before.terms.validity_days)
+        texts = free_text_facts(
+            self._after.library, row.notes, asked.values(), self._products, (row.created_by, *row.edited_by)
+        )
+        days = self._before.terms.validity_days
+        return facts_of(inputs, asked, self._products, priced, validity_days=days, texts=texts)
 
 
-_NONE: dict[str, Any] = {}
+class _Wording(NamedTuple):
+    """What a line says besides its product and quantity."""
+
+    attributes: Mapping[str, Any]
+    notes: str | None
+
+
+_NOTHING = _Wording({}, None)
 
 
 def _rows(tx: Tx, last: str | None) -> list[_Row]:
@@ -165,6 +177,9 @@ def _rows(tx: Tx, last: str | None) -> list[_Row]:
             version.start_date,
             version.end_date,
             version.payment_terms,
+            version.notes,
+            version.created_by,
+            version.edited_by,
             account.segment,
             account.region,
             account.country,
@@ -207,16 +222,17 @@ def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]
     return results
 
 
-def _attributes(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, Mapping[str, Any]]]:
-    """The choices on lines that have any; most lines have none."""
+def _wordings(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, _Wording]]:
+    """The choices and notes of lines that have any; most lines have none."""
     columns = tables.quote_line.c
-    query = sa.select(columns.quote_id, columns.number, columns.attributes).where(
-        tx.own_among(columns.quote_id, ids), sa.type_coerce(columns.attributes, sa.Text) != "{}"
+    has_any = (sa.type_coerce(columns.attributes, sa.Text) != "{}") | columns.notes.is_not(None)
+    query = sa.select(columns.quote_id, columns.number, columns.attributes, columns.notes).where(
+        tx.own_among(columns.quote_id, ids), has_any
     )
-    chosen: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
-    for quote_id, number, attributes in tx.connection.execute(_current(query, tables.quote_line)):
-        chosen[quote_id][number] = attributes
-    return chosen
+    found: defaultdict[str, dict[int, _Wording]] = defaultdict(dict)
+    for quote_id, number, *wording in tx.connection.execute(_current(query, tables.quote_line)):
+        found[quote_id][number] = _Wording(*wording)
+    return found
 
 
 def _current(query: sa.Select[*tuple[Any, ...]], table: sa.Table) -> sa.Select[*tuple[Any, ...]]:

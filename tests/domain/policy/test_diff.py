@@ -38,6 +38,7 @@ def test_the_overview_is_the_matrix():
             "approval_required",
             "legal",
         ],
+        ["free_text_legal", "free_text_has_terms", "approval_required", "legal"],
         ["margin_floor_finance", "margin < 10", "approval_required", "finance"],
         ["non_standard_terms_legal", "not is_standard_terms", "approval_required", "legal"],
     ]

@@ -21,8 +21,10 @@ from cpq.domain.policy.files.definitions import with_definitions
 from cpq.domain.policy.files.lint import Placed
 from cpq.domain.policy.files.shapes import (
     FILES,
+    OPTIONAL,
     ApprovalsShape,
     CalendarShape,
+    ClausesShape,
     CodedRateShape,
     GuardsShape,
     LadderShape,
@@ -37,6 +39,7 @@ from cpq.domain.policy.files.shapes import (
     default_code,
 )
 from cpq.domain.policy.files.yaml_source import Document, Path, Problem, UnreadableError, read_document
+from cpq.domain.policy.free_text import ClauseLibrary
 from cpq.domain.policy.language.compiler import Column, column, compiled
 from cpq.domain.policy.language.nodes import (
     MIRRORED,
@@ -149,6 +152,8 @@ def _one_per_choice(document: Document, errors: list[Any]) -> Iterable[Any]:
 
 
 def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | None:
+    if text is None and file in OPTIONAL:
+        text = "{}"
     if text is None:
         problems.append(Problem(file, 1, 1, f"the file {file} is missing"))
         return None
@@ -234,6 +239,7 @@ class _Assembly:
             terms=_terms(self._terms),
             tax=tax,
             content_hash="" if self._problems else _content_hash(self._files),
+            library=_library(self._files["clauses.yaml"].shape),
         )
 
     def _rules(self, file: File, stage: int) -> list[Placed[Rule]]:
@@ -467,6 +473,11 @@ def _terms(shape: TermsShape) -> Terms:
         rates_valid_until=shape.rates_valid_until,
         attributes=_attributes(shape),
     )
+
+
+def _library(shape: Shape) -> ClauseLibrary:
+    assert isinstance(shape, ClausesShape)
+    return ClauseLibrary(shape.clauses, shape.terms_words)
 
 
 def _content_hash(files: Mapping[str, File]) -> str:

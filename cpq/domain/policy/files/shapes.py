@@ -23,6 +23,7 @@ from cpq.base.money import MINOR_DIGITS
 from cpq.base.rounding import Rounding
 from cpq.base.text import clean_line
 from cpq.domain.field_types import TimeZone
+from cpq.domain.policy.free_text import TERMS_WORDS
 from cpq.domain.policy.policy_kinds import PartPeriods, Severity, TaxCode, TaxRounding
 
 RULES_MAX = 5000
@@ -76,6 +77,8 @@ def _day(text: str) -> str:
 
 Name = Annotated[str, Field(max_length=100), AfterValidator(clean_line)]
 Message = Annotated[str, Field(max_length=500), AfterValidator(clean_line)]
+Clause = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(clean_line)]
+TermsWord = Annotated[str, Field(min_length=2, max_length=64), AfterValidator(clean_line)]
 Id = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]*$")]
 Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
 Zone = Annotated[str, Field(max_length=64, pattern=r"^[A-Z]{2}(-[A-Z0-9]{1,8})?$|^[A-Z]{2}-\*$")]
@@ -373,11 +376,26 @@ class TaxShape(Shape):
     )
 
 
+class ClausesShape(Shape):
+    """clauses.yaml: texts for customers that are no free text, and the words of terms. The file may be missing."""
+
+    clauses: dict[Id, Clause] = Field(default_factory=dict, max_length=1000, description="the text of each clause")
+    terms_words: tuple[TermsWord, ...] = Field(
+        TERMS_WORDS,
+        max_length=1000,
+        description="whole words, or with * all that begin so; without accents; those of the product, if left out",
+    )
+
+
 FILES: dict[str, type[Shape]] = {
     "discounts.yaml": DiscountsShape,
     "approvals.yaml": ApprovalsShape,
     "terms.yaml": TermsShape,
     "pricing.yaml": PricingShape,
     "tax.yaml": TaxShape,
+    "clauses.yaml": ClausesShape,
 }
 """Every policy file, in the order of its stage."""
+
+OPTIONAL = ("clauses.yaml",)
+"""Files that a folder may do without."""

@@ -1,0 +1,53 @@
+"""Free texts: what no clause of the library says, and whether it holds terms."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary
+
+WARRANTY = "The warranty is 12 months from start-up."
+LIBRARY = ClauseLibrary({"warranty": WARRANTY, "access": "Please give us access."})
+lines = st.sampled_from(["40 % rebate", WARRANTY, "With care", "RAL 5010", "", "3 months", "net 180"]) | st.text(
+    max_size=20
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "40 % rebate, net 180", "We pay 40 % back.", "forty percent", "Payment in 60 days", "free of charge",
+        "€ 500",        "Preisnachlass", "Kündigung jederzeit", "60 jours", "Remise", "descuento", "割引", "خصم",
+        "re\u200bbate", "ＲＥＢＡＴＥ",
+        "r\u0435bate", "40\n%", "Cancel at any time", "net180",
+    ],
+)  # fmt: skip
+def test_terms_are_found_in_every_spelling(text: str):
+    assert LIBRARY.facts([text]).free_text_has_terms
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Deliver before 1 July.", "Painted RAL 5010.", "Call +971 4 555 0142.", "Oil-free air", "Network", "Two docks."],
+)
+def test_ordinary_notes_hold_no_terms(text: str):
+    found = LIBRARY.facts([text])
+    assert (found.has_free_text, found.free_text_has_terms) == (True, False)
+
+
+def test_a_number_of_an_attribute_is_data_and_terms_are_not():
+    assert not LIBRARY.facts([], ["colour: RAL 9010", "3 years"]).free_text_has_terms
+    assert LIBRARY.facts([], ["remark: 40 % rebate"]).free_text_has_terms
+
+
+@given(st.lists(st.sampled_from(sorted(LIBRARY.clauses)), max_size=4))
+def test_clauses_are_no_free_text(ids: list[str]):
+    note = LIBRARY.text_of("\n".join(f"clause:{id_}" for id_ in ids)) or ""
+    assert LIBRARY.facts([note, note.upper()]) == NO_FREE_TEXT
+
+
+@given(st.lists(lines, max_size=4), st.lists(lines, max_size=4), lines)
+def test_more_text_never_hides_what_another_holds(texts: list[str], values: list[str], more: str):
+    before = LIBRARY.facts(texts, values)
+    for after in (LIBRARY.facts([*texts, more], values), LIBRARY.facts(texts, [*values, more])):
+        assert all(is_now or not was for was, is_now in zip(before, after, strict=True))
