@@ -22,6 +22,7 @@ LARGEST = Decimal(10) ** 30
 DECIMALS_MAX = 100
 PLAIN_LENGTH = 30
 HUNDRED = Decimal(100)
+_ZERO = Decimal(0)
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,26 @@ class QuoteFacts(QuoteInputs):
     discount_off_list: Decimal = Decimal(0)
     margin: Decimal | None = None
     validity_days: Decimal = Decimal(30)
+    deal_others_gross: Decimal | None = _ZERO
+    deal_others_net: Decimal | None = _ZERO
+    account_others_gross: Decimal | None = _ZERO
+    account_others_net: Decimal | None = _ZERO
     has_free_text: bool = False
     free_text_has_numbers: bool = False
     free_text_has_terms: bool = False
     lines: tuple[LineFacts, ...] = ()
+
+
+class OtherQuotes(NamedTuple):
+    """The other quotes of the same deal and account, in the policy's currency; None when a rate is missing."""
+
+    deal_others_gross: Decimal | None = _ZERO
+    deal_others_net: Decimal | None = _ZERO
+    account_others_gross: Decimal | None = _ZERO
+    account_others_net: Decimal | None = _ZERO
+
+
+NO_OTHERS = OtherQuotes()
 
 
 class Unit(StrEnum):
@@ -122,8 +139,6 @@ class Declaration(NamedTuple):
     high: Decimal | None = None
     words: frozenset[str] = frozenset()
 
-
-_ZERO = Decimal(0)
 
 COUNTRIES = frozenset(first + second for first in ascii_uppercase for second in ascii_uppercase)
 """Every pair of letters; a list of existing countries would need maintenance."""
@@ -191,6 +206,24 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "total_value": Declaration(Kind.NUMBER, "total, converted at the stored rate", Unit.VALUE, low=_ZERO),
     "currency_rate": Declaration(
         Kind.NUMBER, "value of one unit of the quote's currency; unknown without a rate", Unit.VALUE, low=_ZERO
+    ),
+    "discount_value": Declaration(
+        Kind.NUMBER, "all discretionary discounts in money, converted at the stored rate", Unit.VALUE, low=_ZERO
+    ),
+    "deal_others_net": Declaration(
+        Kind.NUMBER, "net of the other quotes of the deal that are open or recent", Unit.VALUE, low=_ZERO
+    ),
+    "deal_net_value": Declaration(Kind.NUMBER, "net_value and deal_others_net together", Unit.VALUE, low=_ZERO),
+    "deal_discount": Declaration(
+        Kind.NUMBER, "all discounts of the deal off its gross", Unit.PERCENT, low=_ZERO, high=HUNDRED
+    ),
+    "deal_discount_value": Declaration(Kind.NUMBER, "all discounts of the deal in money", Unit.VALUE, low=_ZERO),
+    "account_others_net": Declaration(
+        Kind.NUMBER, "net of the other quotes of the account that are open or recent", Unit.VALUE, low=_ZERO
+    ),
+    "account_net_value": Declaration(Kind.NUMBER, "net_value and account_others_net together", Unit.VALUE, low=_ZERO),
+    "account_discount_value": Declaration(
+        Kind.NUMBER, "all discounts of these quotes of the account in money", Unit.VALUE, low=_ZERO
     ),
     "discount": Declaration(
         Kind.NUMBER, "all discretionary discounts off gross", Unit.PERCENT, low=_ZERO, high=HUNDRED
@@ -343,6 +376,36 @@ def _converted(name: str) -> Callable[[FactsEnvironment], object]:
     return convert
 
 
+def _sum(*names: str) -> Callable[[FactsEnvironment], object]:
+    """The sum of facts in the policy's currency, those after `-` taken off; unknown when one is."""
+
+    def add(environment: FactsEnvironment) -> object:
+        total = _ZERO
+        for name in names:
+            value = environment[name.removeprefix("-")]
+            if not isinstance(value, Decimal):
+                return None
+            total = WORKING.add(total, -value if name.startswith("-") else value)
+        return total
+
+    return add
+
+
+def _discount_value(environment: FactsEnvironment) -> object:
+    """Without a discount it is 0 in every currency, also in one without a rate."""
+    gross, net = environment["gross"], environment["net"]
+    is_less = isinstance(gross, Decimal) and isinstance(net, Decimal) and net < gross
+    return _sum("gross_value", "-net_value")(environment) if is_less else _ZERO
+
+
+_DEAL_DISCOUNT = ("discount_value", "deal_others_gross", "-deal_others_net")
+
+
+def _deal_discount(environment: FactsEnvironment) -> object:
+    off, gross = (_sum(*names)(environment) for names in (_DEAL_DISCOUNT, ("gross_value", "deal_others_gross")))
+    return share(off, gross) if isinstance(off, Decimal) and isinstance(gross, Decimal) else None
+
+
 _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     "is_standard_terms": lambda environment: environment["payment_terms"] in environment.standard_terms,
     "has_term": lambda environment: environment["term_months"] is not None,
@@ -350,6 +413,12 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     "gross_value": _converted("gross"),
     "net_value": _converted("net"),
     "total_value": _converted("total"),
+    "discount_value": _discount_value,
+    "deal_net_value": _sum("net_value", "deal_others_net"),
+    "deal_discount": _deal_discount,
+    "deal_discount_value": _sum(*_DEAL_DISCOUNT),
+    "account_net_value": _sum("net_value", "account_others_net"),
+    "account_discount_value": _sum("discount_value", "account_others_gross", "-account_others_net"),
     "line_count": lambda environment: Decimal(len(environment.lines)),
     "categories": lambda environment: frozenset(piece.category for piece in environment.pieces),
 }

@@ -83,6 +83,7 @@ def _terms(policies: PolicySet) -> Table:
         ["part_periods", terms.part_periods.value],
         ["standard_payment_terms", ", ".join(terms.standard_payment_terms)],
         ["approval_expiry_hours", str(terms.approval_expiry_hours)],
+        ["deal_days", str(terms.deal_days)],
         ["currency", terms.currency],
         *([["rates_valid_until", terms.rates_valid_until]] if terms.rates_valid_until else []),
     ]

@@ -239,6 +239,8 @@ class Terms:
     part_periods: PartPeriods
     standard_payment_terms: tuple[str, ...]
     approval_expiry_hours: int
+    deal_days: int
+    """How long after its last valid day an accepted quote counts for its deal."""
     currency: str
     rates: Mapping[str, Decimal]
     rates_valid_until: str | None

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives
+from cpq.domain.policy.facts import NO_OTHERS, QUOTE_FACTS
 from cpq.domain.policy.free_text import NO_FREE_TEXT, FreeTextFacts
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
@@ -16,6 +17,7 @@ from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import gather
+from cpq.services.quotes.deal_facts import other_quotes
 from cpq.services.quotes.policy_facts import facts_of, free_text_facts, payment_terms_of, quote_inputs
 
 
@@ -54,13 +56,17 @@ def decide(
     if not FREE_TEXT.isdisjoint(tx.policies.reads):
         makers = {quote.version.created_by, *quote.version.edited_by, *([editor] if editor else [])}
         texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
+    others = NO_OTHERS if DEAL.isdisjoint(tx.policies.reads) else other_quotes(tx, quote, draft.deal_id)
     alternatives = [
-        facts_of(inputs, asked, products, priced, validity_days=days, texts=texts) for priced in priced_sets
+        facts_of(inputs, asked, products, priced, validity_days=days, texts=texts, others=others)
+        for priced in priced_sets
     ]
     return evaluate_alternatives(tx.policies, alternatives)
 
 
 FREE_TEXT = frozenset(FreeTextFacts._fields)
+DEAL = frozenset(name for name in QUOTE_FACTS if name.startswith(("deal_", "account_")))
+"""Facts that need a look at texts or at other quotes."""
 
 
 def judge(tx: Tx, quote: Quote) -> PolicyDecision:

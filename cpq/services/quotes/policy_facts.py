@@ -9,7 +9,7 @@ from typing import Any
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro
-from cpq.domain.policy.facts import LineFacts, Part, QuoteFacts, QuoteInputs
+from cpq.domain.policy.facts import NO_OTHERS, LineFacts, OtherQuotes, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary, FreeTextFacts
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -102,6 +102,7 @@ def facts_of(
     *,
     validity_days: int,
     texts: FreeTextFacts = NO_FREE_TEXT,
+    others: OtherQuotes = NO_OTHERS,
 ) -> QuoteFacts:
     """The facts of a priced quote; `asked` are its lines by their number as text."""
     return QuoteFacts(
@@ -113,6 +114,7 @@ def facts_of(
         discount_off_list=from_micro(priced.discount_off_list),
         margin=_known(priced.margin),
         validity_days=Decimal(validity_days),
+        **others._asdict(),
         **texts._asdict(),
         lines=tuple(_line_facts(line, asked[line.id], products) for line in priced.lines),
     )

@@ -35,6 +35,8 @@ quote = table(
     Index(None, "tenant_id", "account_id", "created_at"),
     Index(None, "tenant_id", "status", "created_at"),
     Index(None, "tenant_id", "status", "expires_at"),
+    Index(None, "tenant_id", "account_id", "expires_at"),
+    Index(None, "tenant_id", "deal_id", "expires_at"),
 )
 """One row per quote, changed by every command. Status, total and validity are those of its current version."""
 

@@ -139,7 +139,7 @@ def test_an_unknown_margin_says_that_it_is_unknown():
     ],
 )
 def test_a_deal_asks_by_its_size_in_the_policys_currency(net: str, currency: str, roles: tuple[str, ...]):
-    decision = evaluate(POLICIES, replace(PLAIN, net=Decimal(net), currency=currency))
+    decision = evaluate(POLICIES, replace(PLAIN, gross=Decimal(net), net=Decimal(net), currency=currency))
     assert decision.required_roles == roles
 
 

@@ -312,6 +312,9 @@ class TermsShape(GuardsShape):
     part_periods: PartPeriods = PartPeriods.WHOLE_MONTHS
     standard_payment_terms: tuple[Word, ...] = Field(min_length=1, max_length=100)
     approval_expiry_hours: int = Field(ge=1, le=8760)
+    deal_days: int = Field(
+        90, ge=0, le=3650, description="how long after its last valid day an accepted quote counts for its deal"
+    )
     currency: Currency = Field(description="the currency of the …_value facts")
     rates: dict[Currency, Annotated[Number, Field(gt=0)]] = Field(
         default_factory=dict, description="the value of one unit of a currency in the policy's currency"

@@ -1,0 +1,115 @@
+"""A deal does not get smaller by being split, and a small percentage of much money is much money."""
+
+from typing import Any
+
+import pytest
+
+from cpq.app import App
+from cpq.base.settings import Settings
+from tests.support.approvals import ask, decide, person, priced_quote, refused
+from tests.support.engine import StillEffects, Tools, import_dicts, open_app, product_row
+from tests.support.quotes import counted_statements, new_quote, sent_quote
+
+OTHER = "acct_groeb_002"
+
+
+def line(app: App, price: str, **product: Any) -> dict[str, Any]:
+    """A line of one unit at this price in dollars and euros."""
+    row = product_row(**product)
+    import_dicts(app, "products", row)
+    prices = [{"currency": currency, "unit_price": price, "cost": "0"} for currency in ("USD", "EUR")]
+    import_dicts(app, "prices", *({"price_book": "list", "product_id": row["id"], **one} for one in prices))
+    return {"product_id": row["id"], "quantity": 1}
+
+
+def roles(tools: Tools, quote_id: str) -> list[str]:
+    return tools("quote_price", quote_id=quote_id)["required_roles"]
+
+
+@pytest.mark.parametrize("deal", [{"deal_id": "D-1"}, {}], ids=["one deal", "no deal"])
+def test_six_quotes_of_99_990_are_one_deal(app: App, tools: Tools, deal: dict[str, str]):
+    large = line(app, "99990")
+    sent_quote(tools, large, **deal)
+    quote_id = priced_quote(tools, 0, large, **deal)
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    [violation] = error["details"]["policy_violations"]
+    assert (violation["policy_id"], violation["actual"], violation["required_approver_role"]) == (
+        "whole_deal_deal_desk",
+        199980,
+        "deal_desk",
+    )
+    decide(person(app, "dee", "deal_desk"), ask(tools, quote_id, "deal_desk"))
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    third, fourth, fifth = (priced_quote(tools, 0, large, **deal) for _ in range(3))
+    assert roles(tools, third) == ["deal_desk"]
+    for one in (third, fourth, fifth):
+        ask(tools, one, "deal_desk")
+    assert roles(tools, priced_quote(tools, 0, large, **deal)) == ["vp_sales"]
+
+
+def test_deals_under_several_names_add_up_for_their_account(app: App, tools: Tools):
+    large = line(app, "99990")
+    for number in range(5):
+        sent_quote(tools, large, deal_id=f"D-{number}")
+    quote_id = priced_quote(tools, 0, large, deal_id="D-9")
+    [violation] = tools("quote_price", quote_id=quote_id)["policy_violations"]
+    assert (violation["policy_id"], violation["actual"]) == ("whole_account_deal_desk", 599940)
+
+
+def test_only_what_is_offered_or_was_sold_lately_counts(store: Settings, clock: StillEffects):
+    app = open_app(store, clock)
+    tools = Tools(app)
+    large = line(app, "60000")
+    new_quote(tools, large)
+    priced_quote(tools, 0, large)
+    quote_id = priced_quote(tools, 0, large)
+    assert roles(tools, quote_id) == []
+    declined, cancelled, accepted = (sent_quote(tools, large, deal_id=f"D-{n}") for n in range(3))
+    tools("quote_decline", quote_id=declined, expected_version=1)
+    tools("quote_cancel", quote_id=cancelled, expected_version=1)
+    assert roles(tools, priced_quote(tools, 0, large, deal_id="D-0")) == []
+    assert roles(tools, priced_quote(tools, 0, large, deal_id="D-1")) == []
+    tools("quote_revise", quote_id=accepted, expected_version=1)
+    tools("quote_update", quote_id=accepted, expected_version=2, deal_id="D-other")
+    assert roles(tools, priced_quote(tools, 0, large, deal_id="D-2")) == ["deal_desk"]
+    person(app, "rob", "sales_rep")("quote_accept", quote_id=accepted, expected_version=1)
+    clock.advance(days=119)
+    assert roles(tools, priced_quote(tools, 0, large, deal_id="D-2")) == ["deal_desk"]
+    clock.advance(days=3)
+    assert roles(tools, priced_quote(tools, 0, large, deal_id="D-2")) == []
+    app.close()
+
+
+def test_quotes_of_one_deal_add_up_over_currencies_and_never_with_their_own_versions(app: App, tools: Tools):
+    large = line(app, "60000")
+    first = sent_quote(tools, large, deal_id="D-1")
+    tools("quote_revise", quote_id=first, expected_version=1)
+    assert roles(tools, first) == []
+    quote_id = priced_quote(tools, 0, large, deal_id="D-1", currency="EUR")
+    [violation] = tools("quote_price", quote_id=quote_id)["policy_violations"]
+    assert (violation["actual"], violation["unit"]) == (124800, "USD")
+
+
+def test_the_deal_is_read_in_one_statement_however_many_quotes_it_has(app: App, tools: Tools):
+    small = line(app, "10")
+    quote_id = priced_quote(tools, 0, small, deal_id="D-1")
+    with counted_statements() as few:
+        tools("quote_price", quote_id=quote_id, dry_run=True)
+    for _ in range(5):
+        sent_quote(tools, small, deal_id="D-1")
+    with counted_statements() as many:
+        tools("quote_price", quote_id=quote_id, dry_run=True)
+    assert len(few) == len(many)
+    assert len([one for one in many if "discount_total" in one and "sum(" in one]) == 1
+
+
+def test_four_percent_of_a_very_large_deal_is_much_money(app: App, tools: Tools):
+    quote_id = priced_quote(tools, 4, line(app, "450000"))
+    assert tools("quote_price", quote_id=quote_id)["required_roles"] == ["deal_desk"]
+    quote_id = priced_quote(tools, 4, line(app, "7000000"), account_id=OTHER, currency="USD")
+    answer = tools("quote_price", quote_id=quote_id)
+    assert answer["required_roles"] == ["vp_sales", "finance"]
+    assert [one["policy_id"] for one in answer["policy_violations"] if "money" in one["policy_id"]] == [
+        "discount_money_vp_sales",
+        "discount_money_finance",
+    ]
