@@ -254,12 +254,7 @@ _PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns]
 
 def _tags(locale: str | None) -> tuple[str, ...]:
     """The locales to look for; none when the catalogue's own texts are wanted."""
-    tags = lookup(locale) if locale else ()
-    if locale and not tags:
-        raise bad_field(
-            "/locale", f"{locale!r} is not a locale.", hint="Give a language, or a language with a country: de, de_AT."
-        )
-    return tags
+    return (lookup(locale) or (locale,)) if locale else ()  # In an unknown language nothing is translated.
 
 
 def _texts(row: Any, tags: tuple[str, ...]) -> tuple[str, str, str | None]:
