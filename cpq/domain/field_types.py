@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from cpq.base.money import AMOUNT_MAX, MINOR_DIGITS, SIGNIFICANT_DIGITS_MAX, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, clean_line
 from cpq.base.written_numbers import in_plain_digits
+from cpq.domain.translations import canonical
 
 QUANTITY_MAX = 1_000_000
 QUANTITY_DECIMALS_MAX = 3
@@ -100,6 +101,12 @@ def _time_zone(name: str) -> str:
     return name
 
 
+def _locale(tag: str) -> str:
+    if tag != canonical(tag):
+        raise ValueError("is not a locale such as de, de-AT or pt-BR, written like these")
+    return tag
+
+
 @cache
 def _time_zones() -> set[str]:
     return zoneinfo.available_timezones()
@@ -133,6 +140,9 @@ FineQuantity = Annotated[
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[str, AfterValidator(_currency)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
+LocaleTag = Annotated[str, AfterValidator(_locale)]
+"""Only in its usual spelling, so that `name.de` and `name.DE` cannot be two texts for one locale."""
+
 Free = Annotated[Any, AfterValidator(_storable)]
 Scalar = StrictBool | Number | Annotated[str, Field(max_length=1000), AfterValidator(clean)]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar
-
-from pydantic import AfterValidator
+from typing import Any, TypeVar
 
 Text = TypeVar("Text")
 
@@ -14,16 +12,6 @@ PRODUCT_TEXTS = {"name": "names", "description": "descriptions"}
 CATEGORY_TEXTS = {"name": "names"}
 OPTION_TEXTS = {"label": "labels", "values": "value_names"}
 """What a file calls a text, `name.de`, and the field that holds it in all locales, `names`."""
-
-
-def _locale(tag: str) -> str:
-    if tag != canonical(tag):
-        raise ValueError("is not a locale such as de, de-AT or pt-BR, written like these")
-    return tag
-
-
-LocaleTag = Annotated[str, AfterValidator(_locale)]
-"""Only in its usual spelling, so that `name.de` and `name.DE` cannot be two texts for one locale."""
 
 
 def canonical(locale: str) -> str | None:

@@ -14,6 +14,7 @@ from cpq.domain.field_types import (
     QUANTITY_MAX,
     CategoryId,
     Identifier,
+    LocaleTag,
     Name,
     Number,
     Prose,
@@ -23,7 +24,6 @@ from cpq.domain.field_types import (
     Word,
     empty_as_absent,
 )
-from cpq.domain.translations import LocaleTag
 
 
 class ProductType(StrEnum):

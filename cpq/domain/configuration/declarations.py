@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from cpq.base.text import clean_line
-from cpq.domain.field_types import Amount, Free, Name, Number, Row, Scalar, Whole, Word
-from cpq.domain.translations import LocaleTag
+from cpq.domain.field_types import Amount, Free, LocaleTag, Name, Number, Row, Scalar, Whole, Word
 
 
 class OptionRow(Row):
