@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import click
 
-from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
-from cpq.cli.quote_step import take, version_option
+from cpq.cli.common_options import Options
+from cpq.cli.quote_step import reason_option, step_options, take_use_case
 from cpq.services import quotes
 
 
 @click.command()
-@click.argument("quote_id")
-@click.option("--reason", help="The reason, in one sentence.")
-@version_option
-@key_option
-@as_option
-@json_option
-@pass_options
+@reason_option
+@step_options
 def cancel(options: Options, quote_id: str, version: int | None, key: str | None, reason: str | None) -> None:
     """Cancel the current version. If an earlier one was sent, that one becomes current again; else the quote ends.
 
@@ -24,11 +19,4 @@ def cancel(options: Options, quote_id: str, version: int | None, key: str | None
     Example:
       cpq quote cancel Q-06f3mv2k9e7d1xw2rjfb --reason "Asked twice." --as rita
     """
-    take(
-        options,
-        "quote_cancel",
-        quote_id,
-        lambda tx, expected: quotes.cancel(tx, quote_id, expected_version=expected, reason=reason),
-        {"expected_version": version, "reason": reason},
-        key=key,
-    )
+    take_use_case(options, "quote_cancel", quotes.cancel, quote_id, version=version, key=key, reason=reason)

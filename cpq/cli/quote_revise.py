@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import click
 
-from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
-from cpq.cli.quote_step import take, version_option
+from cpq.cli.common_options import Options
+from cpq.cli.quote_step import step_options, take_use_case
 from cpq.services import quotes
 
 
 @click.command()
-@click.argument("quote_id")
-@version_option
-@key_option
-@as_option
-@json_option
-@pass_options
+@step_options
 def revise(options: Options, quote_id: str, version: int | None, key: str | None) -> None:
     """Open the next version as a draft, at today's prices. A sent version stays valid until the new one is sent.
 
@@ -23,11 +18,4 @@ def revise(options: Options, quote_id: str, version: int | None, key: str | None
     Example:
       cpq quote revise Q-06f3mv2k9e7d1xw2rjfb --as rita
     """
-    take(
-        options,
-        "quote_revise",
-        quote_id,
-        lambda tx, expected: quotes.revise(tx, quote_id, expected_version=expected),
-        {"expected_version": version},
-        key=key,
-    )
+    take_use_case(options, "quote_revise", quotes.revise, quote_id, version=version, key=key)

@@ -13,7 +13,7 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
 from cpq.cli import local_app, next_command
-from cpq.cli.common_options import Options
+from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
 from cpq.cli.output import show_json, show_pairs, visible
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.quotes.lifecycle import QuoteStatus
@@ -31,6 +31,39 @@ def version_option(function: F) -> F:
         type=click.IntRange(1, 2**53),
         help="The version you saw; if there is another one now, nothing is done. Default: the current one.",
     )(function)
+
+
+def reason_option(function: F) -> F:
+    """Adds `--reason`: kept with the step."""
+    return click.option("--reason", help="The reason, in one sentence.")(function)
+
+
+def step_options(function: F) -> F:
+    """Adds what every step of a quote takes: the quote, the version that was seen, the key, the person, `--json`."""
+    for decorate in (pass_options, json_option, as_option, key_option, version_option, click.argument("quote_id")):
+        function = decorate(function)
+    return function
+
+
+def take_use_case(
+    options: Options,
+    tool: str,
+    use_case: Callable[..., Mapping[str, object]],
+    quote_id: str,
+    *,
+    version: int | None,
+    key: str | None,
+    **arguments: object,
+) -> None:
+    """Do a step whose use case takes the quote, the expected version and these arguments."""
+    take(
+        options,
+        tool,
+        quote_id,
+        lambda tx, expected: use_case(tx, quote_id, expected_version=expected, **arguments),
+        {"expected_version": version, **arguments},
+        key=key,
+    )
 
 
 def take(
