@@ -30,7 +30,6 @@ from cpq.services import quotes
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A YAML or JSON file with the arguments of quote_create; options replace its terms and add lines.",
 )
-@click.option("--currency", help="ISO 4217, for example EUR.")
 @term_options
 @key_option
 @as_option
@@ -69,7 +68,8 @@ def show_created(options: Options, answer: Answer, *, is_replayed: bool) -> None
     if is_replayed:
         click.echo("This quote was created before with the same key; nothing changed now.")
     currency, quote_id = str(answer["currency"]), str(answer["quote_id"])
-    click.echo(f"Quote {quote_id}, version {answer['version']}, {answer['status']}, for {answer['account_id']}:")
+    named = f"{answer['number']} ({quote_id})" if answer.get("number") else quote_id  # A replayed answer may be older.
+    click.echo(f"Quote {named}, version {answer['version']}, {answer['status']}, for {answer['account_id']}:")
     rows = [
         (
             number,

@@ -24,7 +24,10 @@ LINE_NUMBER = click.IntRange(1, 10_000)
 @click.argument("quote_id")
 @click.option("--add", type=TypedLine("PRODUCT"), multiple=True, help="A new line; repeat it for more.")
 @click.option(
-    "--change", type=TypedLine("LINE"), multiple=True, help="Another quantity, and another discount if it is given."
+    "--change",
+    type=TypedLine("LINE"),
+    multiple=True,
+    help="Another quantity, discount and selling model.",
 )
 @click.option("--remove", type=LINE_NUMBER, multiple=True, metavar="LINE", help="The number of a line to remove.")
 @click.option("--clear", type=click.Choice(CLEARABLE), multiple=True, help="A term to clear.")
@@ -73,8 +76,8 @@ def edit(
 
 
 def _values(typed: Mapping[str, Any], line: quotes.DraftLine) -> dict[str, Any]:
-    values: dict[str, Any] = {"quantity": line.quantity}
-    return {**values, "discount_pct": line.discount_pct} if "discount_pct" in typed else values
+    """The fields to set: the quantity, and what else was typed."""
+    return {name: getattr(line, name) for name in ("quantity", "discount_pct", "selling_model") if name in typed}
 
 
 def _checked(

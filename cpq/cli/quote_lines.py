@@ -1,4 +1,4 @@
-"""Lines of a quote as they are typed: `PRODUCT:QUANTITY` or `PRODUCT:QUANTITY:DISCOUNT`, and terms as options."""
+"""Lines of a quote as they are typed: `PRODUCT:QUANTITY[:DISCOUNT][@MODEL]`, and terms as options."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any, TypeVar
 import click
 from pydantic import TypeAdapter, ValidationError
 
+from cpq.base.errors import bad_field
 from cpq.base.money import to_micro
+from cpq.domain.field_types import Currency
 from cpq.domain.quotes.file_rows import Percent
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_LINE = re.compile(r"(?P<what>.+?):(?P<quantity>[^:]+)(?::(?P<discount>[^:]+))?")
+_LINE = re.compile(r"(?P<what>.+?):(?P<quantity>[^:@]+)(?::(?P<discount>[^:@]+))?(?:@(?P<model>.+))?")
 
 
 class TypedLine(click.ParamType[dict[str, Any]]):
-    """A line: what is sold or the number of a line, its quantity, and its discount in percent."""
+    """A line: what is sold or the number of a line, its quantity, its discount in percent, and its selling model."""
 
     def __init__(self, what: str) -> None:
-        self.name = f"{what}:QUANTITY[:DISCOUNT]"
+        self.name = f"{what}:QUANTITY[:DISCOUNT][@MODEL]"
         self._what = what
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
@@ -29,11 +31,13 @@ class TypedLine(click.ParamType[dict[str, Any]]):
             return value
         found = _LINE.fullmatch(str(value).strip())
         if found is None:
-            example = "3:20:5" if self._what == "LINE" else "prod_pro_v2:150:5"
+            example = "3:20:5" if self._what == "LINE" else "prod_pro_v2:150:5 or prod_pro_v2:150@yearly"
             self.fail(f"{value!r} is not {self.name}, for example {example}", param, ctx)
         line: dict[str, Any] = {"what": found["what"].strip(), "quantity": found["quantity"].strip()}
         if found["discount"]:
             line["discount_pct"] = found["discount"].strip().removesuffix("%")
+        if found["model"]:
+            line["selling_model"] = found["model"].strip()
         return line
 
 
@@ -52,6 +56,7 @@ class PercentType(click.ParamType[int]):
 
 
 TERMS = {
+    "currency": ("--currency", "ISO 4217, for example EUR."),
     "term_months": ("--term-months", "How many months recurring prices run."),
     "start_date": ("--start", "First day of the term, for example 2026-03-01."),
     "end_date": ("--end", "Last day of the term, instead of --term-months."),
@@ -71,6 +76,14 @@ def term_options(function: F) -> F:
 def product_line(typed: dict[str, Any]) -> dict[str, Any]:
     """A typed line with the names of a row in a file."""
     return {"product_id" if name == "what" else name: value for name, value in typed.items()}
+
+
+def currency_code(given: str) -> str:
+    """The code of a currency as it is stored; a refusal that names the option for anything else."""
+    try:
+        return TypeAdapter(Currency).validate_python(given)
+    except ValidationError:
+        raise bad_field("--currency", f"{given!r} is not an ISO 4217 currency code") from None
 
 
 def given(terms: dict[str, Any]) -> dict[str, Any]:

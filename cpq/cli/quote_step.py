@@ -38,7 +38,7 @@ def reason_option(function: F) -> F:
     return click.option("--reason", help="The reason, in one sentence.")(function)
 
 
-def step_options(function: F) -> F:
+def step_options(function: Callable[..., object]) -> Callable[..., object]:
     """Adds what every step of a quote takes: the quote, the version that was seen, the key, the person, `--json`."""
     for decorate in (pass_options, json_option, as_option, key_option, version_option, click.argument("quote_id")):
         function = decorate(function)

@@ -102,7 +102,11 @@ def approval_withdraw(
     approval_id: ApprovalId,
     reason: Annotated[Justification | None, Field(description="The reason, in one sentence.")] = None,
 ) -> ApprovalWithdrawn:
-    """Withdraw a request that you made and that nobody has decided yet. Administrators can withdraw any request."""
+    """Withdraw a request that you made and that nobody has decided yet. Administrators can withdraw any request.
+
+    A request to a role that no policy requires holds the quote while nobody answers, also after it expired; withdraw it
+    to go on without that role.
+    """
     return approvals.withdraw(tx, approval_id, reason=reason)
 
 

@@ -255,6 +255,8 @@ def approval_status(
     `can_proceed` is true when the quote may go to the customer: every role that the policies require has approved, and
     nothing is pending or rejected. `missing_roles` still have to be asked. If nobody decided in time, the request is in
     `expired_requests`, `reason` says so, and the quote is a draft again at the same price: approval_request asks again.
+    A role that was asked besides the policies holds the quote until it decides or approval_withdraw takes the request
+    back; its silence does not release the quote.
     After a rejection, read `reason`, then price the quote again to open a new version.
     """
     return approvals.status(tx, quote_id)

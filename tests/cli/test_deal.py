@@ -177,4 +177,31 @@ def test_a_clone_goes_to_another_account(rita: Person, priced: str):
 def test_a_line_that_is_not_understood_says_how_to_type_it(rita: Person, line: str):
     ran = rita.types("quote", "create", "--account", ACME, "--line", line, "--as", "rita")
     assert ran.code == 2
-    assert "PRODUCT:QUANTITY[:DISCOUNT], for example prod_pro_v2:150:5" in ran.err
+    assert "PRODUCT:QUANTITY[:DISCOUNT][@MODEL], for example prod_pro_v2:150:5 or prod_pro_v2:150@yearly" in ran.err
+
+
+def test_a_clone_and_an_edit_take_another_currency(rita: Person, priced: str):
+    copy = rita.does("quote", "clone", priced, "--currency", "eur")
+    assert copy["currency"] == "EUR"
+    rita.does("quote", "edit", copy["quote_id"], "--currency", "USD")
+    assert rita.reads("quote", "show", copy["quote_id"])["quote"]["currency"] == "USD"
+
+
+def test_a_currency_that_does_not_exist_is_refused_by_its_option(rita: Person, priced: str):
+    assert rita.fails("quote", "clone", priced, "--currency", "XXQ")["details"]["field"] == "--currency"
+
+
+def test_a_typed_line_names_its_selling_model(rita: Person, priced: str):
+    model = rita.reads("quote", "show", priced)["option_sets"][0]["lines"][0]["selling_model"]
+    made = rita.does("quote", "create", "--account", ACME, "--line", f"prod_pro_v2:3:5@{model}", "--term-months", 12)
+    assert [(line["selling_model"], line["quantity"]) for line in made["line_items"]] == [(model, 3)]
+    refused = rita.fails("quote", "edit", made["quote_id"], "--change", "1:4@weekly")
+    assert "weekly" in refused["message"]
+
+
+def test_a_new_quote_shows_its_number_beside_its_id(rita: Person):
+    ran = rita.types(
+        "quote", "create", "--account", ACME, "--line", "prod_pro_v2:3", "--term-months", 12, "--as", "rita"
+    )
+    assert ran.out.startswith("Quote 20"), ran.out
+    assert "(Q-" in ran.out.splitlines()[0]
