@@ -31,7 +31,7 @@ def edit(folder: Path, file: str, old: str, new: str) -> Path:
 def test_policies_that_hold_are_counted(folder: Path, run: Run):
     ran = run("policy", "check", folder)
     assert ran.code == 0
-    assert "No problems: 7 ladders of 11 steps, 5 rules, 2 pricing rules, 21 tax zones; 50 cases." in ran.out
+    assert "No problems: 7 ladders of 10 steps, 5 rules, 2 pricing rules, 21 tax zones; 50 cases." in ran.out
     assert load(folder).content_hash[:12] in ran.out
     assert json.loads(run("policy", "check", folder, "--json").out) == {
         "valid": True,

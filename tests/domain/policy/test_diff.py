@@ -29,7 +29,6 @@ def test_the_overview_is_the_matrix():
         ["policy", "applies when", "severity", "role"],
         ["discount_cap_sales_manager", "line.discount above 5 up to 20", "approval_required", "sales_manager"],
         ["discount_cap_vp_sales", "line.discount above 20", "approval_required", "vp_sales"],
-        ["discount_money_deal_desk", "discount_value above 25000 up to 100000", "approval_required", "deal_desk"],
         ["discount_money_vp_sales", "discount_value above 100000", "approval_required", "vp_sales"],
         ["discount_money_finance", "discount_value above 250000", "approval_required", "finance"],
         ["discount_review_finance", "line.discount above 30", "approval_required", "finance"],
