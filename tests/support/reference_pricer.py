@@ -58,12 +58,12 @@ def winners(request: Request, product_id: str) -> tuple[PriceRow | None, PriceRo
     return listed[0] if listed else None, contracted[0] if contracted else None
 
 
-def tier_charge(row: PriceRow, quantity: int) -> int:
-    """Unit by unit."""
+def tier_charge(row: PriceRow, quantity: int, free: Fraction | None = None) -> int:
+    """Unit by unit; `free` are the free units, where they are not all those of the row."""
     if row.tier_mode == "none":
         return row.unit_price * quantity
     if row.tier_mode == "package":
-        packages, rest = 0, quantity - row.free_quantity
+        packages, rest = 0, quantity - (row.free_quantity if free is None else free)
         while rest > 0:
             packages, rest = packages + 1, rest - (row.package_size or 0)
         return packages * row.unit_price
@@ -155,6 +155,11 @@ def part(request: Request, line: Line, product_id: str, each: int, offset: int, 
     is_once = row.billing_period == "one_time"
     quantity = (largest(line) if is_once else (segment and segment.quantity) or whole(line)) * each
     counted = over_the_quote(request, product_id, months_of(request, offset, segment), is_once)
+    everywhere = over_the_quote(request, product_id, range(0), is_once=True)
+
+    def free_of(priced: PriceRow, units: int) -> Fraction | None:
+        return Fraction(priced.free_quantity * units, everywhere) if request.edition > 2 else None
+
     is_frame = bool(request.products[product_id].components) and product_id == line.product_id
     base = Fraction(row.unit_price * quantity)
     if segment and segment.unit_price is not None and product_id == line.product_id:
@@ -162,12 +167,12 @@ def part(request: Request, line: Line, product_id: str, each: int, offset: int, 
     elif is_frame and contracted is None:
         base = Fraction(0)
     elif row.quantity_scope == "quote" and row.tier_mode != "none":
-        base = Fraction(tier_charge(row, counted) * quantity, counted)
+        base = Fraction(tier_charge(row, counted, free_of(row, counted)) * quantity, counted)
     else:
-        base = Fraction(tier_charge(row, quantity))
+        base = Fraction(tier_charge(row, quantity, free_of(row, quantity)))
     before = Fraction(0 if is_frame else listed.unit_price * quantity)
     if listed.tier_mode == "package" and not is_frame:
-        before = Fraction(tier_charge(listed, quantity))
+        before = Fraction(tier_charge(listed, quantity, free_of(listed, quantity)))
     surcharge = 0
     if product_id == line.product_id:
         priced = row.surcharges or listed.surcharges
@@ -183,7 +188,7 @@ def part(request: Request, line: Line, product_id: str, each: int, offset: int, 
     if costs.cost is not None:
         units = Fraction(quantity)
         if costs.tier_mode == "package":
-            counting = costs._replace(unit_price=1)
+            counting = costs._replace(unit_price=1, free_quantity=0 if request.edition > 2 else costs.free_quantity)
             units = Fraction(tier_charge(counting, quantity))
             if costs.quantity_scope == "quote":
                 units = Fraction(tier_charge(counting, counted) * quantity, counted)

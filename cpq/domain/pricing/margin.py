@@ -33,7 +33,9 @@ def _cost_of_packages(part: Part, counts: Counts) -> Exact:
     row = part.plan.costs
     assert row.cost is not None
     counted = counted_quantity(part, row, counts)
-    return divide(row.cost * times_charged(row, counted) * part.quantity, counted)
+    # Free units cost us what others do.
+    free = row if part.among is None else row._replace(free_quantity=0)
+    return divide(row.cost * times_charged(free, counted) * part.quantity, counted)
 
 
 def margin(net: int, cost: int | None) -> int | None:

@@ -53,6 +53,8 @@ class Plan:
     components: tuple[Component, ...] = ()
     """The components of a bundle that is priced by them; its own list price covers only the options."""
     bundle_discount: int = 0
+    shares_free_units: bool = False
+    """Whether it has free units, which all its lines in the quote share; before the third edition each had its own."""
     rounds_half_away: bool = False
     """Whether halves of negative amounts in steps round away from zero; requests of the first edition round them up."""
 
@@ -79,6 +81,8 @@ class Part:
     """The surcharge of the chosen options per unit."""
     term: Term = ONCE
     listed_term: Term = ONCE
+    among: Exact | None = None
+    """The units of the quote that share the free ones of the product; None where each line has its own."""
     divisor: int = 1
     listed_divisor: int = 1
     """The unreduced divisor of both amounts. Only the discount off list of a free line depends on it."""

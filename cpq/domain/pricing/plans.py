@@ -54,6 +54,7 @@ class Plans:
             bills_alike(row, listed) and row.tax_included == listed.tax_included,
             product.components,
             product.bundle_discount,
+            self.request.edition > 2 and bool(row.free_quantity or listed.free_quantity),
             self.request.edition > 1,
         )
 

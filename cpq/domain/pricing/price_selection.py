@@ -114,7 +114,7 @@ def take_list_price(part: Part) -> None:
     """Stage 1: the list price for each unit or package, or the contracted price without one."""
     row = part.plan.listed
     unit_price = row.unit_price
-    part.amount = part.listed = amount = unit_price * times_charged(row, part.quantity)
+    part.amount = part.listed = amount = unit_price * times_charged(row, part.quantity, part.among)
     if part.plan.is_listed:
         part.note(LIST, amount, row.id, unit_price)
 
@@ -122,6 +122,6 @@ def take_list_price(part: Part) -> None:
 def take_contracted_price(part: Part) -> None:
     """Stage 2: the account's agreed price replaces the list price; that of a ramp's segment replaces both."""
     row = part.plan.row
-    part.amount = row.unit_price * times_charged(row, part.quantity)
+    part.amount = row.unit_price * times_charged(row, part.quantity, part.among)
     source = row.id if part.segment.unit_price is None else part.name
     part.note(CONTRACTED, part.amount, source, row.unit_price)

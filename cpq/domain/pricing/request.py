@@ -22,10 +22,11 @@ WRITTEN_MAX = 10_000
 
 PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
-EDITION = 2
+EDITION = 3
 """The edition of the rules for new requests; each edition keeps its rules, so that stored requests replay exactly.
 
 From 2 on, equal lines claim odd cents by line number, and halves of negative amounts in steps round away from zero.
+From 3 on, the free units of a product count once in a quote, shared by its lines, and have their cost.
 """
 
 

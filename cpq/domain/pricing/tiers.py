@@ -15,7 +15,7 @@ def apply_tiers(part: Part, counts: Counts) -> None:
     """Stage 3: the charge by tiers. Counted over the quote, a line bears its quantity's share of the whole charge."""
     row, quantity = part.plan.row, part.quantity
     counted = counted_quantity(part, row, counts)
-    part.amount = charge(row, counted)
+    part.amount = charge(row, counted, part.among)
     if counted != quantity:
         part.amount = divide(part.amount * quantity, counted)
         part.divisor = 1 if isinstance(part.amount, int) else counted.numerator
@@ -25,13 +25,13 @@ def apply_tiers(part: Part, counts: Counts) -> None:
         part.note(TIER, part.amount, f"{row.tier_mode}, {written(counted)} units", None)
 
 
-def charge(row: PriceRow, quantity: Exact) -> Exact:
-    """The charge for a quantity by the row's own tiers."""
+def charge(row: PriceRow, quantity: Exact, among: Exact | None = None) -> Exact:
+    """The charge for a quantity by the row's own tiers; free units are shared `among` these."""
     if row.tier_mode == "volume":
         return _volume_charge(row, quantity)
     if row.tier_mode == "graduated":
         return _graduated_charge(row, quantity)
-    return row.unit_price * times_charged(row, quantity)
+    return row.unit_price * times_charged(row, quantity, among)
 
 
 def _volume_charge(row: PriceRow, quantity: Exact) -> Exact:
@@ -54,11 +54,16 @@ def _graduated_charge(row: PriceRow, quantity: Exact) -> Exact:
     raise AssertionError("the last tier is open")
 
 
-def times_charged(row: PriceRow, quantity: Exact) -> Exact:
-    """How many times the unit price is charged: once per unit, or per package, rounded up."""
+def times_charged(row: PriceRow, quantity: Exact, among: Exact | None = None) -> Exact:
+    """How many times the unit price is charged: once per unit, or per package, rounded up.
+
+    `among` are the units of the quote that share the free ones by their quantities, so that more lines get no more of
+    them; without it all are the quantity's own.
+    """
     if row.package_size is None:
         return quantity
-    return -(-max(0, quantity - row.free_quantity) // row.package_size)
+    free: Exact = row.free_quantity if among is None else divide(row.free_quantity * quantity, among)
+    return -(-max(0, quantity - free) // row.package_size)
 
 
 def counted_quantity(part: Part, row: PriceRow, counts: Counts) -> Exact:

@@ -93,6 +93,8 @@ def _price_over_term(line: Line, plans: Plans) -> LinePrice:
 def _run_stages(part: Part, plans: Plans) -> None:
     """Stages 1 to 5, and our cost for stage 10. A stage without effect on the product is skipped."""
     plan = part.plan
+    if plan.shares_free_units:
+        part.among = plans.counts.once(plan.product_id)
     take_list_price(part)
     if plan.is_contracted:
         take_contracted_price(part)
