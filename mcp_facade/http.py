@@ -51,6 +51,9 @@ BODY_SECONDS = 30.0
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Bodies that are being received, of all callers together."""
 
+GRACE_SECONDS = 5
+"""Time for open requests after SIGTERM; a half-sent one would hold the server for as long as its own deadline."""
+
 ANONYMOUS = Principal("anonymous", "agent", frozenset())
 
 
@@ -133,7 +136,7 @@ def listening(settings: Settings) -> dict[str, Any]:
         "log_config": None,
         "access_log": False,
         "server_header": False,
-        "timeout_graceful_shutdown": 30,
+        "timeout_graceful_shutdown": GRACE_SECONDS,
         "proxy_headers": bool(settings.console_url),
         "forwarded_allow_ips": ["127.0.0.1", "::1"],
         # h11 parses header values as the standard says; httptools keeps trailing blanks.

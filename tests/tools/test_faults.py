@@ -2,11 +2,19 @@
 
 import errno
 import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import anyio
 import pytest
 import sqlalchemy as sa
+from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from cpq.app import App
 from cpq.app.health import page_loop, readiness
@@ -169,3 +177,44 @@ def dying(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
 
     monkeypatch.setattr(worker_pool._Worker, "_send", send)
     return deaths
+
+
+@pytest.mark.proof
+@pytest.mark.anyio
+async def test_sigterm_ends_a_server_that_renders_and_leaves_no_worker(store: Settings):
+    environment = {**os.environ, "CPQ_HOME": str(store.home), "CPQ_DATABASE_URL": store.database_url or ""}
+    command = [sys.executable, "-m", "mcp_facade", "--transport", "streamable-http", "--port", "0"]
+    server = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        address = next(line.split()[1] for line in server.stderr if line.startswith("mcp "))
+        half_sent = socket.socket()
+        while half_sent.connect_ex(("127.0.0.1", urlsplit(address).port)):
+            await anyio.sleep(0.05)
+        half_sent.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+        async with Client(address) as client, anyio.create_task_group() as tasks:
+            lines = [{"product_id": "prod_pro_v2", "quantity": number} for number in range(1, 300)]
+            made: Any = await client.call_tool("quote_create", {"account_id": "acct_acme_001", "line_items": lines})
+            quote_id = made.structured_content["quote_id"]
+            await client.call_tool("quote_price", {"quote_id": quote_id})
+            tasks.start_soon(render, client, quote_id)
+            while not (workers := children(server.pid)):
+                await anyio.sleep(0.05)
+            server.terminate()
+            await anyio.to_thread.run_sync(server.wait, 25)  # Half-sent requests alone have 30 seconds.
+            tasks.cancel_scope.cancel()
+        half_sent.close()
+    finally:
+        server.kill()
+        server.communicate()  # Waits, and closes the pipe.
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        await anyio.sleep(0.05)
+
+
+async def render(client: Client, quote_id: str) -> None:
+    with suppress(MCPError):  # The server ends before it answers.
+        await client.call_tool("quote_pdf", {"quote_id": quote_id})
+
+
+def children(pid: int) -> list[str]:
+    return [pid for task in Path(f"/proc/{pid}/task").iterdir() for pid in (task / "children").read_text().split()]
