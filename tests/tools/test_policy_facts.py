@@ -212,11 +212,12 @@ def test_q24_no_rule_tells_a_cost_or_a_margin_to_an_agent(sqlite_template: Path,
     agent, manager = Tools(app), Tools(app, principal=MANAGER)
     quote_id = new_quote(agent)
     told, whole = (
-        next(v for v in tools("quote_price", quote_id=quote_id)["policy_violations"] if v["policy_id"] == "eye")
-        for tools in (agent, manager)
+        next(v for v in tools("quote_price", quote_id=quote_id)["policy_violations"] if v["policy_id"] == id_)
+        for tools, id_ in ((agent, "hidden"), (manager, "eye"))
     )
     assert whole["actual"] is not None
-    assert (told["actual"], told["description"]) == (None, "Cost or margin is outside its limit.")
+    assert (told["actual"], told["threshold"], told["policy_name"]) == (None, None, "hidden policy")
+    assert told["description"] == "Cost or margin is outside its limit."
     app.close()
 
 

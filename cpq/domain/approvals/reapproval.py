@@ -94,7 +94,8 @@ def is_kept(
         return Answer(False, f"Asked again: {given}, who approved before, may no longer decide.")
     for policy_id, reads in grounds.items():
         if policy_id not in earlier.grounds:
-            return Answer(False, f"Asked again: {policy_id} did not apply to version {earlier.version}.")
+            name = "a policy that is not shown" if any(read.is_secret for read in reads) else policy_id
+            return Answer(False, f"Asked again: {name} did not apply to version {earlier.version}.")
         before = {read.name: read for read in earlier.grounds[policy_id]}
         for read in reads:
             if read.name not in before or not is_no_worse(before[read.name], read):
@@ -229,10 +230,10 @@ def _load_value(stored: Any) -> Any:
 
 def _moved(before: FactRead | None, after: FactRead) -> str:
     """How a fact changed. The sentence is stored and shown to all, so it shows no number of a secret fact."""
-    if before is not None and isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
-        return f"{after.name} got worse at {', '.join(worse_lines(before, after))}"
     if after.is_secret:
         return f"{after.name} got worse"
+    if before is not None and isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
+        return f"{after.name} got worse at {', '.join(worse_lines(before, after))}"
     if after.value is None:
         return f"{after.name} is unknown"
     if before is None or not all(_is_readable(read.value) for read in (before, after)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from itertools import chain, compress
@@ -142,6 +142,13 @@ def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts
         if known is None or _excess(violation) > _excess(known):
             worst[violation.policy_id] = violation
     return _decision(policies, tuple(worst.values()))
+
+
+def with_exact_numbers(decision: PolicyDecision, exact: PolicyDecision) -> PolicyDecision:
+    """The decision with the exact numbers of hidden facts, for those who may see them; who is asked does not change."""
+    known = {violation.policy_id: violation for violation in exact.violations}
+    shown = (known.get(one.policy_id, one) if one.is_secret else one for one in decision.violations)
+    return replace(decision, violations=tuple(shown))
 
 
 def is_no_worse(before: FactRead, after: FactRead) -> bool:

@@ -84,6 +84,7 @@ def _terms(policies: PolicySet) -> Table:
         ["standard_payment_terms", ", ".join(terms.standard_payment_terms)],
         ["approval_expiry_hours", str(terms.approval_expiry_hours)],
         ["deal_days", str(terms.deal_days)],
+        ["cost_grid_percent", f"{terms.cost_grid_percent:f}"],
         ["currency", terms.currency],
         *([["rates_valid_until", terms.rates_valid_until]] if terms.rates_valid_until else []),
     ]

@@ -239,6 +239,8 @@ class Terms:
     part_periods: PartPeriods
     standard_payment_terms: tuple[str, ...]
     approval_expiry_hours: int
+    cost_grid_percent: Decimal
+    """How far apart the costs are on which verdicts rest; a caller who may not see costs learns no more than that."""
     deal_days: int
     """How long after its last valid day an accepted quote counts for its deal."""
     currency: str

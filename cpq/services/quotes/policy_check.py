@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
-from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives
-from cpq.domain.policy.facts import NO_OTHERS, QUOTE_FACTS
+from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives, with_exact_numbers
+from cpq.domain.policy.facts import NO_OTHERS, QUOTE_FACTS, SECRET
 from cpq.domain.policy.free_text import NO_FREE_TEXT, FreeTextFacts
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
@@ -18,7 +19,7 @@ from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import gather
 from cpq.services.quotes.deal_facts import other_quotes
-from cpq.services.quotes.policy_facts import facts_of, free_text_facts, payment_terms_of, quote_inputs
+from cpq.services.quotes.policy_facts import EXACT_COSTS, facts_of, free_text_facts, payment_terms_of, quote_inputs
 
 
 class PolicyViolation(TypedDict):
@@ -57,11 +58,19 @@ def decide(
         makers = {quote.version.created_by, *quote.version.edited_by, *([editor] if editor else [])}
         texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
     others = NO_OTHERS if DEAL.isdisjoint(tx.policies.reads) else other_quotes(tx, quote, draft.deal_id)
-    alternatives = [
-        facts_of(inputs, asked, products, priced, validity_days=days, texts=texts, others=others)
-        for priced in priced_sets
-    ]
-    return evaluate_alternatives(tx.policies, alternatives)
+    grid = EXACT_COSTS if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
+
+    def decided(width: Decimal) -> PolicyDecision:
+        alternatives = [
+            facts_of(inputs, asked, products, one, validity_days=days, texts=texts, others=others, grid=width)
+            for one in priced_sets
+        ]
+        return evaluate_alternatives(tx.policies, alternatives)
+
+    decision = decided(grid)
+    if not grid or not any(violation.is_secret for violation in decision.violations):
+        return decision
+    return with_exact_numbers(decision, decided(EXACT_COSTS))
 
 
 FREE_TEXT = frozenset(FreeTextFacts._fields)
@@ -91,20 +100,33 @@ def stored_results(tx: Tx, quote: Quote) -> list[PricedQuote]:
 
 
 def violations_view(tx: Tx, decision: PolicyDecision) -> list[PolicyViolation]:
-    """The violations for the caller, without margins and costs if the caller may not see them."""
-    return [
-        {
-            "policy_id": violation.policy_id,
-            "policy_name": violation.policy_name,
-            "severity": violation.severity,
-            "description": described(tx, violation, decision.asked_role(violation)),
-            "threshold": violation.threshold,
-            "actual": None if _is_hidden(tx, violation) else violation.actual,
-            "unit": violation.unit or None,
-            "required_approver_role": decision.asked_role(violation),
-        }
-        for violation in decision.violations
-    ]
+    """The violations for the caller. Of a policy about costs or margins, those who may not see them learn only that
+    there is one, and the role; several for one role are one to them."""
+    views = [_violation_view(tx, one, decision.asked_role(one)) for one in decision.violations]
+    return [view for place, view in enumerate(views) if view["policy_id"] != HIDDEN or view not in views[:place]]
+
+
+HIDDEN = "hidden"
+
+
+def _violation_view(tx: Tx, violation: Violation, role: str | None) -> PolicyViolation:
+    is_hidden = _is_hidden(tx, violation)
+    return {
+        "policy_id": HIDDEN if is_hidden else violation.policy_id,
+        "policy_name": "hidden policy" if is_hidden else violation.policy_name,
+        "severity": violation.severity,
+        "description": described(tx, violation, role),
+        "threshold": None if is_hidden else violation.threshold,
+        "actual": None if is_hidden else violation.actual,
+        "unit": None if is_hidden else violation.unit or None,
+        "required_approver_role": role,
+    }
+
+
+def headline(tx: Tx, violation: Violation) -> str:
+    """The violation in one sentence, for the message of a refusal."""
+    text = described(tx, violation, None)
+    return text if _is_hidden(tx, violation) else f"{violation.policy_name}: {text}"
 
 
 def described(tx: Tx, violation: Violation, role: str | None) -> str:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro
+from cpq.domain.policy.cost_grid import coarse
 from cpq.domain.policy.facts import NO_OTHERS, LineFacts, OtherQuotes, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary, FreeTextFacts
+from cpq.domain.pricing.margin import margin
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
+
+EXACT_COSTS = Decimal(0)
 
 
 def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> QuoteInputs:
@@ -103,8 +108,14 @@ def facts_of(
     validity_days: int,
     texts: FreeTextFacts = NO_FREE_TEXT,
     others: OtherQuotes = NO_OTHERS,
+    grid: Decimal = EXACT_COSTS,
 ) -> QuoteFacts:
-    """The facts of a priced quote; `asked` are its lines by their number as text."""
+    """The facts of a priced quote; `asked` are its lines by their number as text.
+
+    Costs and margins are those on a grid of this width in percent.
+    """
+    costs = _coarse_costs(priced, products, grid) if grid else {}
+    total = sum(costs.values()) if grid and priced.cost is not None else priced.cost
     return QuoteFacts(
         **vars(inputs),
         gross=from_micro(priced.subtotal),
@@ -112,15 +123,40 @@ def facts_of(
         total=from_micro(priced.total),
         discount=from_micro(priced.discount),
         discount_off_list=from_micro(priced.discount_off_list),
-        margin=_known(priced.margin),
+        margin=_known(margin(priced.net, total)),
         validity_days=Decimal(validity_days),
         **others._asdict(),
         **texts._asdict(),
-        lines=tuple(_line_facts(line, asked[line.id], products) for line in priced.lines),
+        lines=tuple(
+            _line_facts(line, asked[line.id], products, costs.get(line.id, line.cost)) for line in priced.lines
+        ),
     )
 
 
-def _line_facts(line: PricedLine, asked: DraftLine, products: Mapping[str, ProductFacts]) -> LineFacts:
+def _coarse_costs(priced: PricedQuote, products: Mapping[str, ProductFacts], grid: Decimal) -> dict[str, int]:
+    """The known costs of lines, each as far above the true one as the cost of a unit is below its point of the grid."""
+    ratios: dict[str, tuple[int, int]] = {}
+    found = {}
+    for line in priced.lines:
+        if line.cost is None:
+            continue
+        ratio = ratios.get(line.product_id)
+        if ratio is None:
+            ratio = ratios[line.product_id] = _ratio(products[line.product_id], products, grid)
+        found[line.id] = -(-line.cost * ratio[0] // ratio[1])
+    return found
+
+
+def _ratio(product: ProductFacts, products: Mapping[str, ProductFacts], grid: Decimal) -> tuple[int, int]:
+    """Of the costs of a product and of its parts, the one that the grid raises most."""
+    inside = (product, *(repository.all_parts(product, products) if product.parts else ()))
+    costs = {row.cost for one in inside for row in one.for_pricing.rows if row.cost}
+    return max(((coarse(cost, grid), cost) for cost in costs), key=lambda pair: Fraction(*pair), default=(1, 1))
+
+
+def _line_facts(
+    line: PricedLine, asked: DraftLine, products: Mapping[str, ProductFacts], cost: int | None
+) -> LineFacts:
     return LineFacts(
         **line_inputs(asked, products, line.billing_period),
         unit_price=from_micro(line.unit_price),
@@ -128,8 +164,8 @@ def _line_facts(line: PricedLine, asked: DraftLine, products: Mapping[str, Produ
         net=from_micro(line.net),
         discount=from_micro(line.discount),
         discount_off_list=from_micro(line.discount_off_list),
-        margin=_known(line.margin),
-        cost=_known(line.cost),
+        margin=_known(margin(line.net, cost)),
+        cost=_known(cost),
     )
 
 

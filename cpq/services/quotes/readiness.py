@@ -16,7 +16,7 @@ from cpq.domain.quotes.quote import Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition, broken_relations, compose, gather
-from cpq.services.quotes.policy_check import decide, described, stored_results, violations_view
+from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
 
 DIFFERENCES_MAX = 20
 
@@ -82,7 +82,7 @@ def require_unblocked(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:
         first = decision.blocking[0]
         raise CpqError(
             Code.POLICY_BLOCKED,
-            f"{first.policy_name}: {described(tx, first, None)}",
+            headline(tx, first),
             policy_violations=[dict(violation) for violation in violations_view(tx, decision)],
             next_call=next_call("quote_price", quote_id=quote.id),
         )

@@ -469,6 +469,7 @@ def _terms(shape: TermsShape) -> Terms:
         standard_payment_terms=shape.standard_payment_terms,
         approval_expiry_hours=shape.approval_expiry_hours,
         deal_days=shape.deal_days,
+        cost_grid_percent=shape.cost_grid_percent,
         currency=shape.currency,
         rates={**shape.rates, shape.currency: Decimal(1)},
         rates_valid_until=shape.rates_valid_until,

@@ -312,6 +312,9 @@ class TermsShape(GuardsShape):
     part_periods: PartPeriods = PartPeriods.WHOLE_MONTHS
     standard_payment_terms: tuple[Word, ...] = Field(min_length=1, max_length=100)
     approval_expiry_hours: int = Field(ge=1, le=8760)
+    cost_grid_percent: Annotated[Number, Field(ge=0, le=100)] = Field(
+        Decimal(5), description="verdicts rest on costs that are rounded up to points so far apart; 0 is exact"
+    )
     deal_days: int = Field(
         90, ge=0, le=3650, description="how long after its last valid day an accepted quote counts for its deal"
     )
