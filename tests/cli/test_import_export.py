@@ -280,3 +280,58 @@ def test_prices_are_loaded_from_a_sheet_of_a_workbook(home: Path, run: Run):
     found = query(home, "SELECT unit_price, valid_from FROM price WHERE id = 'p2'")
     assert found == [(12_340_000, "2026-01-31")]
     assert "has no sheet 'Preis'" in run("import", "prices", home.parent / "preise.xlsx", "--sheet", "Preis").err
+
+
+def test_a_file_with_faults_of_every_kind_names_them_all_in_one_run(home: Path, tmp_path: Path, run: Run):
+    file = tmp_path / "mixed.json"
+    file.write_text(
+        json.dumps(
+            {
+                "products": [
+                    {"id": "p1", "sku": "S-1", "name": "", "category": "saas"},
+                    {"id": "p1", "sku": "S-2", "name": "Twice", "category": "saas"},
+                    {"id": "p2", "sku": "S-3", "name": "Two", "category": "saas", "colour": "red"},
+                    {
+                        "id": "p3",
+                        "sku": "S-4",
+                        "name": "Three",
+                        "product_type": "configurable",
+                        "category": "saas",
+                        "options": {"size": {"type": "enum", "values": ["s", "m"]}},
+                        "relationships": [{"kind": "requires", "product_id": "nowhere"}],
+                    },
+                    {"id": "p4", "sku": "S-4", "name": "Four", "category": "saas"},
+                ],
+                "accounts": [{"id": "a1", "name": "A", "segment": "smb", "currency": "ZZZ"}],
+                "prices": [
+                    {"product_id": "p2", "currency": "USD", "unit_price": 5, "price_book": "list"},
+                    {"product_id": "p2", "account_id": "a1", "currency": "USD", "unit_price": 5},
+                    {"product_id": "none", "account_id": "nobody", "currency": "USD", "unit_price": -5},
+                    {
+                        "product_id": "p3",
+                        "currency": "USD",
+                        "unit_price": 5,
+                        "price_book": "list",
+                        "surcharges": {"size": {"xl": 3}},
+                    },
+                ],
+            },
+            indent=1,
+        )
+    )
+    ran = run("import", "catalog", file, "--json")
+    problems = {(one["field"], one["message"]) for one in json.loads(ran.out)["error"]["details"]["problems"]}
+    assert {
+        ("name", "is blank"),
+        ("id", "'p1' is in this file twice"),
+        ("colour", "is not a known field"),
+        ("relationships", "p3 names 'nowhere', which does not exist"),
+        ("sku", "'S-4' belongs to product 'p3'"),
+        ("currency", "is not an ISO 4217 currency code"),
+        ("unit_price", "Input should be greater than or equal to 0"),
+        ("product_id", "there is no product 'none'"),
+        ("account_id", "there is no account 'nobody'"),
+    } <= problems
+    assert any(field == "surcharges.size" for field, _ in problems)
+    # What refers to a refused row of the same file is not wrong for that.
+    assert not any("'p2'" in message or "'a1'" in message for _, message in problems)

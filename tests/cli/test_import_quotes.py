@@ -232,6 +232,21 @@ def test_rows_that_do_not_belong_together_are_refused(
     assert query(home, "SELECT count(*) FROM quote") == [(0,)]
 
 
+def test_a_wrong_line_does_not_hide_what_else_is_wrong_in_its_quote(home: Path, imported: Any):
+    lines = [{"product_id": "prod_pro_v2", "quantity": 0}, {"product_id": "p", "quantity": 1}]
+    quote = {"id": "D-1", "account_id": "acct_nobody", "currency": "dollars", "line_items": lines}
+    again = {"id": "D-1", "account_id": "acct_acme_001", "line_items": [{"product_id": "prod_pro_v2"}]}
+    problems = {(field, message) for _, field, message in imported(json.dumps([quote, again]), "quotes.json")}
+    assert problems == {
+        ("currency", "is not an ISO 4217 currency code"),
+        ("line_items.0.quantity", "Input should be greater than 0"),
+        ("account_id", "There is no account 'acct_nobody'."),
+        ("line_items.1.product_id", "There is no product 'p'."),
+        ("line_items.0.quantity", "Field required"),
+        ("id", "'D-1' is in this file twice; the lines of a quote must be together"),
+    }
+
+
 def test_problems_inside_a_whole_quote_name_the_line_item(home: Path, imported: Any):
     text = '[\n {"id": "D-1", "account_id": "acct_acme_001", "line_items": [{"product_id": "p", "quantity": 0}]}]'
     assert imported(text, "quotes.json") == [(2, "line_items.0.quantity", "Input should be greater than 0")]

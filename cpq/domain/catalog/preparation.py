@@ -68,6 +68,8 @@ class PreparedBatch(NamedTuple):
     problems: list[Problem]
     vocabulary: set[str]
     """Its words that can be misspelt."""
+    refused: list[tuple[int, str]]
+    """Line and id of the rows that cannot be read; rows that refer to them are not wrong for that."""
 
 
 SECTIONS: dict[str, type[Row]] = {
@@ -89,11 +91,13 @@ PRODUCT_COLUMNS = Prepared._fields[Prepared._fields.index("id") :]
 
 def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared], tenant_id: str) -> PreparedBatch:
     """Prepare products without the database; large files do this in a second process."""
-    batch = PreparedBatch([], [], set())
+    batch = PreparedBatch([], [], set(), [])
     with_specs = tuple(id_ for id_, kind in declared.items() if kind.specs)
     for source in rows:
         row, problems = validate(source)
         batch.problems.extend(problems)
+        if row is None:
+            batch.refused.append((source.line, id_of(source)))
         if isinstance(row, ProductRow):
             kind = declared.get(row.category, _NOTHING)
             if row.specs and not kind.specs:
@@ -101,6 +105,12 @@ def prepare_products(rows: Sequence[SourceRow], declared: Mapping[str, Declared]
                 row = row.model_copy(update={"specs": {}})
             batch.ready.append(_prepare(source.line, row, kind, tenant_id, batch))
     return batch._replace(vocabulary=set(filter(may_be_misspelt, batch.vocabulary)))
+
+
+def id_of(source: SourceRow) -> str:
+    """The id of a row that cannot be read otherwise; empty when it has none."""
+    id_ = source.values.get("id")
+    return id_ if isinstance(id_, str) else ""
 
 
 def validate(source: SourceRow) -> tuple[Row | None, list[Problem]]:

@@ -189,6 +189,30 @@ def validate(source: SourceQuote) -> tuple[QuoteRow | None, list[Problem]]:
     return validate_as(QuoteRow, source, KNOWN)
 
 
+def sound_part(source: SourceQuote) -> tuple[QuoteRow, list[int], frozenset[str]] | None:
+    """A refused quote without its wrong fields and lines, so that the rest can be checked too.
+
+    With the index of each line that is left, and the fields that were taken out; None when no line is left.
+    """
+    items = source.values.get("line_items")
+    if not isinstance(items, list) or len(items) > LINES_MAX:
+        return None
+    try:
+        QuoteRow.model_validate(source.values)
+        places: set[tuple[str | int, ...]] = set()
+    except ValidationError as error:
+        places = {tuple(fault["loc"][:2]) for fault in error.errors(include_url=False, include_input=False)}
+    wrong = frozenset(str(place[0]) for place in places if place) - {"line_items"}
+    kept = [index for index in range(len(items)) if ("line_items", index) not in places]
+    values = {name: value for name, value in source.values.items() if name not in wrong}
+    values |= {name: "unknown" for name in ("id", "account_id") if name in wrong}
+    try:
+        row = QuoteRow.model_validate({**values, "line_items": [items[index] for index in kept]})
+    except ValidationError:
+        return None
+    return row, kept, wrong
+
+
 def validate_as(
     shape: type[AnyQuote], source: SourceQuote, known: Iterable[str]
 ) -> tuple[AnyQuote | None, list[Problem]]:

@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import signal
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
-from cpq.base.errors import nearest
+from cpq.base.errors import CpqError, nearest
 from cpq.base.row_problems import Problem, SourceRow, require_none
 from cpq.domain import configuration
 from cpq.domain.catalog.preparation import (
@@ -30,6 +30,7 @@ from cpq.domain.catalog.preparation import (
     PreparedBatch,
     columns,
     dump,
+    id_of,
     prepare_products,
     validate,
 )
@@ -150,17 +151,24 @@ class _Import(ExitStack):
 
     def _settle(self, ahead_max: int = 0) -> None:
         while len(self._ahead) > ahead_max:
-            ready, problems, vocabulary = self._ahead.popleft().result()
-            self._take_products(PreparedBatch(list(map(Prepared._make, ready)), problems, vocabulary))
+            ready, problems, vocabulary, refused = self._ahead.popleft().result()
+            self._take_products(PreparedBatch(list(map(Prepared._make, ready)), problems, vocabulary, refused))
 
     def _validate(self, source: SourceRow) -> Any:
         row, problems = validate(source)
         for problem in problems:
             self._refuse(problem)
+        if row is None:
+            self._is_new(source.section, source.line, id_of(source))
+            if source.section == "prices":
+                self._check_refused_price(source)
+            return None
         key = row.key() if isinstance(row, PriceRow) else str(getattr(row, "id", ""))
-        return row if row is not None and self._is_new(source.section, source.line, key) else None
+        return row if self._is_new(source.section, source.line, key) else None
 
     def _is_new(self, section: str, line: int, key: str) -> bool:
+        if not key:
+            return True
         if key in self._seen[section]:
             self._refuse(Problem(line, "id", f"{key!r} is in this file twice"))
             return False
@@ -194,14 +202,11 @@ class _Import(ExitStack):
         rows = []
         for line, row in valid:
             surcharges = row.surcharges
-            if row.product_id not in options and row.product_id in self._seen["products"]:
-                pass  # It is in this file, and is not stored because of an earlier problem.
-            elif row.product_id not in options:
-                self._refuse(Problem(line, "product_id", f"there is no product {row.product_id!r}"))
-            else:
+            if row.product_id in options:
                 surcharges = self._surcharges(line, row, options[row.product_id])
-            if row.account_id and row.account_id not in accounts:
-                self._refuse(Problem(line, "account_id", f"there is no account {row.account_id!r}"))
+            if row.product_id not in options or (row.account_id and row.account_id not in accounts):
+                self._check_references(line, row.product_id, row.account_id, stored=(options, accounts))
+                continue
             if row.price_book:
                 self._ensure_book(row.price_book)
             is_usual = row.sold_as is SellingModel.of(row.billing_period)
@@ -216,11 +221,28 @@ class _Import(ExitStack):
             rows.append({**values, "selling_model": row.sold_as.value})
         self._store("prices", tables.price, rows, dated=True)
 
+    def _check_refused_price(self, source: SourceRow) -> None:
+        product_id, account_id = (str(source.values.get(name) or "") for name in ("product_id", "account_id"))
+        stored = self._known(tables.product, [product_id]), self._known(tables.account, [account_id])
+        self._check_references(source.line, product_id, account_id, stored=stored)
+
+    def _check_references(
+        self, line: int, product_id: str, account_id: str | None, stored: tuple[Collection[str], Collection[str]]
+    ) -> None:
+        """Refuse a price whose product or account is neither stored nor in this file, even if refused there."""
+        asked = (("product", product_id, stored[0]), ("account", account_id, stored[1]))
+        for kind, id_, known in asked:
+            if id_ and id_ not in known and id_ not in self._seen[f"{kind}s"]:
+                self._refuse(Problem(line, f"{kind}_id", f"there is no {kind} {id_!r}"))
+
     def _surcharges(self, line: int, row: PriceRow, options: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Surcharges must name values that can be chosen, spelled like a choice; another would never be charged."""
         if not row.surcharges:
             return row.surcharges
-        known = compile_model(options, {}).options
+        try:
+            known = compile_model(options, {}).options
+        except CpqError:
+            return row.surcharges  # The product is in this file, and its options are refused there.
         spelled: dict[str, dict[str, Any]] = {}
         for name, amounts in row.surcharges.items():
             if name not in known:
@@ -237,16 +259,19 @@ class _Import(ExitStack):
     def _take_products(self, batch: PreparedBatch) -> None:
         for problem in batch.problems:
             self._refuse(problem)
+        for line, id_ in batch.refused:
+            self._is_new("products", line, id_)
         self._vocabulary |= batch.vocabulary
         by_id = {part.id: part for part in batch.ready if self._is_new("products", part.line, part.id)}
         owners = {key: owner for key, owner in self._sku_owners(by_id.values()).items() if owner not in by_id}
-        for id_, part in by_id.items():
+        for id_, part in list(by_id.items()):
             self._ensure_category(part.category_id)
             for relation in part.relations:
                 self._related[relation["other_id"]] = (part.line, id_)
             if (owner := owners.setdefault(part.sku_key, id_)) != id_:
                 self._refuse(Problem(part.line, "sku", f"{part.sku!r} belongs to product {owner!r}"))
-        if by_id and not self._problems:
+                del by_id[id_]
+        if by_id:
             self._store_products(by_id)
 
     def _store_products(self, by_id: dict[str, Prepared]) -> None:
@@ -280,8 +305,8 @@ class _Import(ExitStack):
         word_index.index(self.tx, [(part.id, part.terms) for part in together])
 
     def _store(self, section: str, table: sa.Table, rows: list[dict[str, Any]], *, dated: bool = False) -> None:
-        """Insert new rows and update rows that differ. Nothing is written once there are problems."""
-        if self._problems or not rows:
+        """Insert new rows and update rows that differ, also after a problem: later rows are checked against them."""
+        if not rows:
             return
         by_id = {row["id"]: row for row in rows}
         hashes = {id_: row["content_hash"] for id_, row in by_id.items()}
@@ -364,13 +389,13 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-_PlainBatch = tuple[list[tuple[Any, ...]], list[Problem], set[str]]
+_PlainBatch = tuple[list[tuple[Any, ...]], list[Problem], set[str], list[tuple[int, str]]]
 
 
 def _prepare_plain(rows: list[tuple[Any, ...]], declared: Mapping[str, Declared], tenant_id: str) -> _PlainBatch:
     """`prepare_products` for another process: plain tuples are sent in a third of the time of named ones."""
     batch = prepare_products(list(map(SourceRow._make, rows)), declared, tenant_id)
-    return list(map(tuple, batch.ready)), batch.problems, batch.vocabulary
+    return list(map(tuple, batch.ready)), batch.problems, batch.vocabulary, batch.refused
 
 
 def _become_helper() -> None:

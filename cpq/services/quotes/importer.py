@@ -13,7 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.row_problems import Problem, SourceRow, require_none
 from cpq.domain.quotes.draft import Draft, DraftLine
-from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, validate
+from cpq.domain.quotes.file_rows import SourceQuote, quotes_of, sound_part, validate
 from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog import ImportReport
@@ -64,18 +64,35 @@ class _Import:
         row, problems = validate(source)
         for problem in problems:
             self._refuse(problem)
-        if row is None:
-            return
-        if row.id in self._seen:
-            reason = f"{row.id!r} is in this file twice; the lines of a quote must be together"
+        quote_id = row.id if row is not None else str(source.values.get("id", ""))
+        if quote_id and quote_id in self._seen:
+            reason = f"{quote_id!r} is in this file twice; the lines of a quote must be together"
             self._refuse(Problem(source.line, "id", reason))
             return
-        self._seen.add(row.id)
+        self._seen.add(quote_id)
+        if row is None:
+            self._check_rest(source)
+            return
         try:
             self._store(row.id, row.as_draft())
         except CpqError as error:
-            for detail in cast("list[dict[str, Any]]", error.details.get("problems", [_as_problem(error)])):
+            for detail in _problems_of(error):
                 self._refuse(_located(detail, source))
+
+    def _check_rest(self, source: SourceQuote) -> None:
+        """Name what else is wrong in a refused quote: its account, and the lines that can be read."""
+        rest = sound_part(source)
+        if rest is None:
+            return
+        row, kept, wrong = rest
+        try:
+            compose(self.tx, row.as_draft(), problems_max=PROBLEMS_MAX)
+        except CpqError as error:
+            for detail in _problems_of(error):
+                field = str(detail.get("field", ""))
+                if field.strip("/") not in wrong:
+                    moved = _LINE.sub(lambda place: f"/line_items/{kept[int(place[1])]}/{place[2]}", field)
+                    self._refuse(_located({**detail, "field": moved}, source))
 
     def finish(self) -> None:
         require_none(self._problems, self._problem_count)
@@ -159,8 +176,8 @@ def _require_open(quote: Quote, draft: Draft) -> None:
         )
 
 
-def _as_problem(error: CpqError) -> dict[str, Any]:
-    return {"message": error.message, **error.details}
+def _problems_of(error: CpqError) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", error.details.get("problems", [{"message": error.message, **error.details}]))
 
 
 def _located(problem: dict[str, Any], source: SourceQuote) -> Problem:
