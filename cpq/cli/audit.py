@@ -16,7 +16,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
-from cpq.services import approvals
+from cpq.services import approvals, quotes
 
 COLUMNS = ("number", "at", "who", "what", "about", "outcome")
 DECIDED = {"approve": "approved", "reject": "rejected"}
@@ -61,7 +61,11 @@ def show(options: Options, limit: int) -> None:
     def work(tx: Tx) -> list[Answer]:
         found = list(audit.entries(tx.connection, tx.tenant_id, newest=limit))
         decided = _decisions(tx, found)
-        return [{**asdict(entry), "decided": decided.get(entry.id)} for entry in found]
+        numbers = quotes.numbers_of(tx, {entry.subject for entry in found if entry.subject})
+        return [
+            {**asdict(entry), "quote_number": numbers.get(entry.subject or ""), "decided": decided.get(entry.id)}
+            for entry in found
+        ]
 
     with local_app.opened(options) as app:
         items = local_app.read(app, "audit_show", work, needs=Permission.ADMINISTER, limit=limit)
@@ -74,7 +78,7 @@ def show(options: Options, limit: int) -> None:
             moment(item["at"]),
             item["caller"],
             ": ".join(filter(None, (item["operation"], item["decided"]))),
-            item["subject"],
+            " ".join(filter(None, (item["quote_number"], item["subject"]))),
             item["outcome"],
         )
         for item in items

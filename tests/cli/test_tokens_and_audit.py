@@ -120,8 +120,9 @@ def test_the_record_is_in_order_and_says_what_was_decided_by_whom(home: Path, ru
         quotes["reject"]: "rejected as sales_manager",
     }
     [line] = [line for line in run("audit", "show", "--limit", "50").out.splitlines() if "rejected" in line]
-    assert line.split()[3:-2] == ["human:dana", "approval_decide:", "rejected", "as", "sales_manager"]
-    assert line.split()[-2:] == [quotes["reject"], "OK"]
+    assert line.split()[3:-3] == ["human:dana", "approval_decide:", "rejected", "as", "sales_manager"]
+    [number] = {item["quote_number"] for item in items if item["subject"] == quotes["reject"]}
+    assert line.split()[-3:] == [number, quotes["reject"], "OK"]
 
 
 def _head(run: Run) -> tuple[int, str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
     from cpq.services.quotes.record import record_of
     from cpq.services.quotes.replay import Proof, replay_stored
-    from cpq.services.quotes.repository import id_of
+    from cpq.services.quotes.repository import id_of, numbers_of
     from cpq.services.quotes.review import compare, review_version
     from cpq.services.quotes.simulation import Simulation, count_quotes
     from cpq.services.quotes.views import get
@@ -54,6 +54,7 @@ __all__ = [
     "list_for_people",
     "list_quotes",
     "may_be_sent",
+    "numbers_of",
     "price",
     "record_of",
     "replay_stored",

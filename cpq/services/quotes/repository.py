@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
@@ -45,6 +45,12 @@ def id_of(tx: Tx, given: str) -> str:
     query = sa.select(columns.id).where(tx.own(tables.quote), (columns.id == given) | (columns.number == given))
     found = list(tx.connection.scalars(query))
     return given if given in found or not found else found[0]
+
+
+def numbers_of(tx: Tx, quote_ids: Collection[str]) -> dict[str, str]:
+    """The numbers of the quotes among these ids."""
+    query = sa.select(tables.quote.c.id, tables.quote.c.number)
+    return dict(tx.connection.execute(query.where(tx.own_among(tables.quote.c.id, sorted(quote_ids)))).all())
 
 
 def load(
