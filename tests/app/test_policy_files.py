@@ -60,7 +60,7 @@ def test_a_mistake_in_a_condition_is_found_at_its_column_however_yaml_writes_it(
         "line": line,
         "column": column,
         "message": "there is no fact discont",
-        "nearest": ["discount", "line.discount"],
+        "nearest": ["discount", "line.discount", "deal_discount"],
     }
 
 
