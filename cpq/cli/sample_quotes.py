@@ -30,6 +30,9 @@ PEOPLE = {
     "rosa": "sales_rep",
     "alex": "admin",
 }
+SELLER = Principal("rosa", "human", frozenset({Role.SALES_REP}))
+"""Records what customers accepted."""
+
 DEMO_DEAL = "quotewright-demo"
 """The deal of the quote of `cpq demo`; a store with other quotes and without the sample people holds real data."""
 
@@ -333,7 +336,12 @@ class _Shop:
         self._agent("quote_send", lambda tx: dict(quotes.send(tx, quote_id, expected_version=1)))
         self.clock.at = min(self.clock.at + timedelta(days=3), self.clock.start)
         if ends == VersionStatus.ACCEPTED:
-            self._agent("quote_accept", lambda tx: dict(quotes.accept(tx, quote_id, expected_version=1)))
+            self._do(
+                SELLER,
+                "quote_accept",
+                Permission.QUOTE,
+                lambda tx: dict(quotes.accept(tx, quote_id, expected_version=1)),
+            )
         elif ends == VersionStatus.DECLINED:
             self._agent("quote_decline", lambda tx: dict(quotes.decline(tx, quote_id, expected_version=1)))
 

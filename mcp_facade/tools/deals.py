@@ -216,8 +216,8 @@ def quote_accept(
 ) -> QuoteMoved:
     """Record that the customer accepted the version sent to them, by the end of its last valid day.
 
-    If there are several option sets, one is accepted and the others become void. A superseded version cannot be
-    accepted.
+    A person records it; an agent may only where the policies allow it. If there are several option sets, one is
+    accepted and the others become void. A superseded version cannot be accepted.
     """
     return quotes.accept(tx, quote_id, expected_version=expected_version, option_set=option_set)
 

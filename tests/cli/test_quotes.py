@@ -304,7 +304,7 @@ def test_an_accepted_alternative_is_proven_though_another_was_selected_when_it_w
 ):
     quote_id = with_options(tools)
     tools("quote_send", quote_id=quote_id, expected_version=1)
-    tools("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")
+    tools.seller("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")
     assert query(home, "SELECT option_set, total FROM quote_version") == [("small", 9_550_000_000)]
     assert run("quote", "replay", quote_id).code == 0
 

@@ -48,7 +48,7 @@ def test_the_figures_add_up(still: App, clock: engine.StillEffects):
         decide(dana, answer)
     quote_id = quote_ids[-1]
     tools("quote_send", quote_id=quote_id, expected_version=1)
-    tools("quote_accept", quote_id=quote_id, expected_version=1)
+    tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
     high = priced_quote(tools, 35)
     answer = ask(tools, high, "vp_sales")
     decide(victor, answer)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import cpq
 from cpq import app as engine
 from cpq.app import App, Command
-from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
+from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.row_problems import SourceRow
@@ -40,6 +40,8 @@ SAMPLE_FILES = (
 
 TODAY = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 """When every test begins, whatever the day is on which it runs."""
+
+SELLER = Principal("sam", "human", frozenset({Role.SALES_REP}))
 
 STARTED = "QUOTEWRIGHT_TESTS_STARTED"
 os.environ.setdefault(STARTED, str(time.time()))
@@ -188,6 +190,11 @@ class Tools:
         self.app = app
         self.registry = Registry(app, tools)
         self.principal = principal
+
+    @property
+    def seller(self) -> "Tools":
+        """The same tools in the hands of a person who sells: only a person records that a customer accepted."""
+        return Tools(self.app, tuple(self.registry.tools.values()), SELLER)
 
     def reply(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         return self.registry.call(self.app.new_call(self.principal), name, arguments)

@@ -64,7 +64,7 @@ def test_a_quote_moves_as_the_table_says_and_no_other_way(tools: Tools, status: 
     name, arguments = MOVES[move](quote_id)
     target = TRANSITIONS.get((status, move))
     if target is not None:
-        moved = tools(name, **arguments)
+        moved = tools.seller(name, **arguments)
         assert moved["status"] == target == status_of(tools, quote_id)
         assert moved["version"] == 1 + (move is Move.REVISE)
         assert moved["edit"] == 3
@@ -201,7 +201,7 @@ def test_a_product_that_is_no_longer_sold_is_named_by_its_line(app: App, tools: 
         error = refused(tools, name, quote_id=quote_id, **expected)
         assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/quote_id")
         assert error["details"]["line_id"] == f"{quote_id}-ql-2"
-    assert tools("quote_accept", quote_id=quote_id, expected_version=1)["status"] == "accepted"
+    assert tools.seller("quote_accept", quote_id=quote_id, expected_version=1)["status"] == "accepted"
 
 
 @pytest.mark.parametrize("status", ["pending_approval", "approved", "sent", "accepted", "declined", "cancelled"])
@@ -233,7 +233,7 @@ def test_what_was_sent_stays_valid_while_a_revision_is_open(app: App, tools: Too
     tools("quote_update", quote_id=quote_id, expected_version=2, add_lines=[SEATS])
     again = tools("quote_get", quote_id=quote_id, version=1)
     assert again == {**first, "quote": {**first["quote"], "edit": again["quote"]["edit"]}}
-    accepted = tools("quote_accept", quote_id=quote_id, expected_version=1)
+    accepted = tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
     assert (accepted["status"], accepted["version"], accepted["total"]) == ("accepted", 1, 1500)
     dropped = tools("quote_get", quote_id=quote_id, version=2)["quote"]
     assert (dropped["status"], dropped["reason"]) == ("cancelled", "version 1 was accepted")
@@ -252,7 +252,7 @@ def test_the_next_send_supersedes_and_what_is_superseded_cannot_be_accepted(app:
         assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/expected_version")
         assert error["details"]["version"] == 2
         assert follow(tools, error)["quote"]["status"] == "sent"
-    assert tools("quote_accept", quote_id=quote_id, expected_version=2)["total"] == 1425
+    assert tools.seller("quote_accept", quote_id=quote_id, expected_version=2)["total"] == 1425
     assert_sound(app)
 
 
@@ -267,7 +267,7 @@ def test_cancelling_a_revision_brings_back_what_was_sent(app: App, tools: Tools)
     assert [tools("quote_get", quote_id=quote_id, version=n)["quote"]["reason"] for n in (2, 3)] == ["no 2", "no 3"]
     error = refused(tools, "quote_get", quote_id=quote_id, version=4)
     assert error["details"]["maximum"] == 3
-    assert tools("quote_accept", quote_id=quote_id, expected_version=1)["status"] == "accepted"
+    assert tools.seller("quote_accept", quote_id=quote_id, expected_version=1)["status"] == "accepted"
     assert tools("quote_get", quote_id=quote_id, version=2)["quote"]["reason"] == "no 2"
     assert assert_sound(app) == 3
 
@@ -477,5 +477,5 @@ def test_a_quote_cannot_be_taken_when_its_time_is_over(store: Settings, clock: e
     assert follow(tools, error)["version"] == 2
     tools("quote_price", quote_id=quote_id)
     tools("quote_send", quote_id=quote_id, expected_version=2)
-    assert tools("quote_accept", quote_id=quote_id, expected_version=2)["status"] == "accepted"
+    assert tools.seller("quote_accept", quote_id=quote_id, expected_version=2)["status"] == "accepted"
     app.close()

@@ -262,7 +262,7 @@ def test_a_quote_that_went_out_is_a_past_quote_and_a_draft_is_none(tools: Tools)
     assert (hit["source_quote"]["origin"], hit["source_quote"]["outcome"]) == ("stored", "open")
     assert hit["line_item"]["product_id"] == "prod_qmb30"
     assert hit["line_item"]["past_price"]["per"] == "line"
-    tools("quote_accept", quote_id=sent, expected_version=1)
+    tools.seller("quote_accept", quote_id=sent, expected_version=1)
     assert tools("get_quote", quote_id=sent)["quote"]["outcome"] == "won"
 
 

@@ -76,5 +76,5 @@ def test_a_revision_in_another_currency_leaves_the_sent_version_in_its_own(tools
     assert (second["quote"]["currency"], second["pricing"]["total"]) == ("EUR", 8750)
     back = tools("quote_cancel", quote_id=quote_id, expected_version=2)
     assert (back["currency"], back["total"]) == ("USD", sent["pricing"]["total"])
-    accepted = tools("quote_accept", quote_id=quote_id, expected_version=1)
+    accepted = tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
     assert (accepted["currency"], accepted["total"]) == ("USD", sent["pricing"]["total"])

@@ -191,7 +191,7 @@ class QuoteLife(RuleBasedStateMachine):
     def decide(self, model: Model, tool: str, status: str, off: int) -> None:
         version = (model.sent or model.current) + off
         if model.sent == version and self.today <= model.versions[version].last_day:
-            self.tools(tool, quote_id=model.id, expected_version=version)
+            self.tools.seller(tool, quote_id=model.id, expected_version=version)
             model.conclude(status)
         else:
             assert self.tools.error(tool, quote_id=model.id, expected_version=version)["code"] == "CONFLICT"

@@ -113,7 +113,7 @@ def test_a_sent_quote_moves_on_by_its_number(tools: Tools):
     tools("quote_revise", quote_id=number, expected_version=1)
     tools("quote_price", quote_id=number)
     tools("quote_send", quote_id=number, expected_version=2)
-    assert tools("quote_accept", quote_id=number, expected_version=2)["status"] == "accepted"
+    assert tools.seller("quote_accept", quote_id=number, expected_version=2)["status"] == "accepted"
     assert (
         tools("get_quote", quote_id=number)["quote"]["quote_id"] == tools("quote_get", quote_id=number)["quote"]["id"]
     )

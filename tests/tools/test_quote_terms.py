@@ -59,7 +59,7 @@ def test_q23_a_quote_holds_to_the_end_of_its_last_day_where_the_account_is(
     assert tools("quote_get", quote_id=quote_id)["quote"]["valid_until"] == last_day
     clock.advance(seconds=(moment(over) - SECOND - clock.now()).total_seconds())
     assert status_of(tools, quote_id) == "sent"
-    assert tools("quote_accept", quote_id=quote_id, expected_version=1)["status"] == "accepted"
+    assert tools.seller("quote_accept", quote_id=quote_id, expected_version=1)["status"] == "accepted"
     clock.advance(seconds=1)
     assert status_of(tools, late) == "expired"
     assert tools.error("quote_accept", quote_id=late, expected_version=1)["code"] == "CONFLICT"
@@ -217,7 +217,7 @@ def test_accepting_one_option_set_voids_the_others(app: App, tools: Tools, disco
         assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/option_set")
         assert error["details"]["allowed"] == ["small", "large"]
     assert stored(app) == before
-    accepted = tools("quote_accept", quote_id=quote_id, expected_version=1, option_set="large")
+    accepted = tools.seller("quote_accept", quote_id=quote_id, expected_version=1, option_set="large")
     assert accepted["total"] == priced["option_sets"][1]["total"]
     read = tools("quote_get", quote_id=quote_id)
     assert read["quote"]["option_set"] == "large"
@@ -231,7 +231,7 @@ def test_accepting_the_selected_option_set_keeps_its_total(app: App, tools: Tool
     quote_id = alternatives(tools)
     tools("quote_price", quote_id=quote_id)
     tools("quote_send", quote_id=quote_id, expected_version=1)
-    assert tools("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")["total"] == 2445
+    assert tools.seller("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")["total"] == 2445
     assert tools("quote_price", quote_id=quote_id)["option_sets"][0]["option_set"] == "small"
     assert_sound(app)
 
@@ -241,7 +241,7 @@ def test_a_quote_without_option_sets_takes_no_name_of_one(tools: Tools):
     error = tools.error("quote_accept", quote_id=quote_id, expected_version=1, option_set="small")
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/option_set")
     single = sent_quote(tools, {**SEATS, "option_set": "only"})
-    assert tools("quote_accept", quote_id=single, expected_version=1)["status"] == "accepted"
+    assert tools.seller("quote_accept", quote_id=single, expected_version=1)["status"] == "accepted"
 
 
 def test_q24_the_policy_looks_at_every_option_set(tools: Tools):

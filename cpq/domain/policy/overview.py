@@ -85,6 +85,7 @@ def _terms(policies: PolicySet) -> Table:
         ["approval_expiry_hours", str(terms.approval_expiry_hours)],
         ["deal_days", str(terms.deal_days)],
         ["cost_grid_percent", f"{terms.cost_grid_percent:f}"],
+        ["agents_may_accept", "yes" if terms.agents_may_accept else "no"],
         ["currency", terms.currency],
         *([["rates_valid_until", terms.rates_valid_until]] if terms.rates_valid_until else []),
     ]

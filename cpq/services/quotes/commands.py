@@ -140,10 +140,14 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
 
 
 def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
-    """The customer accepts the sent version and one of its option sets. The others and an open revision become void."""
+    """The customer accepts the sent version and one of its option sets. The others and an open revision become void.
+
+    A person records it: a program that also prices and sends could otherwise close a deal that nobody made.
+    """
     quote = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
     names = quote.as_draft().option_sets
     chosen = _chosen_set(names, option_set)
+    _require_person(tx, quote)
     if chosen is not None and chosen != quote.version.option_set:
         selected = next(one for one in repository.pricings(tx, quote) if one.option_set == chosen)
         quote = repository.choose_option_set(tx, quote, selected)
@@ -161,6 +165,20 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
     events.publish(tx, EventName.QUOTE_DECLINED, declined)
     message = "Quote declined." if declined.is_current else f"Version {declined.version.number} declined."
     return views.moved(declined, message)
+
+
+def _require_person(tx: Tx, quote: Quote) -> None:
+    if tx.principal.is_person or tx.policies.terms.agents_may_accept:
+        return
+    raise CpqError(
+        Code.FORBIDDEN,
+        f"A person records that a customer accepted, and {tx.caller} is a program. Nothing was changed.",
+        field="/quote_id",
+        status=quote.status,
+        hint="Ask a seller to record it: in the console on the page of the quote, or with "
+        f"`cpq quote accept {quote.id} --as NAME`. The policies can allow it to agents (`agents_may_accept`).",
+        next_call=next_call("quote_get", quote_id=quote.id),
+    )
 
 
 def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:

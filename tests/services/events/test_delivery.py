@@ -81,7 +81,7 @@ def deliver_all(app: App, clock: engine.StillEffects) -> list[delivery.Attempt]:
 
 def accepted_quote(tools: Tools) -> str:
     quote_id = sent_quote(tools)
-    tools("quote_accept", quote_id=quote_id, expected_version=1)
+    tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
     return quote_id
 
 
@@ -157,7 +157,7 @@ def test_an_old_secret_still_holds_while_a_new_one_comes(hooked: Settings, recei
 )
 def test_each_move_of_a_sent_quote_has_its_event(tools: Tools, tool: str, arguments: dict[str, str], names: list[str]):
     quote_id = sent_quote(tools)
-    tools(tool, quote_id=quote_id, expected_version=1, **arguments)
+    tools.seller(tool, quote_id=quote_id, expected_version=1, **arguments)
     with tools.app.database.reading() as connection:
         rows = connection.execute(sa.select(event).order_by(event.c.number)).all()
     assert [row.name for row in rows] == names
@@ -186,7 +186,7 @@ def test_nothing_is_told_of_what_was_rolled_back_or_refused(tools: Tools, receiv
         raise CpqError(Code.CONFLICT, "Not after all.")
 
     with pytest.raises(CpqError):
-        tools.app.write(tools.app.new_call(), Command("test", Permission.QUOTE), work)
+        tools.app.write(tools.app.new_call(engine.SELLER), Command("test", Permission.QUOTE), work)
     tools.error("quote_accept", quote_id=quote_id, expected_version=7)
     assert delivery.deliver_due(tools.app) == []
     assert engine.row_counts(tools.app) == before
@@ -196,7 +196,7 @@ def test_nothing_is_told_of_what_was_rolled_back_or_refused(tools: Tools, receiv
 def test_a_repeated_call_tells_it_once(tools: Tools):
     quote_id = sent_quote(tools)
     for _ in range(2):
-        tools("quote_accept", quote_id=quote_id, expected_version=1, idempotency_key="once")
+        tools.seller("quote_accept", quote_id=quote_id, expected_version=1, idempotency_key="once")
     with tools.app.database.reading() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(event)) == 2
 

@@ -39,7 +39,7 @@ def race(tools: Tools, asks: Sequence[Ask]) -> list[dict[str, Any]]:
 def work(settings: Settings, asks: list[Ask], channel: Connection) -> None:
     """One process: asks in turn, when told to start."""
     app = open_app(settings)
-    tools = Tools(app)
+    tools = Tools(app).seller
     channel.send("ready")
     channel.recv()
     with support_engine.patient():
@@ -180,7 +180,7 @@ def test_of_accept_decline_and_cancel_exactly_one_holds(app: App, repeat: int):
     quote_id = sent_quote(tools)
     names = ("quote_accept", "quote_decline", "quote_cancel")
     asks: list[Ask] = [(names[n % 3], {"quote_id": quote_id, "expected_version": 1}) for n in range(12)]
-    winner = the_winner(race(tools, asks))
+    winner = the_winner(race(tools.seller, asks))
     verdicts = {"quote_accept": "accepted", "quote_decline": "declined", "quote_cancel": "cancelled"}
     read = tools("quote_get", quote_id=quote_id)["quote"]
     assert (read["status"], read["edit"]) == (verdicts[asks[winner][0]], 4)
@@ -211,7 +211,7 @@ def test_either_the_old_version_is_accepted_or_the_new_one_is_sent(app: App, rep
     tools("quote_price", quote_id=quote_id, requested_discount_pct=5)
     accept: Ask = ("quote_accept", {"quote_id": quote_id, "expected_version": 1})
     send: Ask = ("quote_send", {"quote_id": quote_id, "expected_version": 2})
-    winner = the_winner(race(tools, [accept, send]))
+    winner = the_winner(race(tools.seller, [accept, send]))
     states = [status_of(tools, quote_id, version) for version in (1, 2)]
     assert states == [["accepted", "cancelled"], ["superseded", "sent"]][winner]
     assert_sound(app)

@@ -470,6 +470,7 @@ def _terms(shape: TermsShape) -> Terms:
         approval_expiry_hours=shape.approval_expiry_hours,
         deal_days=shape.deal_days,
         cost_grid_percent=shape.cost_grid_percent,
+        agents_may_accept=shape.agents_may_accept,
         currency=shape.currency,
         rates={**shape.rates, shape.currency: Decimal(1)},
         rates_valid_until=shape.rates_valid_until,

@@ -318,6 +318,9 @@ class TermsShape(GuardsShape):
     deal_days: int = Field(
         90, ge=0, le=3650, description="how long after its last valid day an accepted quote counts for its deal"
     )
+    agents_may_accept: bool = Field(
+        False, description="whether an agent may record that a customer accepted; else a person does"
+    )
     currency: Currency = Field(description="the currency of the …_value facts")
     rates: dict[Currency, Annotated[Number, Field(gt=0)]] = Field(
         default_factory=dict, description="the value of one unit of a currency in the policy's currency"
