@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -95,6 +95,8 @@ class Principal:
     tenant_id: str = "main"
     acts_for: str | None = None
     """The person who owns this program, by its token."""
+    token_ids: frozenset[str] = field(default=frozenset(), compare=False)
+    """The tokens that these rights rest on; none for the callers that are built in."""
 
     @property
     def owner(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app import audit
+from cpq.app import audit, tokens
 from cpq.app.access import DECIDERS, LOCAL_AGENT, Principal
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.idempotency import Claim
@@ -247,6 +247,7 @@ class App:
                 answer = to_wire(stored.answer)
             is_ours = stored is not None and stored.trace_id == call.trace_id
             if not is_ours:  # Otherwise our first attempt was committed with its entry; only its answer was lost.
+                tokens.require_open(tx)  # Last: a write waits for its turn, its key and the rows it locks.
                 audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
             call.enter_commit()
         return Outcome(answer, replayed=stored is not None and not is_ours)

@@ -122,7 +122,24 @@ def find_principal(tx: Tx, name: str) -> Principal:
         )
     roles = frozenset[Role]().union(*(principal.roles for principal in open_ones))
     owners = [principal.acts_for for principal in open_ones if principal.acts_for]
-    return replace(open_ones[0], roles=roles, acts_for=owners[-1] if owners else None)
+    token_ids = frozenset[str]().union(*(principal.token_ids for principal in open_ones))
+    return replace(open_ones[0], roles=roles, acts_for=owners[-1] if owners else None, token_ids=token_ids)
+
+
+def require_open(tx: Tx) -> None:
+    """FORBIDDEN when a token that the caller's rights rest on has ended since the call began, as while it waited."""
+    wanted = tx.principal.token_ids
+    if not wanted:
+        return
+    token = tables.token.c
+    is_open = token.revoked_at.is_(None) & (token.expires_at.is_(None) | (token.expires_at > tx.effects.now()))
+    mine = tx.own(tables.token) & token.id.in_(sorted(wanted))
+    if tx.connection.scalar(sa.select(sa.func.count()).where(mine, is_open)) != len(wanted):
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"A token of {tx.caller} was revoked or ran out while the call waited. Nothing was changed.",
+            hint="Sign in again, or use a token that is valid; `cpq token list` shows them.",
+        )
 
 
 def holders(tx: Tx, role: str) -> list[str]:
@@ -232,7 +249,9 @@ def _tokens() -> sa.Select[*tuple[Any, ...]]:
 
 
 def _summary(row: AnyRow) -> TokenSummary:
-    principal = Principal(row.name, row.kind, frozenset({Role(row.role)}), row.tenant_id, row.owner)
+    principal = Principal(
+        row.name, row.kind, frozenset({Role(row.role)}), row.tenant_id, row.owner, frozenset({row.id})
+    )
     return TokenSummary(row.id, principal, row.created_at, row.expires_at, row.revoked_at)
 
 
