@@ -110,6 +110,25 @@ def verify_token(connection: Connection, presented: str, now: datetime) -> Princ
     return summary.principal if summary.is_open(now) else None
 
 
+def require_secret(tx: Tx, presented: str, name: str) -> None:
+    """FORBIDDEN unless a valid token of this caller or of an administrator is presented.
+
+    A shell on the machine is no proof of who types. Before the first token no secret exists that could be asked for.
+    """
+    if not has_tokens(tx.connection):
+        return
+    holder = verify_token(tx.connection, presented, tx.now)
+    is_theirs = holder is not None and (holder.name == name.strip() or holder.may(Permission.ADMINISTER))
+    if holder is None or holder.tenant_id != tx.tenant_id or not is_theirs:
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"To act as {name!r}, a valid token of {name!r} or of an administrator is needed."
+            + (" The given one is not valid." if presented and holder is None else ""),
+            hint="Set CPQ_TOKEN, name a file with `cpq --token-file FILE …`, or type it when asked. "
+            "`cpq token create --name NAME --role admin` makes one.",
+        )
+
+
 def find_principal(tx: Tx, name: str) -> Principal:
     """A principal with the roles of all its valid tokens, and the owner that the newest of them names."""
     mine = tx.own(tables.token) & (tables.token.c.principal_name == name.strip())

@@ -425,9 +425,14 @@ def read_settings(
     return settings
 
 
+TOKEN_VARIABLE = "CPQ_TOKEN"  # noqa: S105 - its name
+"""The token of the person who types a command. Only the shell has it: a file of settings is no proof of a person."""
+
+
 def strange_variables(*, env_file: Path | None = None, home: Path | None = None) -> list[str]:
     """A warning for each unknown `CPQ_*` variable, with the closest known name."""
     known = {str(one.metadata["variable"]) for one in fields(Settings)}
+    known |= {TOKEN_VARIABLE} & set(os.environ)
     given = read_variables(os.environ, env_file, home)
     strange = sorted(name for name in given if name.startswith("CPQ_") and name not in known)
     near = {name: nearest(name, known) for name in strange}

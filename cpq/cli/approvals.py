@@ -166,7 +166,7 @@ def _decide(
     comment: str | None,
 ) -> None:
     with local_app.opened(options) as app:
-        principal = local_app.person(app, name)
+        principal = local_app.person(app, options, name)
         if fingerprint is None:
             found = local_app.read(app, "approvals_show", lambda tx: _found(tx, approval_id), approval_id=approval_id)
             _require_decidable(app, principal, approval_id, decision)
@@ -181,6 +181,7 @@ def _decide(
         arguments = {"approval_id": approval_id, "decision": decision, "fingerprint": shown, "comment": comment}
         command = Command("approval_decide", Permission.DECIDE, arguments, subject=approval_id)
         answer = app.write(app.new_call(principal), command, work).answer
+        local_app.warn_unprotected(app)
     if options.as_json:
         show_json(answer)
     else:

@@ -84,9 +84,21 @@ def main(arguments: list[str] | None = None, effects: Effects | None = None) -> 
     type=click.Path(dir_okay=False, path_type=Path),
     help="File of settings to read; instead of .env in the folder of the data.",
 )
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with your token, for commands in a person's name; instead of CPQ_TOKEN or the question for it.",
+)
 @click.option("--debug", is_flag=True, help="Log everything to stderr, with tracebacks.")
 @pass_options
-def root(options: Options, home: Path | None, database_url: str | None, env_file: Path | None, debug: bool) -> None:
+def root(
+    options: Options,
+    home: Path | None,
+    database_url: str | None,
+    env_file: Path | None,
+    token_file: Path | None,
+    debug: bool,
+) -> None:
     """Quotewright: configure, price and quote, for AI agents and the people who approve their quotes.
 
     \b
@@ -95,6 +107,7 @@ def root(options: Options, home: Path | None, database_url: str | None, env_file
     """
     options.home = home.expanduser() if home else None
     options.database_url, options.env_file, options.debug = database_url, env_file, debug
+    options.token_file = token_file
 
 
 def _show_failure(error: CpqError, options: Options) -> None:

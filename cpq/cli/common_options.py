@@ -21,6 +21,7 @@ class Options:
     home: Path | None = None
     database_url: str | None = None
     env_file: Path | None = None
+    token_file: Path | None = None
     debug: bool = False
     as_json: bool = False
     subject: str | None = None

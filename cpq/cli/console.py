@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from cpq.app import Answer, App, sessions
+from cpq.app import Answer, App, sessions, tokens
 from cpq.app.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 from cpq.app.transaction import Tx
 from cpq.base import running_servers
@@ -54,7 +54,8 @@ def link(options: Options, user: str, minutes: int) -> None:
     _require_address(settings)
     servers = running_servers.running(settings.home)
     with local_app.opened(options) as app:
-        address = _link(app, user, minutes)
+        address = _link(app, options, user, minutes)
+        local_app.warn_unprotected(app)
     if options.as_json:
         show_json({"user": user, "minutes": minutes, "link": address, "server_runs": bool(servers)})
         return
@@ -82,7 +83,7 @@ def sample(options: Options) -> None:
     _require_address(settings)
     made = sample_quotes.fill(settings, options.effects.now())
     with local_app.opened(options) as app:
-        address = _link(app, sample_quotes.MANAGER, LINK_MINUTES_MAX)
+        address = _link(app, options, sample_quotes.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)
     click.echo(f"Console: sign in as {sample_quotes.MANAGER}, a sales manager, with this one-time link:")
     click.echo(f"\n  {address}\n")
@@ -117,11 +118,12 @@ def _require_address(settings: Settings) -> None:
         )
 
 
-def _link(app: App, user: str, minutes: int) -> str:
-    code = ""
+def _link(app: App, options: Options, user: str, minutes: int) -> str:
+    code, presented = "", local_app.secret(app, options)
 
     def work(tx: Tx) -> Answer:
         nonlocal code  # Kept out of the answer, because answers are stored.
+        tokens.require_secret(tx, presented, user)
         code = sessions.new_link(tx, user, minutes=minutes)
         return {"user": user}
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
+import click
 import sqlalchemy as sa
 
 from cpq.app import Answer, App, Command, Outcome, tokens, unusable
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
-from cpq.base.settings import Settings
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import TOKEN_VARIABLE, Settings
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
 from cpq.services import quotes
@@ -53,13 +57,46 @@ def write_as_person(
 ) -> Outcome:
     """A write in the name of the person of `--as`, with their rights only."""
     assert options.person is not None, "the command has as_option"
-    return app.write(app.new_call(person(app, options.person)), command, work)
+    return app.write(app.new_call(person(app, options, options.person)), command, work)
 
 
-def person(app: App, name: str) -> Principal:
-    """The person to act as, with the roles of their valid tokens."""
-    command = Command("principal_find", Permission.READ, {"name": name})
-    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, name))
+def person(app: App, options: Options, name: str) -> Principal:
+    """The person to act as, with the roles of their valid tokens; their secret or an administrator's is needed."""
+    presented = secret(app, options)
+
+    def work(tx: Tx) -> Principal:
+        found = tokens.find_principal(tx, name)
+        tokens.require_secret(tx, presented, name)
+        return found
+
+    return app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": name}), work)
+
+
+def secret(app: App, options: Options) -> str:
+    """The token of the person who types: from the file, the environment or a question, never from an argument, which
+    every user of the machine can see."""
+    if options.token_file is not None:
+        try:
+            return options.token_file.expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CpqError(
+                Code.VALIDATION_ERROR, f"The token cannot be read from {options.token_file}.", field="--token-file"
+            ) from error
+    given = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if given or not is_protected(app) or not sys.stdin.isatty():
+        return given
+    return str(click.prompt("Your token", hide_input=True, err=True)).strip()
+
+
+def is_protected(app: App) -> bool:
+    """Whether a token exists, so that a secret is needed to act as somebody."""
+    with app.database.reading() as connection:
+        return tokens.has_tokens(connection)
+
+
+def warn_unprotected(app: App) -> None:
+    if not is_protected(app):
+        click.echo("No secret protects this: there is no token yet. `cpq token create` makes the first one.", err=True)
 
 
 def quote_id(app: App, given: str) -> str:

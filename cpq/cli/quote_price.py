@@ -53,7 +53,7 @@ def price(
         arguments = {"quote_id": id_, "requested_discount_pct": discount, "dry_run": dry_run}
         needs = Permission.QUOTE if person else Permission.ADMINISTER
         command = Command("quote_price", needs, arguments, idempotency_key=key, subject=id_)
-        principal = local_app.person(app, person) if person else OPERATOR
+        principal = local_app.person(app, options, person) if person else OPERATOR
         answer = app.write(app.new_call(principal), command, work).answer
         if not priced and not options.as_json:
             click.echo("This was done before with the same key; nothing changed now.")

@@ -31,6 +31,7 @@ class Ran:
 
 
 Run = Callable[..., Ran]
+SignIn = Callable[[str, str], None]
 
 
 @pytest.fixture
@@ -82,6 +83,16 @@ def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
     logging.captureWarnings(False)
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
+
+
+@pytest.fixture
+def signs_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> SignIn:
+    """Gives a person a token and the shell its secret, so that commands are done in their name."""
+
+    def sign_in(name: str, role: str) -> None:
+        monkeypatch.setenv("CPQ_TOKEN", run("token", "create", "--name", name, "--role", role).out.strip())
+
+    return sign_in
 
 
 def query(home: Path, statement: str, *values: object) -> list[Any]:

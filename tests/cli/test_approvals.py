@@ -10,7 +10,7 @@ import click
 import pytest
 
 from cpq.base.settings import read_settings
-from tests.cli.conftest import Run, query
+from tests.cli.conftest import Run, SignIn, query
 from tests.support.approvals import ask, priced_quote
 from tests.support.engine import Tools, open_app
 
@@ -43,8 +43,8 @@ def test_what_waits_is_listed_and_shown(run: Run, asked: dict[str, Any]):
     assert run("approvals", "show", "APR-none").code == 1
 
 
-def test_a_person_of_the_role_approves(home: Path, run: Run, asked: dict[str, Any]):
-    run("token", "create", "--name", "dana", "--role", "sales_manager")
+def test_a_person_of_the_role_approves(home: Path, run: Run, asked: dict[str, Any], signs_in: SignIn):
+    signs_in("dana", "sales_manager")
     decide = ("approvals", "approve", asked["approval_id"], "--fingerprint", asked["fingerprint"], "--as")
     assert run(*decide, "nobody").code == 1
     ran = run(*decide, "dana", "--comment", "fine")
@@ -56,8 +56,8 @@ def test_a_person_of_the_role_approves(home: Path, run: Run, asked: dict[str, An
     assert entry[0] == ("human:dana", "approval_decide", "OK")
 
 
-def test_a_person_without_the_role_does_not_decide(home: Path, run: Run, asked: dict[str, Any]):
-    run("token", "create", "--name", "lee", "--role", "legal")
+def test_a_person_without_the_role_does_not_decide(home: Path, run: Run, asked: dict[str, Any], signs_in: SignIn):
+    signs_in("lee", "legal")
     decide = (
         "approvals",
         "approve",
@@ -73,8 +73,8 @@ def test_a_person_without_the_role_does_not_decide(home: Path, run: Run, asked: 
     assert quote_status(home, asked) == "pending_approval"
 
 
-def test_a_rejection_says_why(home: Path, run: Run, asked: dict[str, Any]):
-    run("token", "create", "--name", "dana", "--role", "sales_manager")
+def test_a_rejection_says_why(home: Path, run: Run, asked: dict[str, Any], signs_in: SignIn):
+    signs_in("dana", "sales_manager")
     decide = ("approvals", "reject", asked["approval_id"], "--fingerprint", asked["fingerprint"], "--as", "dana")
     assert run(*decide).code == 2
     assert run(*decide, "--comment", "Half of it.").code == 0
@@ -82,9 +82,9 @@ def test_a_rejection_says_why(home: Path, run: Run, asked: dict[str, Any]):
 
 
 def test_without_the_fingerprint_it_is_shown_and_must_be_confirmed(
-    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, signs_in: SignIn
 ):
-    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    signs_in("dana", "sales_manager")
     for said, status in ((False, "pending_approval"), (True, "approved")):
         monkeypatch.setattr("click.confirm", lambda *_args, said=said, **_options: _answer(said))
         ran = run("approvals", "approve", asked["approval_id"], "--as", "dana")
@@ -93,8 +93,9 @@ def test_without_the_fingerprint_it_is_shown_and_must_be_confirmed(
 
 
 def test_who_may_not_decide_is_told_before_being_asked(
-    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, signs_in: SignIn
 ):
+    signs_in("alex", "admin")
     people = {"lee": "legal", "rob": "sales_rep", "dana": "sales_manager"}
     for name, role in people.items():
         run("token", "create", "--name", name, "--role", role)
@@ -116,9 +117,9 @@ def test_who_may_not_decide_is_told_before_being_asked(
 
 
 def test_json_stands_alone_on_stdout_also_when_it_is_confirmed(
-    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, signs_in: SignIn
 ):
-    run("token", "create", "--name", "dana", "--role", "sales_manager")
+    signs_in("dana", "sales_manager")
     monkeypatch.setattr("click.confirm", lambda *_args, **_options: True)
     ran = run("approvals", "approve", asked["approval_id"], "--as", "dana", "--json")
     assert json.loads(ran.out)["quote_status"] == "approved"
@@ -137,3 +138,47 @@ def test_the_sweeper_ends_what_is_over(home: Path, run: Run, asked: dict[str, An
     query(home, "UPDATE approval SET expires_at = ?, requested_at = ?", past, past)
     assert json.loads(run("approvals", "sweep", "--json").out) == {"expired": 1, "withdrawn": 0, "escalated": 0}
     assert query(home, "SELECT status FROM approval") == [("expired",)]
+
+
+def test_a_shell_alone_decides_nothing_once_tokens_exist(
+    home: Path, run: Run, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    secrets = {
+        name: run("token", "create", "--name", name, "--role", role).out.strip()
+        for name, role in (("dana", "sales_manager"), ("dora", "sales_manager"), ("alex", "admin"))
+    }
+    decide = ("approvals", "approve", asked["approval_id"], "--as", "dana", "--fingerprint", asked["fingerprint"])
+    token_id = secrets["dana"].split("_")[1]
+    for wrong in (None, "", "guess", f"qw_{token_id}_guess", secrets["dora"]):
+        monkeypatch.delenv("CPQ_TOKEN", raising=False)
+        if wrong is not None:
+            monkeypatch.setenv("CPQ_TOKEN", wrong)
+        ran = run(*decide)
+        assert (ran.code, "a valid token of 'dana' or of an administrator is needed" in ran.err) == (1, True)
+        assert "CPQ_TOKEN" in ran.err
+    assert quote_status(home, asked) == "pending_approval"
+    refusals = query(home, "SELECT count(*) FROM audit_entry WHERE operation = ? AND outcome = ?", *REFUSED)
+    assert refusals == [(5,)]
+    monkeypatch.delenv("CPQ_TOKEN", raising=False)
+    (tmp_path / "mine").write_text(secrets["dana"] + "\n", encoding="utf-8")
+    assert run("--token-file", tmp_path / "none", *decide).code == 1
+    ran = run("--token-file", tmp_path / "mine", *decide)
+    assert (ran.code, "No secret" in ran.err, quote_status(home, asked)) == (0, False, "approved")
+
+
+def test_an_administrator_acts_for_a_person_who_has_no_secret(
+    home: Path, run: Run, asked: dict[str, Any], signs_in: SignIn
+):
+    run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    signs_in("alex", "admin")
+    run("approvals", "approve", asked["approval_id"], "--as", "dana", "--fingerprint", asked["fingerprint"])
+    assert quote_status(home, asked) == "approved"
+
+
+def test_before_the_first_token_it_is_said_that_no_secret_protects(home: Path, run: Run, asked: dict[str, Any]):
+    run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    ran = run("approvals", "approve", asked["approval_id"], "--as", "dana", "--fingerprint", asked["fingerprint"])
+    assert (ran.code, "No secret protects this" in ran.err) == (0, True)
+
+
+REFUSED = ("principal_find", "FORBIDDEN")

@@ -16,7 +16,7 @@ from cpq.base import running_servers
 from cpq.base.running_servers import RunningServer
 from cpq.base.settings import read_settings
 from mcp_facade import demo
-from tests.cli.conftest import Run, query
+from tests.cli.conftest import Run, SignIn, query
 from tests.cli.test_commands import CPQ
 from tests.support.console import serving
 from tests.support.engine import Tools, open_app
@@ -32,6 +32,23 @@ def test_a_link_is_printed_for_a_person_with_a_role(home: Path, run: Run):
     code = made.out.strip().rpartition(".")[2]
     assert code not in "".join(path.read_bytes().decode("latin-1") for path in home.iterdir() if path.is_file())
     assert json.loads(run("console", "link", "--user", "dana", "--json").out)["minutes"] == 15
+
+
+def test_a_shell_alone_makes_no_link_once_tokens_exist(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    run("token", "grant", "--name", "dana", "--role", "sales_manager")
+    link = ("console", "link", "--user", "dana")
+    assert "No secret protects this" in run(*link).err
+    query(home, "DELETE FROM sign_in_link")
+    agent = run("token", "create", "--name", "bot", "--role", "agent").out.strip()
+    for wrong in ("", agent):
+        monkeypatch.setenv("CPQ_TOKEN", wrong)
+        refused = run(*link)
+        assert (refused.code, refused.out) == (1, "")
+        assert "a valid token of 'dana' or of an administrator is needed" in refused.err
+    assert query(home, "SELECT count(*) FROM sign_in_link") == [(0,)]
+    for name, role in (("dana", "sales_manager"), ("alex", "admin")):
+        monkeypatch.setenv("CPQ_TOKEN", run("token", "create", "--name", name, "--role", role).out.strip())
+        assert run(*link).out.startswith("http://127.0.0.1:8765/console/enter/main.")
 
 
 def test_the_link_leads_to_where_people_reach_the_server(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -98,8 +115,9 @@ def test_a_link_for_others_needs_the_address_they_use(
 
 
 @pytest.mark.parametrize("name", ["nobody", "bot"])
-def test_there_is_no_link_for_programs_and_strangers(home: Path, run: Run, name: str):
+def test_there_is_no_link_for_programs_and_strangers(home: Path, run: Run, signs_in: SignIn, name: str):
     run("token", "create", "--name", "bot", "--role", "agent")
+    signs_in("alex", "admin")
     refused = run("console", "link", "--user", name)
     assert refused.code == 1
     assert "cpq token grant" in refused.err
