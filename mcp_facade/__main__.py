@@ -117,10 +117,11 @@ def _loops(app: App) -> list[Loop]:
     loops += delivery.loops(app) if app.settings.webhook_list else []
     if app.settings.transport != "stdio":  # Only the console holds decisions, and a short life needs no upkeep.
         loops += [Loop("decisions", take_decisions), page_loop(app), index_repair.loop(app)]
-    if sources := sources_of(app.settings.enabled_toolsets):
-        # Over stdio there is one caller, and few callers may not see names.
-        variants = None if app.settings.transport == "stdio" else past_quotes.variants
-        loops.append(Loop("vectors", lambda: table_source.embed_round(app, sources, variants)))
+    sources = sources_of(app.settings.enabled_toolsets)
+    # Over stdio there is one caller, and few callers may not see names.
+    variants = None if app.settings.transport == "stdio" else past_quotes.variants
+    # Also without such toolsets: a search of the catalogue may build a corpus.
+    loops.append(Loop("vectors", lambda: table_source.embed_round(app, sources, variants)))
     own = {"docs": docs.loops, "context": context.loops}
     return loops + [loop for name, make in own.items() if name in app.settings.enabled_toolsets for loop in make(app)]
 

@@ -13,7 +13,7 @@ from cpq.base.settings import TOOLSETS
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
-from cpq.retrieval import context, equipment, past_quotes
+from cpq.retrieval import context, equipment, nearest_products, past_quotes
 from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.installed_model import is_installed
@@ -102,7 +102,8 @@ def _index(app: App, source: Source) -> dict[str, Any]:
     call = app.new_call(OPERATOR)
 
     def look(tx: Tx) -> list[Corpus]:
-        return [table_source.current(tx, variant) for variant in past_quotes.variants(tx, source)]
+        others = nearest_products.sources(tx) if source is equipment.SOURCE else []
+        return [table_source.current(tx, variant) for variant in (*past_quotes.variants(tx, source), *others)]
 
     corpora = app.read_unaudited(call, look)
     made = 0

@@ -10,6 +10,7 @@ from cpq.app import Outcome
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.domain.quotes.lifecycle import QuoteStatus
+from cpq.retrieval import nearest_products
 from cpq.services import approvals, catalog, documents, quotes
 from cpq.services.approvals.requests import ApprovalRequested
 from cpq.services.approvals.views import ApprovalStatus, PendingApprovals
@@ -72,10 +73,12 @@ def catalog_search(
     """Find products to quote. Start here: every quote line needs a product id from this search.
 
     Give `query`, `category`, or both. Exact codes come first, then products whose name has all words, then the rest;
-    small typing errors are tolerated. A category alone lists all its products. `pagination.total` is the exact number
-    of hits. Prices are not included; use `catalog_get`. An empty result is not an error: `hint` says what to try next.
+    small typing errors are tolerated. If no product has all words, the nearest ones are listed and `matched` is
+    `nearest`: they may be something else. A category alone lists all its products. `pagination.total` is the exact
+    number of hits. Prices are not included; use `catalog_get`. An empty result is not an error: `hint` says what to try
+    next.
     """
-    return catalog.search(
+    return nearest_products.search(
         tx, query=query, category_id=category, active_only=active_only, limit=capped(limit), page=page, locale=locale
     )
 

@@ -1,9 +1,15 @@
 """The catalogue tools as an agent uses them: Q-05, Q-08, Q-09, Q-13 to Q-16."""
 
+from dataclasses import replace
+
 import pytest
 
 from cpq.app import App
+from cpq.app.access import OPERATOR
 from cpq.base.settings import read_settings
+from cpq.retrieval import nearest_products
+from cpq.retrieval.equipment import repository
+from cpq.retrieval.search import table_source
 from tests.support import engine
 from tests.support.engine import Tools, open_app
 
@@ -92,7 +98,17 @@ def test_q14_pages_are_disjoint_stable_and_complete(tools: Tools):
 
 def test_q14_both_databases_give_the_same_pages(sqlite_app: App, cluster, postgres_template: str):
     other = open_app(read_settings({}, database_url=cluster.url(engine.copy_of(cluster, postgres_template))))
-    for query in ("air", "rotary screw", "oilless 100hp", "compresor", "qmb", "filter element", "plan", "vaccum pumps"):
+    for query in (
+        "air",
+        "rotary screw",
+        "oilless 100hp",
+        "compresor",
+        "qmb",
+        "filter element",
+        "plan",
+        "vaccum pumps",
+        "oilless unicorn",
+    ):
         for page in (1, 2):
             arguments = {"query": query, "limit": 30, "page": page}
             assert Tools(sqlite_app)("catalog_search", **arguments) == Tools(other)("catalog_search", **arguments)
@@ -210,3 +226,58 @@ def test_q09_numbers_and_booleans_sent_as_text_are_understood(tools: Tools, slop
 def test_q09_what_is_ambiguous_is_refused(tools: Tools, field: str, value: object):
     error = tools.error("catalog_search", query="air", **{field: value})
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", f"/{field}")
+
+
+def test_q14_words_that_no_product_has_together_give_the_nearest_products_marked(tools: Tools):
+    asked = {"query": "heat exchanger for milk"}
+    whole = tools("catalog_search", **asked)
+    assert whole["matched"] == "nearest"
+    assert "No product has all these words. These are the nearest by words alone" in whole["hint"]
+    ids = [item["id"] for item in whole["items"]]
+    assert 4 <= len(ids) == len(set(ids)) == whole["pagination"]["total"] <= 20
+    pages = [tools("catalog_search", **asked, limit=3, page=page) for page in range(1, len(ids) // 3 + 2)]
+    assert [item["id"] for page in pages for item in page["items"]] == ids
+    assert pages[0]["pagination"]["has_more"]
+    inside = tools("catalog_search", **asked, category=" Dryers")
+    assert (inside["matched"], [item["id"] for item in inside["items"]]) == ("nearest", ["prod_ddx800"])
+    assert found(tools, **asked, category="nowhere") == []
+    assert tools("catalog_search", query="pro plan", category="saas")["matched"] == "all_words"
+    assert tools("catalog_search", category="saas")["matched"] == "category"
+    nonsense = tools("catalog_search", query="zzyzx qwertzuiop")
+    assert (nonsense["items"], nonsense["matched"]) == ([], "all_words")
+
+
+def test_q14_the_nearest_products_follow_the_catalogue_and_its_tenant(tools: Tools):
+    asked = {"query": "wanderer unicorn lantern"}
+    assert found(tools, **asked) == []
+    row = engine.product_row(id="prod_near", name="Wanderer lantern")
+    engine.import_dicts(tools.app, "products", row)
+    assert found(tools, **asked) == ["prod_near"]
+    engine.import_dicts(tools.app, "products", {**row, "active": False})
+    assert found(tools, **asked) == []
+    assert found(tools, **asked, active_only=False) == ["prod_near"]
+    stranger = Tools(tools.app, principal=replace(OPERATOR, tenant_id="other"))
+    assert found(stranger, **asked, active_only=False) == []
+
+
+def test_q14_a_search_whose_words_match_builds_no_corpus(sqlite_app: App, monkeypatch: pytest.MonkeyPatch):
+    tools = Tools(sqlite_app)
+    tools("catalog_search", query="pro plan")
+    assert not sqlite_app.kept
+    monkeypatch.setattr(nearest_products, "PRODUCTS_MAX", 10)
+    large = tools("catalog_search", query="heat exchanger for milk")
+    assert (large["items"], large["matched"]) == ([], "all_words")
+    assert not sqlite_app.kept
+
+
+def test_q14_nearest_means_by_meaning_once_the_vectors_are_there(sqlite_app: App, monkeypatch: pytest.MonkeyPatch):
+    """Of a few products, so that the model has little to read; the question shares no word with its answer."""
+    few = ("prod_dr300", "prod_qmb30", "prod_pro_v2")
+    read = repository.products
+    monkeypatch.setattr(repository, "products", lambda tx, ids: read(tx, few if ids is None else ids))
+    tools = Tools(sqlite_app)
+    assert found(tools, query="dehumidifier") == []
+    table_source.embed_round(sqlite_app, [])
+    page = tools("catalog_search", query="dehumidifier")
+    assert "nearest by meaning and words" in page["hint"]
+    assert page["items"][0]["id"] == "prod_dr300"

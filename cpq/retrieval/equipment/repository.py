@@ -57,8 +57,13 @@ def with_specs(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:
     return _read(tx, mine, has_specs)
 
 
+def products(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:
+    """The products of these ids, with or without specs; all of them for None."""
+    return _read(tx, tx.own(tables.product) if ids is None else tx.own_among(tables.product.c.id, ids))
+
+
 def by_id(tx: Tx, ids: Collection[str]) -> dict[str, Equipment]:
-    return {each.id: each for each in _read(tx, tx.own_among(tables.product.c.id, ids))}
+    return {each.id: each for each in products(tx, ids)}
 
 
 def declared_specs(tx: Tx) -> dict[str, dict[str, Any]]:

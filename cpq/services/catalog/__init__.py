@@ -8,8 +8,18 @@ if TYPE_CHECKING:
     from cpq.base.row_files import columns_of, read_rows
     from cpq.services.catalog.accounts import get_account, search_accounts
     from cpq.services.catalog.importer import ImportReport, import_rows
-    from cpq.services.catalog.views import get, search
+    from cpq.services.catalog.views import get, search, summaries
 
 export_late(__name__, __file__)
 
-__all__ = ["ImportReport", "columns_of", "get", "get_account", "import_rows", "read_rows", "search", "search_accounts"]
+__all__ = [
+    "ImportReport",
+    "columns_of",
+    "get",
+    "get_account",
+    "import_rows",
+    "read_rows",
+    "search",
+    "search_accounts",
+    "summaries",
+]

@@ -284,7 +284,7 @@ class _Import(ExitStack):
         insert_written(self.tx.connection, tables.product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
         self._update(tables.product, [_named(by_id[id_]) for id_ in changed], dated=True)
         if len(self._touched) <= corpus_changes.LISTED_MAX:
-            self._touched.update(id_ for id_ in (*new, *changed) if by_id[id_].spec_values or id_ in known)
+            self._touched.update((*new, *changed))
         if new or changed:
             self._write_parts([by_id[id_] for id_ in (*new, *changed)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
 import sqlalchemy as sa
 from typing_extensions import TypedDict
@@ -37,6 +37,8 @@ class ProductSummary(TypedDict):
 class CatalogPage(TypedDict):
     items: list[ProductSummary]
     pagination: Pagination
+    matched: Literal["all_words", "nearest", "category"]
+    """`all_words`: every hit has every word, some perhaps spelt otherwise; `nearest`: no product has all of them."""
     hint: NotRequired[str]
 
 
@@ -131,13 +133,25 @@ def search(
         hits = word_index.find(
             tx, words, category_id=wanted_category or None, active_only=active_only, limit=limit, offset=offset
         )
-        items, total = _summaries(tx, hits.ids, tags), hits.total
+        items, total = summaries(tx, hits.ids, locale), hits.total
     else:
         items, total = _list_category(tx, wanted_category, active_only, limit, offset, tags)
-    result: CatalogPage = {"items": items, "pagination": pagination(total, page, limit)}
+    result: CatalogPage = {
+        "items": items,
+        "pagination": pagination(total, page, limit),
+        "matched": "all_words" if words else "category",
+    }
     if total == 0:
         result["hint"] = _empty_hint(tx, wanted_category, active_only)
     return result
+
+
+def summaries(tx: Tx, ids: list[str], locale: str | None) -> list[ProductSummary]:
+    """These products, in this order."""
+    tags = _tags(locale)
+    query = _summary_query(tags).where(tx.own(tables.product), tables.product.c.id.in_(ids))
+    by_id = {row.id: _summary(row, tags) for row in tx.connection.execute(query)}
+    return [by_id[id_] for id_ in ids]
 
 
 def get(tx: Tx, product_id: str, *, include_relationships: bool, locale: str | None = None) -> ProductDetail:
@@ -266,12 +280,6 @@ def _texts(row: Any, tags: tuple[str, ...]) -> tuple[str, str, str | None]:
 def _option(option: dict[str, Any], tags: tuple[str, ...]) -> dict[str, Any]:
     label = translated(option.get("labels", {}), tags, option.get("label"))
     return {**option, "label": label} if label else option
-
-
-def _summaries(tx: Tx, ids: list[str], tags: tuple[str, ...]) -> list[ProductSummary]:
-    query = _summary_query(tags).where(tx.own(tables.product), tables.product.c.id.in_(ids))
-    by_id = {row.id: _summary(row, tags) for row in tx.connection.execute(query)}
-    return [by_id[id_] for id_ in ids]
 
 
 def _list_category(
