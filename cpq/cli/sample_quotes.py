@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ PEOPLE = {
 SELLER = Principal("rosa", "human", frozenset({Role.SALES_REP}))
 """Records what customers accepted."""
 
+AGENT = replace(LOCAL_AGENT, acts_for=SELLER.name)
 DEMO_DEAL = "quotewright-demo"
 """The deal of the quote of `cpq demo`; a store with other quotes and without the sample people holds real data."""
 
@@ -75,11 +76,12 @@ WAITING = (
         Story(
             "acct_lonestar_004",
             "USD",
-            (("prod_hz200", 2), ("prod_svc_plan_plus", 3), ("prod_qmb15", 4)),
+            (("prod_hz200", 3), ("prod_svc_plan_plus", 3), ("prod_qmb15", 4)),
             12,
             "asked",
             "They replace three machines that fail every month, and decide on Friday.",
             24,
+            payment_terms="net_90",
         ),
     ),
     (175, Story("acct_acme_001", "USD", (("prod_pro_v2", 150),), 10, "asked", "They plan 600 seats next year.", 12)),
@@ -349,7 +351,7 @@ class _Shop:
         return self.app.read_unaudited(self.app.new_call(OPERATOR), work)
 
     def _agent(self, name: str, work: Callable[[Tx], Answer], needs: Permission = Permission.QUOTE) -> Answer:
-        return self._do(LOCAL_AGENT, name, needs, work)
+        return self._do(AGENT, name, needs, work)
 
     def _do(self, who: Principal, name: str, needs: Permission, work: Callable[[Tx], Answer]) -> Answer:
         answer = self.app.write(self.app.new_call(who), Command(name, needs), work).answer

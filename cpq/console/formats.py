@@ -57,10 +57,12 @@ def in_a_sentence(share: Decimal | int) -> str:
 
 
 def measured(value: Decimal | int | None, unit: Unit, currency: str) -> str:
-    """A limit or an actual value with its unit: `5 %`, `100,000 USD`."""
+    """A limit or an actual value with its unit: `5 %`, `100,000.00 USD`."""
     if value is None:
         return "–"
-    signs = {Unit.PERCENT: "%", Unit.AMOUNT: currency, Unit.VALUE: currency, Unit.MONTHS: "months", Unit.DAYS: "days"}
+    if unit in (Unit.AMOUNT, Unit.VALUE):
+        return f"{money(value, currency)}\N{NO-BREAK SPACE}{currency}"
+    signs = {Unit.PERCENT: "%", Unit.MONTHS: "months", Unit.DAYS: "days"}
     space = THIN if unit is Unit.PERCENT else "\N{NO-BREAK SPACE}"
     return f"{number(value)}{space}{signs.get(unit, '')}".rstrip(space).replace("-", MINUS)
 

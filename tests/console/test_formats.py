@@ -45,7 +45,8 @@ def test_numbers_and_names_read_well():
     ("value", "unit", "said"),
     [
         (Decimal("5.0"), Unit.PERCENT, "5\u202f%"),
-        (100_000, Unit.VALUE, "100,000\xa0USD"),
+        (100_000, Unit.VALUE, "100,000.00\xa0USD"),
+        (Decimal("433039.8"), Unit.AMOUNT, "433,039.80\xa0USD"),
         (24, Unit.MONTHS, "24\xa0months"),
         (3, Unit.PIECES, "3"),
         (None, Unit.PERCENT, "–"),

@@ -53,6 +53,7 @@ def test_the_confirmation_repeats_account_total_and_version_and_stores_nothing(c
     page = dana.get(f"/console/quotes/{quote_id}").text
     assert "<textarea" not in page, "the comment belongs to the confirmation"
     before = stored(console.app)
+    number = console.tools("quote_get", quote_id=quote_id)["quote"]["number"]
     for word in ("approve", "change", "reject"):
         address = re.search(rf'href="([^"]*/decide\?[^"]*decision={word})"', page)
         assert address
@@ -60,7 +61,7 @@ def test_the_confirmation_repeats_account_total_and_version_and_stores_nothing(c
         assert confirmation.status_code == 200
         text = re.sub(r"<[^>]+>|\s+", " ", confirmation.text)
         text = re.sub(r"\s+", " ", text)
-        for shown in ("Total 1,350.00 USD", "Account Acme Corp", f"Version 1 of {quote_id}", "Back, decide nothing"):
+        for shown in ("Total 1,350.00 USD", "Account Acme Corp", f"Version 1 of {number}", "Back, decide nothing"):
             assert shown in text, (word, shown)
         assert "You have 10 seconds to undo it." in text
         assert 'name="comment"' in confirmation.text
