@@ -398,7 +398,7 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
             ready = await client.get(f"{url}/readyz")
             assert (ready.status_code, ready.json()["parts"]) == (
                 200,
-                {"database": "ok", "migrations": "ok", "policies": "ok", "background": "ok"},
+                {"database": "ok", "migrations": "ok", "policies": "ok", "pages": "ok", "background": "ok"},
             )
             metrics = (await client.get(f"{url}/metrics")).text
     assert 'cpq_tool_calls_total{code="OK",tool="catalog_search"}' in metrics
