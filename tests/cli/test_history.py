@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cpq.retrieval.search import embedding
+from cpq.retrieval.search import embedding, installed_model
 from tests.cli.conftest import Run, query
 
 CSV = """id,customer,project,quoted_on,currency,outcome,quote_notes,category,description,quantity,unit_price,model
@@ -161,7 +161,7 @@ def test_vectors_of_texts_without_names_are_made_and_kept_too(ready: Path, run: 
 
 
 def test_without_the_model_search_goes_by_words_and_says_so(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embedding, "_PACKAGE", "a_package_that_is_not_there")
+    monkeypatch.setattr(installed_model, "PACKAGE", "a_package_that_is_not_there")
     embedding.installed_embedder.cache_clear()
     try:
         ran = run("search", "index")
