@@ -15,7 +15,8 @@ import uvicorn
 
 from cpq.app import App, Call, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
-from cpq.app.health import page_loop
+from cpq.app.health import page_loop, policy_loop
+from cpq.app.policy_keeper import HASH_SHOWN
 from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
@@ -101,7 +102,7 @@ def _say_where(settings: Settings) -> None:
 
 
 def _loops(app: App) -> list[Loop]:
-    """The background work of the server: record expiry, take decisions, deliver events, compute vectors."""
+    """The background work of the server: expiry, policies, decisions, events, vectors."""
 
     def sweep() -> float:
         approvals.sweep_if_due(app)
@@ -113,7 +114,7 @@ def _loops(app: App) -> list[Loop]:
         approvals.take_due(app)
         return DECISION_SECONDS
 
-    loops = [Loop("sweep", sweep)]
+    loops = [Loop("sweep", sweep), policy_loop(app)]
     loops += delivery.loops(app) if app.settings.webhook_list else []
     if app.settings.transport != "stdio":  # Only the console holds decisions, and a short life needs no upkeep.
         loops += [Loop("decisions", take_decisions), page_loop(app), index_repair.loop(app)]
@@ -148,6 +149,8 @@ def _described(app: App) -> dict[str, object]:
         "home": str(settings.home.absolute()),
         "database": settings.database_name,
         "policies": str(app.policies.directory.absolute()),
+        "policy_hash": app.policies.current().content_hash[:HASH_SHOWN],
+        "policy_state": app.policies.state(),
     }
     return described if settings.transport == "stdio" else {**described, "host": settings.host, "port": settings.port}
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app import audit, tokens
+from cpq.app import audit, policy_store, tokens
 from cpq.app.access import DECIDERS, LOCAL_AGENT, Principal
+from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
@@ -28,6 +29,7 @@ from cpq.storage.tenants import of_tenant
 
 if TYPE_CHECKING:
     from cpq.base import metrics
+    from cpq.domain.policy.policy_set import PolicySet
 else:
     metrics = LateModule("cpq.base.metrics")
 
@@ -49,11 +51,15 @@ class App:
     def __init__(self, settings: Settings, effects: Effects | None = None) -> None:
         self.settings = settings
         self.effects = effects or Effects()
-        self.policies = PolicyKeeper(settings.policies_dir or shipped("policies"), self.effects, DECIDERS)
         try:
             self.database = Database(settings, self.effects)
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError, ValueError) as error:
             raise unusable(settings, error) from error
+        folder = settings.policies_dir or shipped("policies")
+        if settings.policies_adopt == "manual":
+            self.policies: PolicyKeeper = AdoptedPolicies(folder, self.effects, DECIDERS, reading=self.database.reading)
+        else:
+            self.policies = PolicyKeeper(folder, self.effects, DECIDERS)
         self.kept: dict[Any, Any] = {}
         self._recorder = audit.Recorder(self._write_audit)
         self._next_sweep: dict[str, float] = {}
@@ -307,12 +313,34 @@ def unusable(settings: Settings, error: Exception) -> CpqError:
 
 
 def open_app(settings: Settings, effects: Effects | None = None) -> App:
-    """The engine on a migrated database with valid policies; otherwise CpqError with the next step."""
+    """The engine on a migrated database with valid policies; otherwise CpqError with the next step.
+
+    Where the folder of policies is broken, it begins with those that a server stored last.
+    """
     app = App(settings, effects)
     try:
         app.require_schema()
-        app.policies.current()
+        try:
+            app.policies.current()
+        except CpqError as problem:
+            if settings.policies_adopt == "manual":
+                raise
+            app.policies.fall_back(_stored_policies(app, problem), problem)
     except CpqError:
         app.close()
         raise
     return app
+
+
+def _stored_policies(app: App, problem: CpqError) -> PolicySet:
+    """The policies that a server stored last; the problem of the folder, when there are none that can be used."""
+    with app.database.reading() as connection:
+        stored = policy_store.last_used(connection)
+    if stored is None:
+        raise problem
+    try:
+        return policy_store.rebuilt(stored, DECIDERS)
+    except CpqError as refused:
+        raise CpqError(
+            problem.code, f"{problem.message.rstrip('.')}. {refused.message}", **problem.details
+        ) from refused

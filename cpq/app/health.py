@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from cpq.app import App
+from cpq.app import App, policy_store
+from cpq.app.access import ENGINE
+from cpq.app.policy_files import Loaded
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS
 from cpq.storage.schema import SCHEMA_VERSION
+
+log = logging.getLogger("cpq.policy")
 
 PAGES_SECONDS = 6 * 3600.0
 """How often a server reads every page of its database."""
@@ -23,7 +28,7 @@ def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
     """Each part the server needs, with `ok` or its problem; no secrets, no paths."""
     troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
     rest = {
-        "policies": _policies(app),
+        "policies": app.policies.state(),
         "pages": "damaged: the operator runs `cpq doctor`" if app.database.page_problem else "ok",
         "background": "; ".join(troubles) or "ok",
     }
@@ -49,6 +54,26 @@ def page_loop(app: App) -> Loop:
     return Loop("page check", look)
 
 
+def policy_loop(app: App) -> Loop:
+    """Stores the policies that the server uses, for a start while the folder is broken, and looks at the folder."""
+    kept: Loaded | None = None
+    shown = "ok"
+
+    def look() -> float:
+        nonlocal kept, shown
+        state = app.policies.state()
+        if state not in ("ok", shown) and app.policies.problem is None:  # A problem is in the log already.
+            log.warning("policies wait for adoption", extra={"state": state})
+        shown = state
+        loaded = app.policies.loaded
+        if loaded is not None and loaded is not kept:
+            app.upkeep(app.new_call(ENGINE), lambda tx: policy_store.keep(tx.connection, loaded, tx.now))
+            kept = loaded
+        return LOOK_SECONDS
+
+    return Loop("policies", look)
+
+
 def _writes(app: App) -> str:
     if not app.database.exists():
         return "is not there"
@@ -60,9 +85,3 @@ def _writes(app: App) -> str:
     except (CpqError, sa.exc.TimeoutError):
         return "is busy"
     return "ok"
-
-
-def _policies(app: App) -> str:
-    app.policies.current()  # Check the folder now: it is otherwise checked only when a call comes.
-    problem = app.policies.problem
-    return "ok" if problem is None else f"broken, the last good ones are in use: {problem.message}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from cpq.base.errors import Code, CpqError
 from cpq.domain.policy.files.builder import build, invalid
@@ -14,6 +15,14 @@ from cpq.domain.policy.policy_set import PolicySet
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
 """Name, times of change, size and inode of every policy file: every edit changes one of them."""
+
+
+class Loaded(NamedTuple):
+    """A set of policies and the texts of the files that it was built from."""
+
+    policies: PolicySet
+    texts: Mapping[str, str]
+
 
 TEST_SUFFIX = "_test.yaml"
 FILES_MAX = 1_000
@@ -26,7 +35,13 @@ def load(directory: Path, deciders: Collection[str] | None = None) -> PolicySet:
     set when that fails. Equal `content_hash` means that no policy changed.
     `deciders` are the roles that may decide; None skips that check.
     """
-    return build(_texts(directory, is_test=False), deciders)
+    return load_with_texts(directory, deciders).policies
+
+
+def load_with_texts(directory: Path, deciders: Collection[str] | None = None) -> Loaded:
+    """`load`, and what it read: `build` makes the same set of that."""
+    texts = _texts(directory, is_test=False)
+    return Loaded(build(texts, deciders), texts)
 
 
 def run_tests(directory: Path, deciders: Collection[str] | None = None) -> list[CaseResult]:

@@ -14,7 +14,7 @@ from cpq.base.late_modules import LateModule
 
 if TYPE_CHECKING:
     from cpq.app import policy_files
-    from cpq.app.policy_files import Stamp
+    from cpq.app.policy_files import Loaded, Stamp
     from cpq.domain.policy.policy_set import PolicySet
 else:
     policy_files = LateModule("cpq.app.policy_files")
@@ -22,6 +22,9 @@ else:
 log = logging.getLogger("cpq.policy")
 
 LOOK_SECONDS = 0.5
+HASH_SHOWN = 12
+"""How much of a hash people see."""
+
 REST_SECONDS = 0.2
 """Minimum age of a file before it is read, because saving it may not be finished."""
 
@@ -35,6 +38,8 @@ class PolicyKeeper:
         self._deciders = deciders
         self.problem: CpqError | None = None
         """Why the current files cannot be used, while their last valid state is in use."""
+        self.loaded: Loaded | None = None
+        """The policies in use with their files, if they come from the folder."""
         self._effects = effects
         self._lock = threading.Lock()
         self._stamp: Stamp | None = None
@@ -48,8 +53,7 @@ class PolicyKeeper:
         if is_due and self._lock.acquire(blocking=self._current is None):
             try:
                 if self._current is None:
-                    self._stamp = policy_files.stamp(self.directory)
-                    self._current = policy_files.load(self.directory, self._deciders)
+                    self._current = self._first()
                 elif self._effects.monotonic() >= self._next_look:
                     self._look()
                 self._next_look = self._effects.monotonic() + LOOK_SECONDS
@@ -69,16 +73,30 @@ class PolicyKeeper:
         if self._current is not None:
             self.current()
 
+    def state(self) -> str:
+        """`ok`, or what is wrong with the folder and what is in use instead. Looks at the folder now."""
+        in_use = self.current()
+        if self.problem is None:
+            return "ok"
+        stored = "" if self.loaded else f", {in_use.content_hash[:HASH_SHOWN]}, as a server stored it"
+        return f"broken, the last good ones are in use{stored}: {self.problem.message}"
+
+    def fall_back(self, stored: PolicySet, problem: CpqError) -> None:
+        """Begin with a stored set, because the folder has this problem; it is used as soon as it has none."""
+        self._current = stored
+        self._note(problem)
+
+    def _first(self) -> PolicySet:
+        self._stamp = policy_files.stamp(self.directory)
+        return self._load()
+
+    def _load(self) -> PolicySet:
+        self.loaded = policy_files.load_with_texts(self.directory, self._deciders)
+        return self.loaded.policies
+
     def _look(self) -> None:
-        found: Stamp | None = None
         try:
-            found = policy_files.stamp(self.directory)
-            if found == self._stamp:
-                return
-            if self._is_being_written(found):
-                found = self._stamp
-                return
-            self._current = policy_files.load(self.directory, self._deciders)
+            changed = self._changed()
         except CpqError as error:
             self._note(error)
             return
@@ -88,11 +106,24 @@ class PolicyKeeper:
             message = f"The policies could not be read: {type(error).__name__}."
             self._note(CpqError(Code.CONFIGURATION_INVALID, message, setting="CPQ_POLICIES_DIR"))
             return
+        if changed is not None:
+            self._current, self.problem = changed, None
+            log.info("policies reloaded", extra={"hash": changed.content_hash[:HASH_SHOWN]})
+
+    def _changed(self) -> PolicySet | None:
+        """The policies of files that changed since the last look; None when they did not."""
+        found: Stamp | None = None
+        try:
+            found = policy_files.stamp(self.directory)
+            if found == self._stamp:
+                return None
+            if self._is_being_written(found):
+                found = self._stamp
+                return None
+            return self._load()
         finally:
             # Also kept for unusable files: they are read again when they change, not on every check.
             self._stamp = found
-        self.problem = None
-        log.info("policies reloaded", extra={"hash": self._current.content_hash[:12]})
 
     def _is_being_written(self, found: Stamp) -> bool:
         now = self._effects.now().timestamp()

@@ -173,6 +173,12 @@ class Settings:
         description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise",
     )
     policies_dir: Path | None = setting(None, variable="CPQ_POLICIES_DIR", description="your own policies")
+    policies_adopt: Literal["auto", "manual"] = setting(
+        among=("auto", "manual"),
+        default="auto",
+        variable="CPQ_POLICIES_ADOPT",
+        description="`auto`: changed policies are used within a second; `manual`: only after `cpq policy adopt`",
+    )
     templates_dir: Path | None = setting(None, variable="CPQ_TEMPLATES_DIR", description="your own PDF templates")
     docs_dir: Path | None = setting(None, variable="CPQ_DOCS_DIR", description="root folder of the docs toolset")
     chunks_dir: Path | None = setting(

@@ -32,7 +32,10 @@ COMMANDS = {
     "export": ("cpq.cli.export:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
     "search": ("cpq.cli.search:search_", "Search equipment and past quotes by words and meaning."),
     "quote": ("cpq.cli.quote:quote", "Do a deal: create, price, request, send, accept; prove prices, verify PDFs."),
-    "policy": ("cpq.cli.policy:policy", "Check, test, show and compare policies; try a change on stored quotes."),
+    "policy": (
+        "cpq.cli.policy:policy",
+        "Check, test, show, compare and adopt policies; try a change on stored quotes.",
+    ),
     "events": ("cpq.cli.events:events_", "List webhook events and their deliveries, and deliver them again."),
     "approvals": ("cpq.cli.approvals:approvals_", "List pending approval requests, and decide them."),
     "console": ("cpq.cli.console:console", "Make sign-in links for the console, where people decide."),

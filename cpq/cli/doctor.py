@@ -17,9 +17,10 @@ import click
 import sqlalchemy as sa
 
 from cpq import __version__
-from cpq.app import App
+from cpq.app import App, policy_store
 from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load
+from cpq.app.policy_keeper import HASH_SHOWN
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, shipped, strange_variables
 from cpq.cli import local_app
@@ -172,14 +173,44 @@ def _loads(name: str) -> bool:
 
 def _check_policies(settings: Settings) -> Finding:
     folder = settings.policies_dir or shipped("policies")
+    if settings.policies_adopt == "manual":
+        return _check_adopted(settings, folder)
     if not folder.is_dir():
         return Finding("policies", State.PROBLEM, f"there is no folder {folder}", "correct CPQ_POLICIES_DIR")
     try:
         policies = load(folder, DECIDERS)
     except CpqError as error:
-        to_do = "correct it; a running server keeps the last valid policies, a new one does not start"
+        to_do = f"correct it; a running server keeps the last valid policies, a new one {_without_folder(settings)}"
         return Finding("policies", State.PROBLEM, f"in {folder}: {error.message}", to_do)
-    return Finding("policies", State.OK, f"{folder}, {policies.content_hash[:12]}")
+    return Finding("policies", State.OK, f"{folder}, {policies.content_hash[:HASH_SHOWN]}")
+
+
+def _check_adopted(settings: Settings, folder: Path) -> Finding:
+    """Where people adopt policies: whether the folder is what they adopted."""
+    try:
+        with closing(App(settings)) as app:
+            app.require_schema()
+            state, in_use = app.policies.state(), app.policies.current().content_hash[:HASH_SHOWN]
+    except CpqError as error:
+        return Finding("policies", State.PROBLEM, error.message, str(error.details.get("hint", "")))
+    if state == "ok":
+        return Finding("policies", State.OK, f"{folder}, {in_use}, as adopted")
+    to_do = "look at `cpq policy adopt --dry-run`, then adopt the folder or restore it"
+    return Finding("policies", State.WARNING, f"in {folder}: {state}", to_do)
+
+
+def _without_folder(settings: Settings) -> str:
+    """What a server does that starts now, while the folder is broken."""
+    try:
+        with closing(App(settings)) as app:
+            app.require_schema()
+            stored = local_app.read(app, "policy_stored", lambda tx: policy_store.last_used(tx.connection))
+            if stored is None:
+                return "does not start"
+            policy_store.rebuilt(stored, DECIDERS)
+    except CpqError:
+        return "does not start"
+    return f"uses {stored.content_hash[:HASH_SHOWN]}, which a server stored"
 
 
 def _check_templates(settings: Settings) -> Finding:

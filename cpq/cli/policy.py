@@ -1,4 +1,4 @@
-"""`cpq policy`: checks, tests, shows and compares policies, and tries them on stored quotes."""
+"""`cpq policy`: checks, tests, shows, compares and adopts policies, and tries them on stored quotes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cpq.base.errors import CpqError
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.lazy_group import LazyGroup
 from cpq.cli.output import counted, show_json, show_table, visible
-from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming
+from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming, remark
 from cpq.domain.policy.diff import differences
 from cpq.domain.policy.files.cases import CaseResult
 from cpq.domain.policy.overview import tables
@@ -33,14 +33,15 @@ TITLES = {
 NUMBERS: dict[str, tuple[str, ...]] = {"roles": (), "policies": (), "pricing": ("value",), "terms": ()}
 """Number columns; in the other tables all columns but the first."""
 LATE_COMMANDS = {
+    "adopt": ("cpq.cli.policy_adopt:adopt", "Adopt the folder of policies, and show what differs."),
     "simulate": ("cpq.cli.policy_simulate:simulate", "List stored quotes that new policies decide differently."),
 }
-"""The only command about policies that needs the database."""
+"""The commands about policies that need the database."""
 
 
 @click.group(cls=LazyGroup, lazy=LATE_COMMANDS)
 def policy() -> None:
-    """Check, test, show and compare policies, and try a change on all stored quotes.
+    """Check, test, show, compare and adopt policies, and try a change on all stored quotes.
 
     DIR is a folder of policy files. Default: the one in use, CPQ_POLICIES_DIR or the shipped one.
 
@@ -62,6 +63,7 @@ def check(options: Options, folder: Path | None) -> int:
       cpq policy check ./policies
     """
     where = chosen(options, folder)
+    remark(options, folder)
     try:
         with naming(where):
             policies, cases = load_with_cases(where, DECIDERS)
@@ -73,7 +75,7 @@ def check(options: Options, folder: Path | None) -> int:
         show_json({"valid": True, "hash": policies.content_hash, "cases": len(cases), "problems": []})
     else:
         click.echo(f"No problems: {_contents(policies)}; {counted(len(cases), 'case')}.")
-        click.echo(f"The hash of these policies is {policies.content_hash[:HASH_LENGTH]}.")
+        click.echo(f"The hash of these policies is {policies.content_hash}.")
     return 0
 
 
@@ -90,6 +92,7 @@ def test(options: Options, folder: Path | None, verbose: bool) -> int:
       cpq policy test ./policies -v
     """
     where = chosen(options, folder)
+    remark(options, folder)
     with naming(where):
         results = run_tests(where, DECIDERS)
     failed = [result for result in results if not result.is_passed]
@@ -117,6 +120,7 @@ def show(options: Options, folder: Path | None) -> None:
       cpq policy show
     """
     where = chosen(options, folder)
+    remark(options, folder)
     policies = loaded(where)
     found = tables(policies)
     if options.as_json:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
+from cpq.base.late_modules import LateModule
 from cpq.base.settings import shipped
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
+from cpq.cli.output import visible
 from cpq.domain.policy.policy_set import PolicySet
+
+if TYPE_CHECKING:
+    from cpq.cli import local_app
+else:
+    local_app = LateModule("cpq.cli.local_app")  # Loads the database driver, which only adopted policies need.
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -22,6 +30,19 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 def chosen(options: Options, given: Path | None) -> Path:
     """The given folder, or else the one in use."""
     return given or settings_of(options).policies_dir or shipped("policies")
+
+
+def remark(options: Options, given: Path | None) -> None:
+    """Say on stderr when the folder in use waits for adoption, so that nobody takes it for what servers use."""
+    if given is not None or settings_of(options).policies_adopt != "manual":
+        return
+    try:
+        with local_app.opened(options) as app:
+            state = app.policies.state()
+    except CpqError as error:
+        state = f"{error.message} {error.details.get('hint', '')}"
+    if state != "ok":
+        click.echo(f"Note: {visible(state)}", err=True)
 
 
 def loaded(folder: Path) -> PolicySet:

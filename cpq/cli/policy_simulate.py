@@ -48,11 +48,13 @@ def simulate(options: Options, new: Path, old: Path | None, against: str) -> Non
     Example:
       cpq policy simulate ./policies-2027 --against stored
     """
-    before, after = loaded(chosen(options, old)), loaded(new)
+    after = loaded(new)
     show = _Json() if options.as_json else _Text()
     turns: Counter[Turn] = Counter()
     count = 0
     with local_app.opened(options) as app, Meter("Deciding quotes", app.effects) as meter:
+        is_adopted = old is None and app.settings.policies_adopt == "manual"
+        before = app.policies.current() if is_adopted else loaded(chosen(options, old))
         spare_the_collector()
         for page, total in _pages(app, before, after, against):
             count += page.quotes

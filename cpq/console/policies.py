@@ -31,7 +31,7 @@ def show(visit: Visit) -> Response:
 
     visit.read("policies", work)
     policies = in_use[-1]
-    results = _cases(keeper.directory, policy_files.stamp(keeper.directory))
+    results = _results(keeper.directory)
     files = [
         {"file": file, "passed": sum(case.is_passed for case in cases), "failed": [c for c in cases if not c.is_passed]}
         for file, cases in ((file, list(group)) for file, group in groupby(results, key=lambda case: case.file))
@@ -45,16 +45,21 @@ def show(visit: Visit) -> Response:
         passed=sum(case.is_passed for case in results),
         failed=sum(not case.is_passed for case in results),
         problem=keeper.problem,
+        state=keeper.state(),
     )
+
+
+def _results(directory: Path) -> list[CaseResult]:
+    try:
+        return _cases(directory, policy_files.stamp(directory))
+    except CpqError:
+        return []  # The files cannot be read; the page shows that problem itself.
 
 
 @lru_cache(maxsize=2)
 def _cases(directory: Path, _stamp: Stamp) -> list[CaseResult]:
     """The results of the cases beside the policies; run again when a file changed."""
-    try:
-        return policy_files.run_tests(directory)
-    except CpqError:
-        return []  # The files cannot be read; the page shows that problem itself.
+    return policy_files.run_tests(directory)
 
 
 def _ladder(ladder: Ladder, currency: str) -> Answer:

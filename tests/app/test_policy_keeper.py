@@ -130,7 +130,7 @@ def test_a_file_over_which_the_loader_stumbles_is_told_as_long_as_it_is_there(
         raise RecursionError("a secret")
 
     with monkeypatch.context() as patched:
-        patched.setattr("cpq.app.policy_files.load", stumble)
+        patched.setattr("cpq.app.policy_files.load_with_texts", stumble)
         write(folder, {"terms.yaml": MINIMAL["terms.yaml"].replace("30", "5", 1)})
         for _ in range(3):
             assert later(keeper, clock) == 30

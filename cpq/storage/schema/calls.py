@@ -1,4 +1,4 @@
-"""Tables of calls: principals, tokens, sessions, keys, audit entries, events and their deliveries."""
+"""Tables of calls: principals, tokens, sessions, keys, policies in use, audit entries, events and their deliveries."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ idempotency = table(
     PrimaryKeyConstraint("tenant_id", "caller", "operation", "key"),
     Index(None, "tenant_id", "expires_at"),
 )
+
+policy_set = table(
+    "policy_set",
+    text("content_hash"),
+    text("files"),
+    Column("used_at", Timestamp, nullable=False),
+    Column("adopted_at", Timestamp, nullable=True),
+    text("adopted_by", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "content_hash"),
+    sa.CheckConstraint("(adopted_at IS NULL) = (adopted_by IS NULL)", name="adopted_whole"),
+)
+"""The files of a set of policies as JSON. `used_at`: when a server last began to use it; the last adopted one is in
+force where people adopt policies."""
 
 audit_entry = table(
     "audit_entry",
