@@ -97,6 +97,22 @@ def test_an_approval_holds_under_later_policies(store: Settings, tmp_path: Path,
     app.close()
 
 
+def test_an_approval_under_earlier_policies_does_not_cover_a_product_that_has_changed(
+    store: Settings, tmp_path: Path, clock: StillEffects
+):
+    app = open_app(with_roles(store, tmp_path / "policies"), clock)
+    tools = Tools(app)
+    quote_id = priced_quote(tools, 10, sell(app))
+    decide(person(app, "dana", "sales_manager"), ask(tools, quote_id))
+    sell(app, attributes={"export_controlled": True})
+    stricter(tmp_path / "policies", clock)
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    assert error["details"]["differences"] == [
+        {"field": "required_roles", "before": ["sales_manager"], "after": ["sales_manager", "legal"]}
+    ]
+    app.close()
+
+
 @pytest.mark.parametrize(
     ("change", "difference"),
     [

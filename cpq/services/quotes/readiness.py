@@ -145,9 +145,10 @@ def _difference(name: str, before: int, after: int) -> Iterator[dict[str, object
 def _require_nobody_else(tx: Tx, quote: Quote, composed: Composition, decision: PolicyDecision) -> None:
     """CONFLICT when an approved version now needs somebody who did not approve it."""
     roles, approved = tx.policies.roles, repository.approving_roles(tx, quote)
-    is_blocked = decision.is_blocked
-    if quote.version.hashes.get("policies") != decision.policy_hash:
-        # Later policies do not undo an approval, so only what they make of changed costs counts.
+    is_blocked, hashes = decision.is_blocked, quote.version.hashes
+    if hashes.get("policies") != decision.policy_hash and hashes.get("catalog") == composed.hashes["catalog"]:
+        # Later policies do not undo an approval, so only what they make of changed costs counts. `then` judges the
+        # products of today: what a changed one requires, nobody approved.
         then = decide(tx, quote, composed.draft, composed.buyer, composed.products, stored_results(tx, quote))
         approved |= {*then.required_roles}
         is_blocked = is_blocked and not then.is_blocked
