@@ -70,3 +70,14 @@ def test_an_agent_that_changes_a_quote_of_a_person_answers_for_its_text(app: App
     quote_id = priced_quote(rob, 0, notes=LETTER)
     assert tools("quote_price", quote_id=quote_id, requested_discount_pct=1)["required_roles"] == ["legal"]
     assert tools("approval_preview", quote_id=quote_id)["required_roles"] == ["legal"]
+
+
+def test_the_clone_that_a_person_makes_of_an_agents_quote_still_needs_legal(app: App, tools: Tools):
+    rob = person(app, "rob", "sales_rep")
+    clone = rob("quote_clone", quote_id=priced_quote(tools, 0, notes=LETTER))["quote_id"]
+    assert rob("quote_price", quote_id=clone)["required_roles"] == ["legal"]
+    again = rob("quote_clone", quote_id=clone)["quote_id"]
+    assert rob("quote_price", quote_id=again)["required_roles"] == ["legal"]
+    assert refused(rob, "quote_send", quote_id=again, expected_version=1)["code"] == "CONFLICT"
+    own = rob("quote_clone", quote_id=priced_quote(rob, 0, notes=LETTER))["quote_id"]
+    assert rob("quote_price", quote_id=own)["required_roles"] == []

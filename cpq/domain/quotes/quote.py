@@ -55,6 +55,10 @@ class QuoteVersion:
     edited_by: Sequence[str]
     """Callers who changed it, and the people who own agents that made, changed or submitted it."""
 
+    @property
+    def makers(self) -> tuple[str, ...]:
+        return (self.created_by, *self.edited_by)
+
     def status_at(self, now: datetime) -> VersionStatus:
         return status_at(self.status, self.expires_at, now, self.lapses_at)
 

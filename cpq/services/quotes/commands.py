@@ -16,7 +16,7 @@ from cpq.domain import pricing
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
-from cpq.domain.quotes.quote import Quote
+from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.composition import Composition, compose, fingerprint_of, in_order
@@ -100,7 +100,10 @@ def clone(
     currency: str | None = None,
     idempotency_key: str | None = None,
 ) -> CreatedQuote:
-    """A new draft with the same lines and terms, for the same or another account. Approvals are not copied."""
+    """A new draft with the same lines and terms, for the same or another account. Approvals are not copied.
+
+    It belongs to the caller who clones it, but the text that an agent wrote stays an agent's.
+    """
     quote = repository.load(tx, quote_id, for_update=True)
     draft = quote.as_draft(requested_discount=0)
     draft = replace(draft, account_id=account_id or draft.account_id, currency=currency or draft.currency)
@@ -109,7 +112,7 @@ def clone(
         composed = compose(tx, replace(draft, lines=lines))
     except CpqError as error:
         raise about_lines(error, draft, quote.id, {}, has_currency=currency is not None) from None
-    return _add(tx, composed, idempotency_key)
+    return _add(tx, composed, idempotency_key, source=quote.version)
 
 
 def cancel(
@@ -181,9 +184,11 @@ def _require_person(tx: Tx, quote: Quote) -> None:
     )
 
 
-def _add(tx: Tx, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
+def _add(
+    tx: Tx, composed: Composition, idempotency_key: str | None, *, source: QuoteVersion | None = None
+) -> CreatedQuote:
     quote_id = tx.new_id("Q-")
-    number = repository.add_quote(tx, quote_id, composed)
+    number = repository.add_quote(tx, quote_id, composed, source=source)
     return views.created(tx, quote_id, number, composed, idempotency_key)
 
 

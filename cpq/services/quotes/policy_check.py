@@ -55,7 +55,7 @@ def decide(
     days = tx.policies.terms.validity_days
     texts = NO_FREE_TEXT
     if not FREE_TEXT.isdisjoint(tx.policies.reads):
-        makers = {quote.version.created_by, *quote.version.edited_by, *([editor] if editor else [])}
+        makers = {*quote.version.makers, *([editor] if editor else [])}
         texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
     others = NO_OTHERS if DEAL.isdisjoint(tx.policies.reads) else other_quotes(tx, quote, draft.deal_id)
     grid = EXACT_COSTS if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent

@@ -183,8 +183,11 @@ def version_of(row: RowMapping) -> QuoteVersion:
 _VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in ("number", "status")]
 
 
-def add_quote(tx: Tx, quote_id: str, composed: Composition) -> str:
-    """Insert a new quote with its first version, and return its number."""
+def add_quote(tx: Tx, quote_id: str, composed: Composition, *, source: QuoteVersion | None = None) -> str:
+    """Insert a new quote with its first version, and return its number.
+
+    The agents among the makers of the `source` it copies count as its editors, because it has their texts.
+    """
     draft, number = composed.draft, _next_number(tx)
     root = {
         "tenant_id": tx.tenant_id,
@@ -205,7 +208,8 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition) -> str:
         "owner": tx.principal.owner,
     }
     _ADD_QUOTE.run(tx.connection, **root)
-    add_version(tx, quote_id, 1, composed, priced_at=None, before=None)
+    agents = [maker for maker in source.makers if not Caller.parse(maker).is_person] if source else ()
+    add_version(tx, quote_id, 1, composed, priced_at=None, editors=agents)
     return number
 
 
@@ -223,10 +227,9 @@ def add_version(
     composed: Composition,
     *,
     priced_at: datetime | None,
-    before: QuoteVersion | None,
+    editors: Iterable[str],
 ) -> None:
-    """Insert a version that follows `before`; the authors and editors of `before` count as editors of it."""
-    edited_by = makers(tx, () if before is None else (*before.edited_by, before.created_by))
+    """Insert a version; `editors` made what it is taken from."""
     mine = {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}
     row = {
         **mine,
@@ -236,7 +239,7 @@ def add_version(
         "priced_at": priced_at,
         "created_at": tx.now,
         "created_by": tx.caller,
-        "edited_by": edited_by,
+        "edited_by": makers(tx, editors),
     }
     _ADD_VERSION.run(tx.connection, **row)
     _add_parts(tx, mine, composed)

@@ -53,7 +53,7 @@ def open_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: date
     """
     number = max(repository.statuses(tx, quote.id)) + 1
     repository.update_version(tx, quote.id, quote.version.number, lapses_at=_past_lapse(quote))
-    repository.add_version(tx, quote.id, number, composed, priced_at=priced_at, before=quote.version)
+    repository.add_version(tx, quote.id, number, composed, priced_at=priced_at, editors=quote.version.makers)
     return _point_to(tx, quote, number, composed)
 
 
