@@ -116,7 +116,7 @@ def quote_update(
         Listed,
     ] = [],  # noqa: B006
 ) -> QuoteMoved:
-    """Change the lines, terms, currency or notes of a draft. Omitted arguments change nothing; lines keep their ids.
+    """Change lines, terms, currency or notes of a draft. Omitted arguments change nothing; lines keep their ids.
 
     The amounts are recalculated, but the draft counts as priced only after the next quote_price. A submitted, approved
     or sent quote cannot be changed: quote_revise opens its next version.
