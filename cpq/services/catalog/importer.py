@@ -91,6 +91,7 @@ class _Import(ExitStack):
             tx.connection.scalar(_mine(tx, tables.product).with_only_columns(tables.product.c.id).limit(1)) is not None
         )
         self._related: dict[str, tuple[int, str]] = {}
+        self._refused_prices: list[SourceRow] = []
         self._vocabulary: set[str] = set()
         self._touched: set[str] = set()
         self._ahead: deque[Future[_PlainBatch]] = deque()
@@ -112,6 +113,8 @@ class _Import(ExitStack):
             self._refuse(Problem(batch[0].line, section, reason, nearest(section, SECTIONS)))
             return
         steps[section]([(source.line, row) for source in batch if (row := self._validate(source)) is not None])
+        if self._refused_prices:
+            self._check_refused_prices()
 
     def finish(self) -> None:
         self._settle()
@@ -161,7 +164,7 @@ class _Import(ExitStack):
         if row is None:
             self._is_new(source.section, source.line, id_of(source))
             if source.section == "prices":
-                self._check_refused_price(source)
+                self._refused_prices.append(source)
             return None
         key = row.key() if isinstance(row, PriceRow) else str(getattr(row, "id", ""))
         return row if self._is_new(source.section, source.line, key) else None
@@ -221,10 +224,19 @@ class _Import(ExitStack):
             rows.append({**values, "selling_model": row.sold_as.value})
         self._store("prices", tables.price, rows, dated=True)
 
-    def _check_refused_price(self, source: SourceRow) -> None:
-        product_id, account_id = (str(source.values.get(name) or "") for name in ("product_id", "account_id"))
-        stored = self._known(tables.product, [product_id]), self._known(tables.account, [account_id])
-        self._check_references(source.line, product_id, account_id, stored=stored)
+    def _check_refused_prices(self) -> None:
+        """Also name what does not exist in prices that cannot be read."""
+        refused, self._refused_prices = self._refused_prices, []
+        asked = [
+            (source.line, str(source.values.get("product_id") or ""), str(source.values.get("account_id") or ""))
+            for source in refused
+        ]
+        stored = (
+            self._known(tables.product, (product_id for _, product_id, _ in asked)),
+            self._known(tables.account, (account_id for _, _, account_id in asked)),
+        )
+        for line, product_id, account_id in asked:
+            self._check_references(line, product_id, account_id, stored=stored)
 
     def _check_references(
         self, line: int, product_id: str, account_id: str | None, stored: tuple[Collection[str], Collection[str]]

@@ -13,11 +13,12 @@ from cpq.app import App
 from cpq.app.access import ENGINE
 from cpq.app.transaction import Tx
 from cpq.base.background import Loop
-from cpq.base.errors import CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.base.row_problems import SourceRow
 from cpq.domain.catalog.preparation import prepare_products
 from cpq.services.catalog import exporter, word_index
 from cpq.services.catalog.importer import declared_by_categories
+from cpq.storage.database_errors import storage_fault
 from cpq.storage.engine import wide_cache
 from cpq.storage.schema import tables
 
@@ -36,6 +37,8 @@ def loop(app: App) -> Loop:
         if not is_whole(app):
             log.warning("the word index of the catalogue is not whole and is written again")
             rebuild(app)
+            if not is_whole(app):  # The loop reports this, and tries again less and less often.
+                raise CpqError(Code.UNAVAILABLE, "The word index is not whole after it was written again.")
         return LOOK_SECONDS
 
     return Loop("word index", look)
@@ -47,8 +50,10 @@ def is_whole(app: App) -> bool:
         return all(
             app.read_unaudited(app.new_call(replace(ENGINE, tenant_id=tenant)), _is_whole) for tenant in _tenants(app)
         )
-    except CpqError:
-        return False  # It cannot be read.
+    except CpqError as error:
+        if error.__cause__ is not None and storage_fault(error.__cause__):
+            return False  # It cannot be read.
+        raise
 
 
 def rebuild(app: App, progress: Progress = lambda _done, _total: None) -> int:
