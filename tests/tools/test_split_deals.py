@@ -6,7 +6,7 @@ import pytest
 
 from cpq.app import App
 from cpq.base.settings import Settings
-from tests.support.approvals import ask, decide, person, priced_quote, refused
+from tests.support.approvals import ask, decide, let_lapse, person, priced_quote, refused
 from tests.support.engine import StillEffects, Tools, import_dicts, open_app, product_row
 from tests.support.quotes import counted_statements, new_quote, sent_quote
 
@@ -78,6 +78,27 @@ def test_only_what_is_offered_or_was_sold_lately_counts(store: Settings, clock: 
     clock.advance(days=3)
     assert roles(tools, priced_quote(tools, 0, large, deal_id="D-2")) == []
     app.close()
+
+
+def test_a_revision_that_nobody_decided_in_time_does_not_hide_what_was_sent(app: App, tools: Tools):
+    large = line(app, "60000")
+    first = sent_quote(tools, large, deal_id="D-1")
+    quote_id = priced_quote(tools, 0, large, deal_id="D-1")
+    tools("quote_revise", quote_id=first, expected_version=1)
+    tools("quote_price", quote_id=first, requested_discount_pct=10)
+    ask(tools, first)
+    let_lapse(app, first)
+    assert roles(tools, quote_id) == ["deal_desk"]
+
+
+def test_a_quote_of_the_deal_for_another_account_is_not_of_this_account(app: App, tools: Tools):
+    large = line(app, "99990")
+    sent_quote(tools, large, account_id=OTHER, currency="USD", deal_id="D-1")
+    for number in range(2, 6):
+        sent_quote(tools, large, deal_id=f"D-{number}")
+    quote_id = priced_quote(tools, 0, large, deal_id="D-1")
+    found = tools("quote_price", quote_id=quote_id)["policy_violations"]
+    assert [(one["policy_id"], one["actual"]) for one in found] == [("whole_deal_deal_desk", 199980)]
 
 
 def test_quotes_of_one_deal_add_up_over_currencies_and_never_with_their_own_versions(app: App, tools: Tools):
