@@ -1,12 +1,16 @@
 """A deal does not get smaller by being split, and a small percentage of much money is much money."""
 
+import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from cpq.app import App
 from cpq.base.settings import Settings
-from tests.support.approvals import ask, decide, let_lapse, person, priced_quote, refused
+from cpq.services.quotes import policy_check
+from cpq.services.quotes.deal_facts import other_quotes
+from tests.support.approvals import ask, decide, let_lapse, person, priced_quote, race_calls, refused
 from tests.support.engine import StillEffects, Tools, import_dicts, open_app, product_row
 from tests.support.quotes import counted_statements, new_quote, sent_quote
 
@@ -109,6 +113,39 @@ def test_quotes_of_one_deal_add_up_over_currencies_and_never_with_their_own_vers
     quote_id = priced_quote(tools, 0, large, deal_id="D-1", currency="EUR")
     [violation] = tools("quote_price", quote_id=quote_id)["policy_violations"]
     assert (violation["actual"], violation["unit"]) == (124800, "USD")
+
+
+def test_the_stamp_of_a_document_follows_the_other_quotes_of_its_deal(tools: Tools):
+    large = line(tools.app, "99990")
+    quote_id = priced_quote(tools, 0, large, deal_id="D-1")
+    assert tools("quote_pdf", quote_id=quote_id)["stamp"] is None
+    other = sent_quote(tools, large, deal_id="D-1")
+    assert tools("quote_pdf", quote_id=quote_id)["stamp"] == "not_approved"
+    tools("quote_cancel", quote_id=other, expected_version=1)
+    assert tools("quote_pdf", quote_id=quote_id)["stamp"] is None
+
+
+@pytest.mark.parametrize("deal", [{"deal_id": "D-1"}, {}], ids=["one deal", "no deal"])
+@pytest.mark.parametrize("is_asked", [False, True], ids=["two sent", "one sent, one submitted"])
+def test_two_quotes_of_a_deal_at_the_same_moment_see_each_other(
+    app: App, tools: Tools, monkeypatch: pytest.MonkeyPatch, deal: dict[str, str], is_asked: bool
+):
+    large = line(app, "99990")
+    first, second = (priced_quote(tools, 0, large, **deal) for _ in range(2))
+    together = threading.Barrier(2)
+
+    def looked_up_together(*arguments: Any) -> Any:
+        found = other_quotes(*arguments)
+        with suppress(threading.BrokenBarrierError):  # Where one waits for the other, they never meet here.
+            together.wait(0.3)
+        return found
+
+    monkeypatch.setattr(policy_check, "other_quotes", looked_up_together)
+    send = {"quote_id": second, "expected_version": 1}
+    submit = {"quote_id": second, "justification": "A good deal."}
+    rival = (tools, "approval_request", submit) if is_asked else (tools, "quote_send", send)
+    answers = race_calls([(tools, "quote_send", {**send, "quote_id": first}), rival])
+    assert "deal_desk" in str(answers)
 
 
 def test_the_deal_is_read_in_one_statement_however_many_quotes_it_has(app: App, tools: Tools):

@@ -25,6 +25,7 @@ from cpq.services.approvals import deciders, events, repository
 from cpq.services.quotes import repository as quote_rows
 from cpq.services.quotes import transitions
 from cpq.services.quotes.answer_fields import Number
+from cpq.services.quotes.deal_facts import hold_deal
 from cpq.services.quotes.policy_check import PolicyViolation, redacted, violations_view
 
 
@@ -119,6 +120,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str | None = Non
         require_role(tx, role, "/approver_role")
     quote = quote_rows.load(tx, quote_id, for_update=True)
     transitions.require(quote, Move.SUBMIT)
+    hold_deal(tx, quote)
     requests = _requests(tx, quote)
     demand = _demand(tx, quote, requests)
     round_ = _round(tx, quote, demand, requests)

@@ -8,6 +8,7 @@ from cpq.domain.quotes.quote import Quote
 from cpq.services import quotes
 from cpq.services.catalog import repository as catalog_repository
 from cpq.services.documents.content import with_lines
+from cpq.services.quotes.deal_facts import other_quotes
 
 WENT_OUT = (VersionStatus.SENT, VersionStatus.ACCEPTED, VersionStatus.DECLINED)
 
@@ -35,8 +36,9 @@ def _may_be_sent(tx: Tx, found: Quote) -> bool:
     """Whether the version may be sent, cached until anything that the decision depends on changes."""
     version, revision = found.version, catalog_repository.revision_of(tx)
     quote = (found.current_version, found.edit, version.status, found.expires_at <= tx.now)
+    others = other_quotes(tx, found, version.deal_id)
     # A price may begin or end with a day.
-    basis = (*quote, tx.policies.content_hash, revision, local_day(tx.now, found.time_zone))
+    basis = (*quote, tx.policies.content_hash, revision, local_day(tx.now, found.time_zone), others)
     key = tx.tenant_id, found.id, version.number
     known: dict[tuple[str, str, int], tuple[object, bool]] = tx.kept.setdefault("documents.may_be_sent", {})
     kept = known.get(key)

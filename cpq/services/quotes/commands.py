@@ -20,6 +20,7 @@ from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.composition import Composition, compose, fingerprint_of, in_order
+from cpq.services.quotes.deal_facts import hold_deal
 from cpq.services.quotes.policy_check import decide, judge_at
 from cpq.services.quotes.readiness import require_sendable
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved, Shown
@@ -135,6 +136,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
     """
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.SEND)
+    hold_deal(tx, quote)
     require_sendable(tx, quote)
     sent = transitions.apply(tx, quote, Move.SEND)
     corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote.id])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro
-from cpq.domain.policy.facts import EXACT, NO_OTHERS, OtherQuotes
+from cpq.base.text import digest
+from cpq.domain.policy.facts import EXACT, NO_OTHERS, QUOTE_FACTS, OtherQuotes
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.storage.columns import Timestamp
@@ -24,8 +25,11 @@ def other_quotes(tx: Tx, quote: Quote, deal_id: str | None) -> OtherQuotes:
     """The values of the other quotes, in one query: open ones, and accepted ones that were valid not long ago.
 
     Of a quote the last version counts that was submitted; drafts do not, because nobody was offered them. A quote
-    without a deal belongs to the deal of all such quotes of its account.
+    without a deal belongs to the deal of all such quotes of its account. Where no policy reads them, they are not
+    looked up.
     """
+    if DEAL.isdisjoint(tx.policies.reads):
+        return NO_OTHERS
     found = _OTHERS.rows(
         tx.connection,
         tenant=tx.tenant_id,
@@ -40,6 +44,23 @@ def other_quotes(tx: Tx, quote: Quote, deal_id: str | None) -> OtherQuotes:
     rates = tx.policies.terms.rates
     of_deal, of_account = ([row for row in found if row[column]] for column in (0, 1))
     return OtherQuotes(*_together(of_deal, rates), *_together(of_account, rates))
+
+
+def hold_deal(tx: Tx, quote: Quote) -> None:
+    """Let one quote of a deal or account be submitted or sent at a time, so that each sees the one before it.
+
+    SQLite has one writer anyway. Sorted, because two who hold one and wait for the other would never end.
+    """
+    if tx.connection.dialect.name != "postgresql" or DEAL.isdisjoint(tx.policies.reads):
+        return
+    names = [("account", quote.account_id), *([("deal", quote.version.deal_id)] if quote.version.deal_id else [])]
+    keys = {int(digest([tx.tenant_id, *name])[:15], 16) for name in names}
+    for key in sorted(keys):
+        tx.connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+
+
+DEAL = frozenset(name for name in QUOTE_FACTS if name.startswith(("deal_", "account_")))
+"""Facts that need a look at other quotes."""
 
 
 def _together(
@@ -68,7 +89,7 @@ def _others() -> sa.Select[*tuple[int, int, str, int, int]]:
         later.c.tenant_id == version.tenant_id,
         later.c.quote_id == version.quote_id,
         later.c.version > version.version,
-        _counts(later.c, now),
+        _counts(later, now),
     )
     together = (version.tenant_id == root.tenant_id) & (version.quote_id == root.id)
     return (
@@ -87,7 +108,7 @@ def _others() -> sa.Select[*tuple[int, int, str, int, int]]:
             root.id != sa.bindparam("mine"),
             # Most others are drafts that were never submitted.
             (root.status != QuoteStatus.DRAFT.value) | (root.version > sa.literal_column("1")),
-            _counts(version, now),
+            _counts(tables.quote_version, now),
             version.expires_at > since,
             is_last,
         )
@@ -95,13 +116,13 @@ def _others() -> sa.Select[*tuple[int, int, str, int, int]]:
     )
 
 
-def _counts(version: sa.ReadOnlyColumnCollection[str, Any], now: sa.ColumnElement[datetime]) -> sa.ColumnElement[bool]:
+def _counts(versions: sa.FromClause, now: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Whether a version is open or accepted. One whose time is over does not hide an earlier one that was sent."""
-    status = version.status
-    is_waiting = version.lapses_at.is_(None) | (version.lapses_at > now)
+    status, lapses_at = versions.c.status, versions.c.lapses_at
+    is_waiting = lapses_at.is_(None) | (lapses_at > now)
     is_open = (status == VersionStatus.APPROVED.value) | (status == VersionStatus.SENT.value)
     is_open |= (status == VersionStatus.PENDING_APPROVAL.value) & is_waiting
-    return (is_open & (version.expires_at > now)) | (status == VersionStatus.ACCEPTED.value)
+    return (is_open & (versions.c.expires_at > now)) | (status == VersionStatus.ACCEPTED.value)
 
 
 _OTHERS = Statement(lambda _dialect: _others())

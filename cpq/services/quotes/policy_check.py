@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives, with_exact_numbers
-from cpq.domain.policy.facts import NO_OTHERS, QUOTE_FACTS, SECRET
+from cpq.domain.policy.facts import SECRET
 from cpq.domain.policy.free_text import NO_FREE_TEXT, FreeTextFacts
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
@@ -57,7 +57,7 @@ def decide(
     if not FREE_TEXT.isdisjoint(tx.policies.reads):
         makers = {*quote.version.makers, *([editor] if editor else [])}
         texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
-    others = NO_OTHERS if DEAL.isdisjoint(tx.policies.reads) else other_quotes(tx, quote, draft.deal_id)
+    others = other_quotes(tx, quote, draft.deal_id)
     grid = EXACT_COSTS if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
 
     def decided(width: Decimal) -> PolicyDecision:
@@ -74,8 +74,7 @@ def decide(
 
 
 FREE_TEXT = frozenset(FreeTextFacts._fields)
-DEAL = frozenset(name for name in QUOTE_FACTS if name.startswith(("deal_", "account_")))
-"""Facts that need a look at texts or at other quotes."""
+"""Facts that need a look at texts."""
 
 
 def judge(tx: Tx, quote: Quote) -> PolicyDecision:
