@@ -14,12 +14,12 @@ PREFIX = "clause:"
 
 TERMS_WORDS = (
     "bonus*", "cancel*", "cash back", "cashback", "compensat*", "complimentary", "credit*", "deduct*",
-    "discount*", "exclusiv*", "for free", "free of charge", "free deliver*", "free ship*", "gratis",
-    "guarantee*", "indemn*", "liab*", "money back", "paid", "pay", "payable*", "payback*", "payment*",
-    "penalt*", "per cent", "percent*", "price*", "pricing", "rebate*", "refund*", "reimburs*", "renew*",
-    "repay*", "side letter*", "terminat*", "waive*", "waiving", "warrant*", "erstatt*", "garanti*",
+    "discount*", "exclusiv*", "for free", "free of charge", "free deliver*", "free install*", "free ship*", "gratis",
+    "guarantee*", "indemn*", "liab*", "money back", "no charge", "no cost", "owe", "paid", "pay", "payable*",
+    "payback*", "payment*", "penalt*", "per cent", "percent*", "price*", "pricing", "rebate*", "refund*", "reimburs*",
+    "renew*", "repay*", "side letter*", "terminat*", "waive*", "waiving", "warrant*", "erstatt*", "garanti*",
     "gutschrift*", "haftung*", "kostenlos*", "kundig*", "nachlass*", "preis*", "prozent*", "rabatt*",
-    "skonto*", "zahlung*", "gratuit*", "paiement*", "penalit*", "pour cent", "prix", "rabais", "rembours*",
+    "skonto*", "zahlbar*", "zahlung*", "gratuit*", "paiement*", "penalit*", "pour cent", "prix", "rabais", "rembours*",
     "remise*", "resili*", "ristourne*", "descuento*", "pago*", "penaliz*", "por ciento", "precio*", "rebaja*",
     "reembols*", "保証", "値引", "割引", "支払", "無償", "無料", "返金", "ضمان", "مجان", "خصم", "دفع", "استرداد",
 )  # fmt: skip
@@ -58,7 +58,7 @@ class ClauseLibrary:
     def facts(self, texts: Iterable[str], values: Iterable[str] = ()) -> FreeTextFacts:
         """The facts of texts and of free attribute values.
 
-        A value or a name such as `RAL 9010` or `3 years` is data, so its number does not count; terms do.
+        A value such as `RAL 9010`, or `3 years` and no more, is data, so its number does not count; terms do.
         """
         free = [line for text in texts for line in text.splitlines() if line.strip() and not self._is_clause(line)]
         named = [value for value in values if value.strip() and not self._is_clause(value)]
@@ -68,8 +68,8 @@ class ClauseLibrary:
             has_free_text=True,
             free_text_has_numbers=any(map(_has_digit, free)),
             # Joined, so that a line break separates no number from its unit.
-            free_text_has_terms=bool(_TIME.search(_folded(" ".join(free))))
-            or any(map(self._holds_terms, (" ".join(free), *named))),
+            free_text_has_terms=self._holds_terms(" ".join(free))
+            or any(self._holds_terms(value) for value in named if not _ONLY_TIME.fullmatch(_folded(value))),
         )
 
     def _is_clause(self, line: str) -> bool:
@@ -77,7 +77,9 @@ class ClauseLibrary:
 
     def _holds_terms(self, text: str) -> bool:
         plain = _folded(text)
-        return bool(_MEASURED.search(plain) or _MIXED.search(plain) or self._pattern.search(plain))
+        return bool(
+            _TIME.search(plain) or _MEASURED.search(plain) or _MIXED.search(plain) or self._pattern.search(plain)
+        )
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -86,7 +88,8 @@ class ClauseLibrary:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         words = sorted(map(_folded, self.terms_words))
-        spaced = [re.escape(word).replace(r"\*", r"\w*") for word in words if word[0].isascii()]
+        gap = rf"[ {_DASH}]"
+        spaced = [re.escape(word).replace(r"\*", r"\w*").replace(r"\ ", gap) for word in words if word[0].isascii()]
         others = [re.escape(word) for word in words if not word[0].isascii()]
         parts = [rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)"] if spaced else []
         return re.compile("|".join([*parts, *others]) or r"(?!)")
@@ -103,14 +106,41 @@ def _has_digit(text: str) -> bool:
     return any(unicodedata.category(one) in ("Nd", "No", "Nl") for one in text)
 
 
-_TIME = re.compile(
-    r"\d[\d.,\s]*(?:(?:days?|weeks?|months?|years?|tagen?|wochen?|monaten?|jahren?|jours?|semaines?|mois|ans?|dias?|semanas?"
-    r"|mes|meses|anos?)(?!\w)|[日月年週])"
-)
+def _any(*words: str) -> str:
+    return rf"(?:{'|'.join(' '.join(words).split())})"
 
-_MONEY = "usd|eur|gbp|jpy|chf"
-_MEASURED = re.compile(rf"\d[\d.,\s]*(?:(?:{_MONEY})(?!\w)|[%‰٪$€£¥])|[$€£¥]\s*\d|(?<!\w)(?:net|{_MONEY})\s*\d")
-"""A number of terms: a share, an amount of money, `net 180`."""
+
+_DASH = r"\-\u2010-\u2015"
+_COUNT = _any(
+    "one two three four five six seven eight nine ten twelve fifteen eighteen twenty thirty forty fifty sixty ninety",
+    "hundred ein eine einen einem einer zwei drei vier funf sechs sieben acht neun zehn zwolf dreissig vierzig funfzig",
+    "sechzig neunzig hundert un une deux trois quatre cinq huit neuf dix douze trente quarante soixante cent dos tres",
+    "cuatro cinco seis ocho nueve diez doce treinta cuarenta sesenta noventa cien",
+)
+_CODE = _any("aed aud brl cad chf cny czk dkk eur gbp hkd huf inr jpy krw mxn nok nzd pln sek sgd usd zar")
+_COIN = _any("bucks cents dollars? dolares euros? francs? franken kc kr kronen kroner kronor rupees rupien yen yuan")
+_SPAN = _any(
+    "days? weeks? months? mos? years? yrs? tag(?:en?)? wochen? monat(?:en?)? jahr(?:en?)? jours? semaines? mois ans?",
+    "dias? semanas? mes meses anos?",
+)
+_SIGN = r"[$€£¥\u20a0-\u20cf]"
+# The last digit is enough, and a long row of digits costs no time.
+_NUMBER = rf"(?:\d[.,\s]*|(?<!\w){_COUNT}(?!\w))[\s{_DASH}]*"
+_TIME = re.compile(rf"{_NUMBER}{_SPAN}(?!\w)|\d\s*[日月年週]|(?<!\w)(?:after|due|in|within) \d+ ?d(?!\w)")
+_ONLY_TIME = re.compile(rf"[\d.,\s]*{_NUMBER}{_SPAN}")
+_MEASURED = re.compile(
+    "|".join(
+        (
+            rf"\d[.,\s]*(?:[%‰٪]|{_SIGN}|pct(?!\w)|p\.c\.)",
+            rf"{_SIGN}\s*\d|(?<!\w)(?:{_CODE}|euros?)\s*\d|{_NUMBER}(?:{_CODE}|{_COIN})(?!\w)",
+            rf"(?<!\w)net[\s{_DASH}]*(?:\d|{_COUNT}(?!\w))|(?<![\w/])n ?/ ?\d",
+            rf"(?:{_NUMBER}|(?<!\w)half )off(?![\w{_DASH}])",
+            # Not `gate 4 is free`, `2 m free` or `37 oil free`.
+            rf"{_NUMBER}(?:(?!(?:are|be|is|lead|m|metres|meters|oil) )[^\W\d]\w{{0,19}} ){{0,2}}free(?![\w{_DASH}])",
+        )
+    )
+)
+"""A number of terms: a share, an amount of money, `net 180`, `40 off`, `two units free`."""
 
 _MIXED = re.compile(r"[a-z][\u0370-\u03ff\u0400-\u04ff]|[\u0370-\u03ff\u0400-\u04ff][a-z]")
 """Letters of two scripts in one word, which look like another word."""

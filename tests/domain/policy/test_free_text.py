@@ -20,6 +20,10 @@ lines = st.sampled_from(["40 % rebate", WARRANTY, "With care", "RAL 5010", "", "
         "€ 500",        "Preisnachlass", "Kündigung jederzeit", "60 jours", "Remise", "descuento", "割引", "خصم",
         "re\u200bbate", "ＲＥＢＡＴＥ",
         "r\u0435bate", "40\n%", "Cancel at any time", "net180",
+        "40 pct off every invoice", "We take 40 off", "half off", "½ off", "forty per-cent", "Net thirty", "net-180",
+        "n/180", "2/10 n/30", "180-day term", "due in 180d", "5000 dollars back", "1000 Euro", "CAD 5000 back",
+        "EUR500", "400 kr", "₹ 4000", "two units free", "no charge for installation", "free-of-charge",
+        "Zahlbar in sechs Monaten", "1 Monat", "in six months", "net\u2011180",
     ],
 )  # fmt: skip
 def test_terms_are_found_in_every_spelling(text: str):
@@ -28,7 +32,25 @@ def test_terms_are_found_in_every_spelling(text: str):
 
 @pytest.mark.parametrize(
     "text",
-    ["Deliver before 1 July.", "Painted RAL 5010.", "Call +971 4 555 0142.", "Oil-free air", "Network", "Two docks."],
+    [
+        "Deliver before 1 July.",
+        "Painted RAL 5010.",
+        "Call +971 4 555 0142.",
+        "Oil-free air",
+        "Network",
+        "Two docks.",
+        "Deliver to gate 4",
+        "Contact: Ms Lee",
+        "GA 37",
+        "GA 37 oil free",
+        "Gate 4 is free after noon",
+        "S/N 12",
+        "KR 400",
+        "Net weight 400 kg",
+        "The 2 docks are off-site",
+        "Call half an hour before",
+        "One crane, three pallets",
+    ],
 )
 def test_ordinary_notes_hold_no_terms(text: str):
     found = LIBRARY.facts([text])
@@ -36,8 +58,10 @@ def test_ordinary_notes_hold_no_terms(text: str):
 
 
 def test_a_number_of_an_attribute_is_data_and_terms_are_not():
-    assert not LIBRARY.facts([], ["colour: RAL 9010", "3 years"]).free_text_has_terms
+    assert not LIBRARY.facts([], ["colour: RAL 9010", "3 years", "36 months"]).free_text_has_terms
     assert LIBRARY.facts([], ["remark: 40 % rebate"]).free_text_has_terms
+    for value in ("3 Monate frei", "remark: 3 Monate frei", "invoice after: 180 days"):
+        assert LIBRARY.facts([], [value]).free_text_has_terms, value
 
 
 @given(st.lists(st.sampled_from(sorted(LIBRARY.clauses)), max_size=4))
