@@ -141,6 +141,20 @@ def test_the_code_of_older_documents_is_still_known(counter: Console):
     assert title(counter, f"/verify?{urlsplit(code_text(ADDRESS, older)).query}") == CURRENT
 
 
+@pytest.mark.parametrize(
+    ("address", "start"),
+    [
+        ("https://x/verify", "https://x/verify?quote=Q-1&"),
+        ("https://x/verify?", "https://x/verify?quote=Q-1&"),
+        ("https://x/verify?lang=de", "https://x/verify?lang=de&quote=Q-1&"),
+        ("https://x/verify?lang=de&", "https://x/verify?lang=de&quote=Q-1&"),
+        ("https://x/verify#", "https://x/verify#quote=Q-1&"),
+    ],
+)
+def test_the_code_keeps_what_the_address_has(address: str, start: str):
+    assert code_text(address, {"id": "Q-1", "version": 1, "code": "main.0"}).startswith(start)
+
+
 def test_scanning_without_end_is_limited_and_never_says_that_a_document_is_not_ours(
     sqlite_console: Console, clock: StillEffects
 ):

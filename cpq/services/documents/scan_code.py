@@ -43,7 +43,8 @@ def code_text(verify_url: str, quote: Mapping[str, Any]) -> str:
     """The text of the QR code. Older content has no code: quote, version and fingerprint stand for it."""
     named = "code" if "code" in quote else "fingerprint"
     known = {"quote": quote["id"], "version": quote["version"], named: quote[named]}
-    return f"{verify_url}{'' if '?' in verify_url or '#' in verify_url else '?'}{urlencode(known)}"
+    joint = "" if verify_url.endswith(("?", "&", "#")) else "&" if "?" in verify_url or "#" in verify_url else "?"
+    return f"{verify_url}{joint}{urlencode(known)}"
 
 
 def read_code(given: Mapping[str, str]) -> ScanCode | None:
