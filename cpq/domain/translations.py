@@ -42,7 +42,7 @@ def translated(texts: Mapping[str, Text], tags: tuple[str, ...], untranslated: T
 def gathered(values: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
     """A row of a file with `name.de` and `name.fr` as `names`. What does not fit stays, as an unknown field."""
     found = {name: value for name, value in values.items() if name.partition(".")[0] not in texts or "." not in name}
-    for name in values.keys() - found.keys():
+    for name in [name for name in values if name not in found]:
         text, _, tag = name.partition(".")
         together = found.setdefault(texts[text], {})
         if isinstance(together, dict) and tag not in together:

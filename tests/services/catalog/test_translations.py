@@ -157,3 +157,9 @@ def test_a_row_is_gathered_and_spread_without_loss():
     assert gathered(row, texts) == {"id": "x", "name": "a", "names": {"de": "b", "fr": "c"}, "other.de": "d"}
     assert dict(spread(gathered(row, texts), texts)) == row
     assert gathered({"names": {"de": "a"}, "name.de": "b"}, texts) == {"names": {"de": "a"}, "name.de": "b"}
+
+
+def test_translations_keep_the_order_of_the_file():
+    tags = ["zu", "de", "fr", "es", "it", "pt", "nl", "sv"]
+    row = {f"name.{tag}": tag for tag in tags}
+    assert list(gathered(row, {"name": "names"})["names"]) == tags
