@@ -64,7 +64,7 @@ def test_an_agent_learns_only_the_role_of_a_hidden_policy(app: App, tools: Tools
     assert (floor["threshold"], floor["actual"]) == (10, pytest.approx(8.402985))
 
 
-def test_two_thousand_prices_find_a_cost_no_better_than_the_grid(app: App, tools: Tools):
+def test_hundreds_of_prices_find_a_cost_no_better_than_the_grid(app: App, tools: Tools):
     """Whatever the quantity and whatever else is in the quote, every series ends at the same point of the grid."""
     line, calls = secret_line(app), 0
     point = Decimal(coarse(int(COST * 10**6), GRID)) / 10**6
