@@ -14,12 +14,14 @@ from tests.support.papers import Paper
 from tests.support.quotes import sent_quote, status_of
 
 
-def sell(app: App, *, price: str = "100", cost: str = "50", **product: Any) -> dict[str, Any]:
+def sell(
+    app: App, *, price: str = "100", cost: str = "50", billing_period: str = "one_time", **product: Any
+) -> dict[str, Any]:
     """Put a product at this price and cost into the catalogue, or change it; returns a line with it."""
     row = {"id": "prod_true", "sku": "TRUE-1", "name": "True", "category": "tanks", **product}
     engine.import_dicts(app, "products", row)
-    terms = {"price_book": "list", "currency": "USD", "product_id": "prod_true"}
-    engine.import_dicts(app, "prices", {**terms, "unit_price": price, "cost": cost})
+    terms = {"id": "price_true", "price_book": "list", "currency": "USD", "product_id": "prod_true"}
+    engine.import_dicts(app, "prices", {**terms, "unit_price": price, "cost": cost, "billing_period": billing_period})
     return {"product_id": "prod_true", "quantity": 10}
 
 
@@ -47,6 +49,28 @@ def test_a_change_that_leaves_the_price_alone_stops_nothing(app: App, tools: Too
     quote_id = priced_quote(tools, 4, sell(app))
     sell(app, name="Truer", cost="60", description="Another text.")
     assert tools("quote_send", quote_id=quote_id, expected_version=1)["total"] == 960
+
+
+def test_a_monthly_price_that_became_a_yearly_one_is_not_sent_though_the_total_is_the_same(app: App, tools: Tools):
+    """In a bundle; a line of its own asks for the price by its period."""
+    line = sell(app, billing_period="monthly")
+    parts = [{"kind": "component", "product_id": line["product_id"]}]
+    bundle = engine.product_row(product_type="bundle", bundle={"pricing": "components"}, relationships=parts)
+    engine.import_dicts(app, "products", bundle)
+    own = {"price_book": "list", "currency": "USD", "product_id": bundle["id"], "unit_price": "0", "cost": "0"}
+    engine.import_dicts(app, "prices", own)
+    quote_id = priced_quote(tools, 4, {**line, "product_id": bundle["id"]}, term_months=12)
+    sell(app, price="1200", billing_period="yearly")
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    assert error["message"] == "The price is not that of today: billing_period differs. Nothing was sent."
+    of_line = {"line_id": f"{quote_id}-ql-1"}
+    assert error["details"]["differences"] == [
+        {**of_line, "field": "billing_period", "before": "monthly", "after": "yearly"},
+        {**of_line, "field": "unit_price_per_period", "before": 96, "after": 1152},
+        {**of_line, "field": "periods", "before": 12, "after": 1},
+    ]
+    follow(tools, error)
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["total"] == 11520
 
 
 def test_a_draft_is_not_sent_when_todays_cost_needs_an_approval(app: App, tools: Tools):

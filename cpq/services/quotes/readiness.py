@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.money import amount
+from cpq.base.rounding import written
 from cpq.domain.policy.evaluation import PolicyDecision
-from cpq.domain.pricing.result import PricedQuote
+from cpq.domain.pricing.period_prices import period_prices
+from cpq.domain.pricing.request import Request
+from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import about_lines
 from cpq.domain.quotes.lifecycle import VersionStatus
-from cpq.domain.quotes.quote import Quote, line_id
+from cpq.domain.quotes.quote import Pricing, Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
-from cpq.services.quotes.composition import Composition, broken_relations, compose, gather
+from cpq.services.quotes.composition import Composition, PricedSet, broken_relations, compose, gather
 from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
+from cpq.services.quotes.views import totals_view
 
 DIFFERENCES_MAX = 20
 
@@ -99,11 +103,11 @@ def _require_same_price(tx: Tx, quote: Quote, composed: Composition) -> None:
     """CONFLICT with the differences when the customer would get another price today."""
     if composed.fingerprint == quote.version.fingerprint:
         return
-    stored = {one.option_set: one.amounts for one in repository.pricings(tx, quote)}
+    stored = {one.option_set: one for one in repository.pricings(tx, quote)}
     found = [
         {**({"option_set": one.name} if one.name else {}), **difference}
         for one in composed.sets
-        for difference in _differences(quote.id, stored[one.name], one.priced)
+        for difference in _differences(quote.id, stored[one.name], one)
     ]
     if not found:
         return  # Only the way to the same price is another one.
@@ -117,16 +121,16 @@ def _require_same_price(tx: Tx, quote: Quote, composed: Composition) -> None:
     )
 
 
-def _differences(quote_id: str, before: PricedQuote, after: PricedQuote) -> Iterator[dict[str, object]]:
-    """What of a price the customer sees: the totals, the tax groups, and the amounts of each line."""
-    for name in ("subtotal", "discount_total", "tax_total", "total"):
-        yield from _difference(name, getattr(before, name), getattr(after, name))
+def _differences(quote_id: str, stored: Pricing, composed: PricedSet) -> Iterator[dict[str, object]]:
+    """What of a price the customer sees: the totals, the tax groups, and the amounts and periods of each line."""
+    before, after = stored.result, composed.priced
+    yield from _differing(totals_view(before), totals_view(after))
     if _tax(before) != _tax(after):
         yield {"field": "tax_groups"}
-    for old, new in zip(before.lines, after.lines, strict=True):
-        for name in ("regular", "net"):
-            for difference in _difference(_SHOWN[name], getattr(old, name), getattr(new, name)):
-                yield {"line_id": line_id(quote_id, int(new.id)), **difference}
+    lines = (_shown(stored.request, before.lines), _shown(composed.request, after.lines))
+    for line, old, new in zip(after.lines, *lines, strict=True):
+        for difference in _differing(old, new):
+            yield {"line_id": line_id(quote_id, int(line.id)), **difference}
 
 
 def _tax(priced: PricedQuote) -> list[object]:
@@ -134,12 +138,23 @@ def _tax(priced: PricedQuote) -> list[object]:
     return [priced.tax_note, *((group.code, group.rate, group.reason) for group in priced.tax_groups)]
 
 
-_SHOWN = {"regular": "subtotal_before_discount", "net": "line_total"}
+def _shown(request: Request, lines: Sequence[PricedLine]) -> Iterator[dict[str, object]]:
+    prices = period_prices(request, lines)
+    for line in lines:
+        price = prices.get(line.id)
+        yield {
+            "subtotal_before_discount": amount(line.regular),
+            "line_total": amount(line.net),
+            "billing_period": line.billing_period,
+            "unit_price_per_period": None if price is None else amount(price.net_unit_price),
+            "periods": None if price is None else written(price.periods),
+        }
 
 
-def _difference(name: str, before: int, after: int) -> Iterator[dict[str, object]]:
-    if before != after:
-        yield {"field": name, "before": amount(before), "after": amount(after)}
+def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    for name, value in before.items():
+        if value != after[name]:
+            yield {"field": name, "before": value, "after": after[name]}
 
 
 def _require_nobody_else(tx: Tx, quote: Quote, composed: Composition, decision: PolicyDecision) -> None:
