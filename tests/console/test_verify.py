@@ -9,8 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
 from cpq.console.verify import LOOKS_PER_MINUTE
+from cpq.services.documents import repository
+from cpq.services.documents.repository import DocumentKey
 from cpq.services.documents.scan_code import code_text
 from tests.support.console import Console, serving
 from tests.support.engine import StillEffects, Tools
@@ -139,6 +142,24 @@ def test_the_code_of_older_documents_is_still_known(counter: Console):
     older = {"id": quote_id, "version": 1, "fingerprint": fingerprint}
     assert code_text(f"{ADDRESS}?", older) == f"{ADDRESS}?quote={quote_id}&version=1&fingerprint={fingerprint}"
     assert title(counter, f"/verify?{urlsplit(code_text(ADDRESS, older)).query}") == CURRENT
+
+
+def test_a_new_document_with_older_content_has_a_code(counter: Console, monkeypatch: pytest.MonkeyPatch):
+    tools = Tools(counter.app)
+    quote_id, _ = issued(tools)
+    find = repository.find_draft_content
+
+    def without_code(tx: Tx, key: DocumentKey) -> dict[str, Any] | None:
+        content = find(tx, key)
+        assert content
+        del content["quote"]["code"]
+        return content
+
+    monkeypatch.setattr(repository, "find_draft_content", without_code)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    path = scanned(tools, quote_id)
+    assert "code=main." in path
+    assert title(counter, path) == CURRENT
 
 
 @pytest.mark.parametrize(

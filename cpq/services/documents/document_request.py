@@ -15,6 +15,7 @@ from cpq.services.documents.content import gather, says_the_same, with_lines
 from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.documents.locale import choose_locale
 from cpq.services.documents.repository import DocumentKey, IssuedDocument
+from cpq.services.documents.scan_code import make_code
 from cpq.services.documents.stamp import SUPERSEDED, stamp_of
 from cpq.services.quotes import repository as quote_repository
 
@@ -55,6 +56,9 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     if known is None:
         found = with_lines(tx, found)
         issued = _issued_content(tx, found, stamp, key)
+        if issued and design.brand.verify_url and "code" not in issued["quote"]:
+            # Content from before there were codes, or before the seller had an address.
+            issued["quote"]["code"] = make_code(tx.tenant_id, issued["quote"], issued["lines"])
         content = issued or gather(tx, found, request.template, design, stamp, locale)
     return ResolvedRequest(key, found.number, stamp, found.version.fingerprint, known, content)
 
