@@ -138,7 +138,7 @@ def test_the_sample_fills_a_queue_once_after_the_demo_too(home: Path, run: Run):
         new_quote(Tools(app), deal_id=demo.DEAL)
     first = run("console", "sample")
     assert first.code == 0, first.err
-    assert "8 wait" in first.out
+    assert "9 wait" in first.out
     assert "/console/enter/main." in first.out
     before = query(home, "SELECT status, count(*) FROM quote GROUP BY status ORDER BY status")
     assert {status for status, _ in before} >= {"accepted", "declined", "draft", "pending_approval", "sent"}

@@ -103,7 +103,7 @@ def test_superseded_cancelled_expired_and_stamped_documents_are_ours_but_not_cur
     tools("quote_cancel", quote_id=cancelled, expected_version=1, reason="No budget.")
     assert title(counter, its_link) == NOT_CURRENT
     reworded, before = issued(tools)
-    tools("quote_update", quote_id=reworded, expected_version=1, notes="Free delivery.")
+    tools("quote_update", quote_id=reworded, expected_version=1, notes="See the enclosed drawing.")
     tools("quote_price", quote_id=reworded)
     assert (title(counter, before), title(counter, scanned(tools, reworded))) == (NOT_CURRENT, CURRENT)
     newest = scanned(tools, superseded)
