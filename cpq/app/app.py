@@ -201,7 +201,7 @@ class App:
                 ) from error
             except sa.exc.DBAPIError as error:
                 if fault := storage_fault(error):
-                    self.database.is_suspect = True
+                    self.database.is_suspect |= fault.is_damage
                     log.error("the database has a fault", extra={"reason": str(error.orig), "trace_id": call.trace_id})
                     raise CpqError(
                         Code.UNAVAILABLE,

@@ -97,7 +97,7 @@ def has_tokens(connection: Connection) -> bool:
 
 
 def verify_token(connection: Connection, presented: str, now: datetime) -> Principal | None:
-    """The principal behind a presented token, or None. The comparison takes the same time for every wrong secret."""
+    """The caller whose token this is, or None. A wrong secret takes the same time to compare, whatever it is."""
     prefix, _, rest = presented.partition("_")
     token_id, _, secret = rest.partition("_")
     if prefix != "qw" or not token_id or not secret:

@@ -43,6 +43,8 @@ class StorageFault:
     words: tuple[str, ...]
     """SQLite's words for it."""
     sqlstates: tuple[str, ...]
+    is_damage: bool = False
+    """Pages are damaged: the rest of the database should be looked at."""
 
 
 _FAULTS = (
@@ -66,6 +68,7 @@ _FAULTS = (
         "runs `cpq doctor`, then `cpq repair`; what these cannot mend comes from a backup",
         words=("malformed", "not a database", "disk I/O error", "fts5: corrupt"),
         sqlstates=("XX001", "XX002"),
+        is_damage=True,
     ),
 )
 

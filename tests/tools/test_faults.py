@@ -56,6 +56,7 @@ def test_a_read_only_database_is_unavailable_and_works_again_at_once(app: App):
     assert error["message"] == "The database can be read, but not written. Nothing was changed."
     assert "The operator makes the database writable" in error["details"]["hint"]
     assert error["details"]["retry_after_seconds"] == 30
+    assert not app.database.is_suspect, "no page is damaged, so none has to be looked at"
     make_read_only(app, is_so=False)
     assert tools("quote_create", **NEW)["quote_id"]
     assert readiness(app)["database"] == "ok"
