@@ -68,6 +68,11 @@ def clean_line(text: str) -> str:
     return text
 
 
+def without_formula(text: str) -> str:
+    """The text for a cell of a spreadsheet, which would run one that starts like a formula: with an apostrophe."""
+    return f"'{text}" if text.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def canonical_json(value: object) -> str:
     """One spelling for equal values: sorted keys, no blanks, exact numbers. Used for all that is stored and hashed."""
     written = _CANONICAL.encode(value)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from cpq.app.transaction import Tx
-from cpq.base.text import to_wire
+from cpq.base.text import to_wire, without_formula
 from cpq.services.documents.content import gather
 from cpq.services.documents.design import Design
 from cpq.services.documents.document_request import DocumentRequest, locale_of, require_template
@@ -26,8 +26,6 @@ COLUMNS = (
     "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
     "discount_amount", "line_total", "tax_category", "tax_code", "tax_rate_pct", "notes", "stamp",
 )  # fmt: skip
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet would run a cell that starts with one of these; it is prefixed with an apostrophe."""
 
 
 def export(tx: Tx, request: DocumentRequest, form: str, design: Design) -> str:
@@ -75,4 +73,4 @@ def _csv(content: Mapping[str, Any]) -> str:
 def _cell(value: object) -> object:
     if isinstance(value, Decimal):
         return f"{value:f}"
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    return without_formula(value) if isinstance(value, str) else value
