@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -17,11 +18,12 @@ from cpq.app import App, Call, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app.health import page_loop, policy_loop
 from cpq.app.policy_keeper import HASH_SHOWN
+from cpq.app.transaction import Tx
 from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.base.memory import spare_the_collector
-from cpq.base.settings import Settings, read_settings, strange_variables
+from cpq.base.settings import TOKEN_VARIABLE, Settings, read_settings, strange_variables
 from cpq.console import routes
 from cpq.retrieval import context, docs, past_quotes
 from cpq.retrieval.search import table_source
@@ -161,10 +163,16 @@ def _start(loops: Iterable[Loop]) -> None:
 
 
 def _principal(app: App, as_name: str | None) -> Principal:
+    """Who calls over stdio. To act as a person, their secret or an administrator's is needed once tokens exist."""
     if as_name is None:
         return LOCAL_AGENT
-    command = Command("principal_find", Permission.READ, {"name": as_name})
-    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.find_principal(tx, as_name))
+    presented = os.environ.get(TOKEN_VARIABLE, "").strip()
+
+    def work(tx: Tx) -> Principal:
+        found = tokens.find_principal(tx, as_name)
+        return found if found.only_sells else tokens.act_as(tx, presented, as_name)
+
+    return app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": as_name}), work)
 
 
 def _has_uvloop() -> bool:

@@ -29,7 +29,7 @@ from cpq.app.access import OPERATOR, Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import readable
-from cpq.base.settings import read_settings
+from cpq.base.settings import TOKEN_VARIABLE, read_settings
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from mcp_facade.prompts import PROMPT_NAME
 
@@ -295,21 +295,28 @@ async def let_a_manager_decide(demo: Demo) -> None:
     if (await demo.call("approval_status", quote_id=quote_id))["current_status"] == QuoteStatus.APPROVED:
         demo.say("It was approved in an earlier demo, and the approval is still valid.")
         return
-    with _manager() as name:
-        async with Client(
-            _server("--as", name, toolsets="approvals"), read_timeout_seconds=CALL_TIMEOUT_SECONDS
-        ) as client:
-            manager = Demo(client, demo.console)
-            decided = await manager.call(
-                "approval_decide",
-                approval_id=approval["approval_id"],
-                decision="approve",
-                fingerprint=approval["fingerprint"],
-                comment="Good for the start.",
-            )
+    try:
+        with _manager() as (name, secret):
+            await _approve(demo, approval, name, secret)
+    except CpqError as error:
+        demo.say(f"{error.message} {error.details.get('hint', '')}")
+        return
+    await _show_status(demo)
+
+
+async def _approve(demo: Demo, approval: Body, name: str, secret: str) -> None:
+    server = _server("--as", name, toolsets="approvals", **({TOKEN_VARIABLE: secret} if secret else {}))
+    async with Client(server, read_timeout_seconds=CALL_TIMEOUT_SECONDS) as client:
+        manager = Demo(client, demo.console)
+        decided = await manager.call(
+            "approval_decide",
+            approval_id=approval["approval_id"],
+            decision="approve",
+            fingerprint=approval["fingerprint"],
+            comment="Good for the start.",
+        )
     demo.calls += manager.calls
     demo.say(f"{decided['decided_by']}: {decided['message']}")
-    await _show_status(demo)
 
 
 async def list_the_quotes(demo: Demo) -> None:
@@ -395,24 +402,33 @@ async def _walk() -> None:
             demo.console.print(Text(demo.kept["pdf"]), soft_wrap=True)
 
 
-def _server(*arguments: str, toolsets: str = "quotes,docs") -> StdioServerParameters:
+def _server(*arguments: str, toolsets: str = "quotes,docs", **variables: str) -> StdioServerParameters:
     ours = {"MCP_LOG_LEVEL": "WARNING", "CPQ_DOCS_DIR": str(HANDBOOK)}
     # -P: a file in the current folder must not shadow a module of the product.
     return StdioServerParameters(
         command=sys.executable,
         args=["-P", "-m", "mcp_facade", *arguments],
-        env={**ours, **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": toolsets},
+        env={**ours, **os.environ, "MCP_TRANSPORT": "stdio", "CPQ_TOOLSETS": toolsets, **variables},
     )
 
 
 @contextmanager
-def _manager() -> Iterator[str]:
-    """The name of a person who is a sales manager within the `with`."""
+def _manager() -> Iterator[tuple[str, str]]:
+    """The name of a person who is a sales manager within the `with`, and their secret where secrets are used."""
     app = open_app(read_settings())
     made: list[str] = []
+    secret = ""
 
     def create(tx: Tx) -> Body:
-        made.append(tokens.grant(tx, name=MANAGER, role="sales_manager", days=1).id)
+        nonlocal secret
+        role = "sales_manager"
+        if tokens.is_guarded(tx, MANAGER, role):
+            tokens.require_administrator(tx, os.environ.get(TOKEN_VARIABLE, ""), role)
+        if tokens.has_tokens(tx.connection):
+            summary, secret = tokens.create_token(tx, name=MANAGER, role=role, days=1)
+        else:
+            summary = tokens.grant(tx, name=MANAGER, role=role, days=1)
+        made.append(summary.id)
         return {}
 
     def revoke(tx: Tx) -> Body:
@@ -422,7 +438,7 @@ def _manager() -> Iterator[str]:
     try:
         app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)
         try:
-            yield MANAGER
+            yield MANAGER, secret
         finally:
             app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -57,6 +57,9 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 """The one table of rights; `cpq token roles` prints it."""
 
 
+GUARDED = frozenset(role for role, rights in PERMISSIONS.items() if rights & {Permission.DECIDE, Permission.ADMINISTER})
+"""The roles that only an administrator gives, once there is one."""
+
 DECIDERS = frozenset(role.value for role, rights in PERMISSIONS.items() if Permission.DECIDE in rights)
 """The roles that can be asked for approval."""
 
@@ -85,6 +88,14 @@ class Caller:
         return f"{self.kind}:{self.name}"
 
 
+def acted_for(signature: str) -> str:
+    """The caller in whose name an entry of the audit record was made."""
+    return signature.rpartition(_ACTING_FOR)[2]
+
+
+_ACTING_FOR = " acting for "
+
+
 @dataclass(frozen=True)
 class Principal:
     """An authenticated caller: a person, or a program that acts for one."""
@@ -97,6 +108,8 @@ class Principal:
     """The person who owns this program, by its token."""
     token_ids: frozenset[str] = field(default=frozenset(), compare=False)
     """The tokens that these rights rest on; none for the callers that are built in."""
+    acted_by: str | None = None
+    """The caller whose secret was presented, where it is not this one's: `human:alex` acts in the name of this one."""
 
     @property
     def owner(self) -> str | None:
@@ -109,8 +122,25 @@ class Principal:
         return str(Caller(self.kind, self.name))
 
     @property
+    def signature(self) -> str:
+        """The caller as the audit record names it: `human:alex acting for human:dana`."""
+        return f"{self.acted_by}{_ACTING_FOR}{self.caller}" if self.acted_by else self.caller
+
+    def signed_by(self, holder: Principal | None) -> Principal:
+        """The same caller with the holder of the secret that was presented; the rights end with that token, too."""
+        if holder is None:
+            return self
+        acted_by = holder.caller if holder.caller != self.caller else None
+        return replace(self, acted_by=acted_by, token_ids=self.token_ids | holder.token_ids)
+
+    @property
     def is_person(self) -> bool:
         return self.kind == "human"
+
+    @property
+    def only_sells(self) -> bool:
+        """Whether this is a program that can only make and send quotes, which a shell on the machine can do as well."""
+        return not self.is_person and not self.roles & GUARDED
 
     def may(self, permission: Permission) -> bool:
         return any(permission in PERMISSIONS[role] for role in self.roles)

@@ -273,7 +273,7 @@ class App:
             tenant_id=call.principal.tenant_id,
             id=self.effects.new_id("au-"),
             at=self.effects.now(),
-            caller=call.principal.caller,
+            caller=call.principal.signature,
             operation=command.name,
             arguments_hash=audit.arguments_hash(command.written),
             outcome=outcome,

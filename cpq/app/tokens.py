@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app.access import Permission, Principal, PrincipalKind, Role
+from cpq.app.access import GUARDED, Permission, Principal, PrincipalKind, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
 from cpq.base.text import clean_identifier
@@ -23,6 +23,9 @@ from cpq.storage.tenants import of_tenant
 
 NO_SECRET = "-"  # noqa: S105 - the mark of none
 """In place of the hash: the token has no secret. Its holder has the role and signs in by other means."""
+
+RECOVERY = "token_recover"
+"""In the audit record, the operation and the subject of a token that was made for a lost administrator."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 RESERVED_NAMES = ["mcp", "operator", "engine", "anonymous"]
@@ -110,13 +113,19 @@ def verify_token(connection: Connection, presented: str, now: datetime) -> Princ
     return summary.principal if summary.is_open(now) else None
 
 
-def require_secret(tx: Tx, presented: str, name: str) -> None:
-    """FORBIDDEN unless a valid token of this caller or of an administrator is presented.
+def act_as(tx: Tx, presented: str, name: str) -> Principal:
+    """The caller of this name, with the administrator who acts for them if it is not their own secret."""
+    found = find_principal(tx, name)
+    return found.signed_by(require_secret(tx, presented, name))
+
+
+def require_secret(tx: Tx, presented: str, name: str) -> Principal | None:
+    """FORBIDDEN unless a valid token of this caller or of an administrator is presented; returns its holder.
 
     A shell on the machine is no proof of who types. Before the first token no secret exists that could be asked for.
     """
     if not has_tokens(tx.connection):
-        return
+        return None
     holder = verify_token(tx.connection, presented, tx.now)
     is_theirs = holder is not None and (holder.name == name.strip() or holder.may(Permission.ADMINISTER))
     if holder is None or holder.tenant_id != tx.tenant_id or not is_theirs:
@@ -127,6 +136,37 @@ def require_secret(tx: Tx, presented: str, name: str) -> None:
             hint="Set CPQ_TOKEN, name a file with `cpq --token-file FILE …`, or type it when asked. "
             "`cpq token create --name NAME --role admin` makes one.",
         )
+    return holder
+
+
+def is_guarded(tx: Tx, name: str, role: str) -> bool:
+    """Whether only an administrator gives this name this role: it decides or administers, or its bearer does already.
+
+    Any secret of a person proves who they are, so that a smaller role for an approver is guarded as well. A token of
+    an administrator counts after its end: revoking it must not give the right to everybody with a shell.
+    """
+    mine = tx.own(tables.token)
+    administrators = mine & (tables.token.c.role == Role.ADMIN) & (tables.token.c.secret_hash != NO_SECRET)
+    if not tx.connection.scalar(sa.select(sa.exists().where(administrators))):
+        return False
+    held = tx.connection.scalars(
+        sa.select(tables.token.c.role).where(mine, tables.token.c.principal_name == name.strip())
+    )
+    return not GUARDED.isdisjoint({role, *held})
+
+
+def require_administrator(tx: Tx, presented: str, role: str) -> Principal:
+    """The administrator whose valid token is presented; else FORBIDDEN."""
+    holder = verify_token(tx.connection, presented, tx.now)
+    if holder is None or holder.tenant_id != tx.tenant_id or not holder.may(Permission.ADMINISTER):
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"To give the role {role!r} here, a valid token of an administrator is needed."
+            + (" The given one is not valid." if presented and holder is None else ""),
+            hint="Set CPQ_TOKEN, name a file with `cpq --token-file FILE …`, or type it when asked. If all tokens of "
+            "administrators are lost: `cpq token create --name NAME --role admin --recover`, which everybody will see.",
+        )
+    return holder
 
 
 def find_principal(tx: Tx, name: str) -> Principal:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from cpq.app import OUTCOME_OK, Answer, App, audit
-from cpq.app.access import Permission
+from cpq.app.access import Permission, acted_for
 from cpq.app.audit import Entry
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
@@ -97,7 +97,7 @@ def _decisions(tx: Tx, entries: Sequence[Entry]) -> dict[str, str]:
     votes = approvals.votes_about(tx, sorted({entry.subject for entry in made if entry.subject}))
     decided = {}
     for entry in made:
-        mine = [vote for vote in votes.get(entry.subject or "", ()) if vote.caller == entry.caller]
+        mine = [vote for vote in votes.get(entry.subject or "", ()) if vote.caller == acted_for(entry.caller)]
         before = [vote for vote in mine if vote.at <= entry.at]
         if before:
             vote = before[-1]

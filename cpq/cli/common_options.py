@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from cpq.base.clock import Effects
+from cpq.base.errors import Code, CpqError
+from cpq.base.settings import TOKEN_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +32,17 @@ class Options:
     person: str | None = None
     """Who acts, for commands that a person does in their own name."""
     effects: Effects = field(default_factory=Effects)
+
+    def given_secret(self) -> str:
+        """The token of the person who types; never by an argument, which every user of the machine sees."""
+        if self.token_file is None:
+            return os.environ.get(TOKEN_VARIABLE, "").strip()
+        try:
+            return self.token_file.expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CpqError(
+                Code.VALIDATION_ERROR, f"The token cannot be read from {self.token_file}.", field="--token-file"
+            ) from error
 
 
 pass_options = click.make_pass_decorator(Options)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from cpq.app import Answer, App, sessions, tokens
+from cpq.app import Answer, App, Command, sessions, tokens
+from cpq.app.access import OPERATOR, Permission
 from cpq.app.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 from cpq.app.transaction import Tx
 from cpq.base import running_servers
@@ -81,8 +82,10 @@ def sample(options: Options) -> None:
     """
     settings = settings_of(options)
     _require_address(settings)
-    made = sample_quotes.fill(settings, options.effects.now())
     with local_app.opened(options) as app:
+        for name, role in sample_quotes.PEOPLE.items():
+            local_app.grantor(app, options, name, role)
+        made = sample_quotes.fill(settings, options.effects.now())
         address = _link(app, options, sample_quotes.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)
     click.echo(f"Console: sign in as {sample_quotes.MANAGER}, a sales manager, with this one-time link:")
@@ -123,11 +126,13 @@ def _link(app: App, options: Options, user: str, minutes: int) -> str:
 
     def work(tx: Tx) -> Answer:
         nonlocal code  # Kept out of the answer, because answers are stored.
-        tokens.require_secret(tx, presented, user)
         code = sessions.new_link(tx, user, minutes=minutes)
         return {"user": user}
 
-    local_app.write(app, "console_link", work, {"user": user, "minutes": minutes})
+    find = Command("principal_find", Permission.READ, {"name": user})
+    holder = app.read(app.new_call(OPERATOR), find, lambda tx: tokens.require_secret(tx, presented, user))
+    arguments = {"user": user, "minutes": minutes}
+    local_app.write(app, "console_link", work, arguments, subject=user, principal=OPERATOR.signed_by(holder))
     return f"{_address(app.settings)}/console/enter/{code}"
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import click
 import sqlalchemy as sa
 
 from cpq import __version__
-from cpq.app import App, policy_store
-from cpq.app.access import DECIDERS
+from cpq.app import App, audit, policy_store, tokens
+from cpq.app.access import DECIDERS, OPERATOR
 from cpq.app.policy_files import load
 from cpq.app.policy_keeper import HASH_SHOWN
 from cpq.base.errors import CpqError
@@ -26,7 +27,7 @@ from cpq.base.settings import Settings, shipped, strange_variables
 from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import show_json, show_table
+from cpq.cli.output import moment, show_json, show_table
 from cpq.retrieval.search.installed_model import MODEL, is_installed
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
@@ -37,6 +38,7 @@ from cpq.storage.schema import SCHEMA_VERSION
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
 
+RECOVERY_SHOWN = timedelta(days=30)
 FREE_BYTES_LOW = 1024**3
 FREE_BYTES_NEEDED = 100 * 1024**2
 
@@ -135,6 +137,7 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
         yield Finding("migrations", State.PROBLEM, state, advice)
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
+    yield from _check_recovery(app)
     if index_repair.is_whole(app):
         yield Finding("word index", State.OK, "finds the products")
     else:
@@ -145,6 +148,15 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
         yield Finding("catalogue", State.OK, summary)
     else:
         yield Finding("catalogue", State.WARNING, summary, "load yours with `cpq import`, or `cpq init --sample`")
+
+
+def _check_recovery(app: App) -> Iterator[Finding]:
+    """A token for an administrator that no administrator agreed to stays in sight for a while."""
+    with app.database.reading() as connection:
+        found = audit.about(connection, OPERATOR.tenant_id, [tokens.RECOVERY], newest=1)
+    if found and found[0].entry.at > app.effects.now() - RECOVERY_SHOWN:
+        who = f"made without an administrator on {moment(found[0].entry.at)}"
+        yield Finding("token", State.WARNING, who, "if nobody of you did it, revoke it: `cpq token list`")
 
 
 def _check_libraries() -> Iterator[Finding]:

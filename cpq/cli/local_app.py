@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ import sqlalchemy as sa
 from cpq.app import Answer, App, Command, Outcome, tokens, unusable
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
-from cpq.base.errors import Code, CpqError
-from cpq.base.settings import TOKEN_VARIABLE, Settings
+from cpq.base.settings import Settings
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
 from cpq.services import quotes
@@ -43,10 +41,17 @@ def read(
     return app.read(app.new_call(OPERATOR), Command(name, needs, arguments), work)
 
 
-def write(app: App, name: str, work: Work, arguments: Mapping[str, object], subject: str | None = None) -> Answer:
+def write(
+    app: App,
+    name: str,
+    work: Work,
+    arguments: Mapping[str, object],
+    subject: str | None = None,
+    principal: Principal = OPERATOR,
+) -> Answer:
     """A write as the operator; every write of the command line needs the permission to administer."""
     command = Command(name, Permission.ADMINISTER, arguments, subject=subject)
-    return app.write(app.new_call(OPERATOR), command, work).answer
+    return app.write(app.new_call(principal), command, work).answer
 
 
 def write_as_person(
@@ -63,26 +68,23 @@ def write_as_person(
 def person(app: App, options: Options, name: str) -> Principal:
     """The person to act as, with the roles of their valid tokens; their secret or an administrator's is needed."""
     presented = secret(app, options)
+    command = Command("principal_find", Permission.READ, {"name": name})
+    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.act_as(tx, presented, name))
 
-    def work(tx: Tx) -> Principal:
-        found = tokens.find_principal(tx, name)
-        tokens.require_secret(tx, presented, name)
-        return found
 
-    return app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": name}), work)
+def grantor(app: App, options: Options, name: str, role: str) -> Principal:
+    """The operator, with the administrator whose secret is needed to give this role to this name, if one is."""
+    if not app.read_unaudited(app.new_call(OPERATOR), lambda tx: tokens.is_guarded(tx, name, role)):
+        return OPERATOR
+    presented = secret(app, options)
+    command = Command("administrator_find", Permission.READ, {"name": name, "role": role})
+    find = app.read(app.new_call(OPERATOR), command, lambda tx: tokens.require_administrator(tx, presented, role))
+    return OPERATOR.signed_by(find)
 
 
 def secret(app: App, options: Options) -> str:
-    """The token of the person who types: from the file, the environment or a question, never from an argument, which
-    every user of the machine can see."""
-    if options.token_file is not None:
-        try:
-            return options.token_file.expanduser().read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise CpqError(
-                Code.VALIDATION_ERROR, f"The token cannot be read from {options.token_file}.", field="--token-file"
-            ) from error
-    given = os.environ.get(TOKEN_VARIABLE, "").strip()
+    """The token of the person who types: from the file, the environment or a question."""
+    given = options.given_secret()
     if given or not is_protected(app) or not sys.stdin.isatty():
         return given
     return str(click.prompt("Your token", hide_input=True, err=True)).strip()

@@ -6,6 +6,7 @@ import os
 import sys
 
 from cpq.base.env_file import read_variables
+from cpq.base.settings import TOKEN_VARIABLE
 from cpq.cli.common_options import Options
 
 
@@ -20,7 +21,9 @@ def become(options: Options, module: str, *arguments: str) -> None:
 def _environment(options: Options) -> dict[str, str]:
     """The environment with the options of this command line, for a process that reads its settings from there."""
     variables = read_variables(os.environ, options.env_file, options.home)
+    variables.pop(TOKEN_VARIABLE, None)  # From the shell or a file that was named, never from a file of settings.
     given = {
+        TOKEN_VARIABLE: options.given_secret(),
         "CPQ_HOME": str(options.home) if options.home else None,
         "CPQ_DATABASE_URL": options.database_url,
         "MCP_LOG_LEVEL": "DEBUG" if options.debug else None,

@@ -15,7 +15,9 @@ from cpq.cli.common_options import Options, pass_options
 @click.option("--host", help="Address to listen on; instead of MCP_HOST.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; instead of MCP_PORT.")
 @click.option("--toolsets", metavar="LIST", help="Comma-separated toolsets, or all; instead of CPQ_TOOLSETS.")
-@click.option("--as", "as_name", metavar="NAME", help="Act as this caller (stdio); `cpq token create` creates callers.")
+@click.option(
+    "--as", "as_name", metavar="NAME", help="Act as this caller (stdio); as a person with CPQ_TOKEN or --token-file."
+)
 @pass_options
 def serve(options: Options, /, **chosen: str | int | None) -> None:
     """Serve MCP until the client disconnects (stdio) or the process is stopped (HTTP).

@@ -7,9 +7,10 @@ from datetime import datetime
 import click
 
 from cpq.app import Answer, tokens
-from cpq.app.access import PERMISSIONS, Permission, PrincipalKind
-from cpq.app.tokens import TokenSummary
+from cpq.app.access import PERMISSIONS, Permission, PrincipalKind, Role
+from cpq.app.tokens import RECOVERY, TokenSummary
 from cpq.app.transaction import Tx
+from cpq.base.errors import bad_field
 from cpq.base.text import to_wire
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
@@ -32,12 +33,21 @@ def token() -> None:
 @click.option("--kind", type=click.Choice(["agent", "human"]), help="Default: agent for the role agent, else human.")
 @click.option("--days", type=click.IntRange(1, 3650), help="How long it is valid. Default: until it is revoked.")
 @click.option("--owner", metavar="NAME", help="The person behind a program; the quotes it makes are theirs.")
+@click.option("--recover", is_flag=True, help="A token for an administrator when none has one; everybody will see it.")
 @json_option
 @pass_options
 def create(
-    options: Options, name: str, role: str, kind: PrincipalKind | None, days: int | None, owner: str | None
+    options: Options,
+    name: str,
+    role: str,
+    kind: PrincipalKind | None,
+    days: int | None,
+    owner: str | None,
+    recover: bool,
 ) -> None:
     """Create a token and print its secret, once. A second token for a name adds its role to the caller.
+
+    Once an administrator has a token, theirs is needed for roles that decide or administer.
 
     \b
     Example:
@@ -51,8 +61,16 @@ def create(
         return _row(summary, tx.now)
 
     arguments = {"name": name, "role": role, "kind": kind, "days": days, "owner": owner}
+    if recover and role != Role.ADMIN:
+        raise bad_field("--recover", "--recover is for the role admin only", allowed=[Role.ADMIN])
     with local_app.opened(options) as app:
-        made = local_app.write(app, "token_create", work, arguments)
+        if recover:
+            made = local_app.write(app, RECOVERY, work, arguments, subject=RECOVERY)
+        else:
+            grantor = local_app.grantor(app, options, name, role)
+            made = local_app.write(app, "token_create", work, arguments, principal=grantor)
+    if recover:
+        click.echo("No administrator agreed to this. The record says so, and `cpq doctor` for 30 days.", err=True)
     if options.as_json:
         show_json({**made, "secret": secret})
         return
@@ -70,6 +88,8 @@ def create(
 def grant(options: Options, name: str, role: str, days: int | None) -> None:
     """Give a person a role for the console, without a secret. They sign in with a link or the company's provider.
 
+    Once an administrator has a token, theirs is needed for roles that decide or administer.
+
     \b
     Example:
       cpq token grant --name dana --role sales_manager
@@ -79,7 +99,9 @@ def grant(options: Options, name: str, role: str, days: int | None) -> None:
         return _row(tokens.grant(tx, name=name, role=role, days=days), tx.now)
 
     with local_app.opened(options) as app:
-        made = local_app.write(app, "token_grant", work, {"name": name, "role": role, "days": days})
+        arguments = {"name": name, "role": role, "days": days}
+        grantor = local_app.grantor(app, options, name, role)
+        made = local_app.write(app, "token_grant", work, arguments, principal=grantor)
     if options.as_json:
         show_json(made)
         return

@@ -134,6 +134,13 @@ class Facts:
     """All delegations to or from the caller or a maker that did not end before the request."""
     votes: Mapping[str, Sequence[Vote]]
     """By request, in the order they were given."""
+    acted_by: str | None = None
+    """Who acts in the caller's name, with a secret of their own."""
+
+    @cached_property
+    def acting(self) -> tuple[str, ...]:
+        """The people whose hand this is."""
+        return (self.caller, self.acted_by) if self.acted_by else (self.caller,)
 
     def counted_holders(self, request: RequestFacts) -> Iterator[str]:
         """The people of the role that a quorum counts and a stand-in waits for."""
@@ -148,6 +155,12 @@ class Facts:
 
     def conflict(self, request: RequestFacts, person: str) -> Refusal | None:
         return self.conflicts[request.makers].of(person, request.requested_at)
+
+    def conflict_of_caller(self, request: RequestFacts) -> Refusal | None:
+        """The conflict of the caller, or else of the person who acts in the caller's name."""
+        known = self.conflicts[request.makers]
+        found = (known.of(person, request.requested_at) for person in self.acting)
+        return next((one for one in found if one is not None), None)
 
     @cached_property
     def own(self) -> dict[str, Allowed]:
@@ -194,11 +207,11 @@ def eligibility(facts: Facts, request: RequestFacts, decision: Decision) -> Allo
     allowed = facts.own.get(request.role) or _allowed_otherwise(facts, request, votes)
     if allowed is None:
         return _NOT_THIS_ROLE
-    conflict = facts.conflicts[request.makers].of(facts.caller, request.requested_at)
+    conflict = facts.conflict_of_caller(request)
     if conflict is not None and not (conflict.may_reject and decision == "reject"):
         return Refused(conflict, allowed)
     for vote in votes:
-        if facts.caller == vote.caller or allowed.holder == vote.holder:
+        if vote.caller in facts.acting or allowed.holder == vote.holder:
             return Refused(Refusal.HAS_VOTED, allowed, vote)
     return allowed
 

@@ -18,7 +18,8 @@ from cpq.services.quotes import repository as quote_rows
 
 def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequence[Vote]]) -> Facts:
     """The facts that determine which of these requests the caller may decide."""
-    callers = frozenset({tx.caller}).union(*{one.makers for one in requests})
+    acted_by = tx.principal.acted_by
+    callers = frozenset({tx.caller, acted_by or tx.caller}).union(*{one.makers for one in requests})
     since = min((one.requested_at for one in requests), default=tx.now)
     return Facts(
         caller=tx.caller,
@@ -29,6 +30,7 @@ def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequenc
         backups=tx.policies.roles.backup,
         delegations=repository.delegations(tx, callers, since=since),
         votes=votes,
+        acted_by=acted_by,
     )
 
 

@@ -104,7 +104,7 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     ballot = _gather_ballot(tx, case)
     allowed = _require_decidable(tx, case, ballot, fingerprint, decision)
     _require_comment(decision, comment)
-    request, acted_as = case.request, views.acted_as(allowed)
+    request, acted_as = case.request, views.acted_as(allowed, tx.principal.acted_by)
     if allowed.holder not in ballot.voted:
         vote = Vote(request.id, tx.caller, acted_as, allowed.holder, decision, comment, tx.now)
         repository.add_vote(tx, vote)

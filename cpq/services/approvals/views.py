@@ -127,15 +127,16 @@ class ApprovalHistory(TypedDict):
     items: list[ApprovalRecord]
 
 
-def acted_as(allowed: Allowed) -> str:
-    """The basis of a vote, in words; stored with the vote."""
+def acted_as(allowed: Allowed, acted_by: str | None = None) -> str:
+    """The basis of a vote, in words, and who acted in the voter's name; stored with the vote."""
     asked = allowed.asked_role
-    return {
+    basis = {
         Basis.OWN_ROLE: allowed.role,
         Basis.ESCALATED: f"{allowed.role}, escalated from {asked}",
         Basis.STAND_IN: f"{allowed.role}, in place of {asked}",
         Basis.DELEGATED: f"{asked}, delegated by {allowed.holder}",
     }[allowed.basis]
+    return f"{basis}, done by {acted_by}" if acted_by else basis
 
 
 def acts_as(allowed: Allowed) -> str:

@@ -257,9 +257,10 @@ def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: d
 
 
 def makers(tx: Tx, callers: Iterable[str]) -> list[str]:
-    """The callers and the person behind the program that calls now: nobody approves what their agent made."""
-    owner = None if tx.principal.is_person else tx.principal.owner
-    return sorted({*callers, *([str(Caller.person(owner))] if owner else [])})
+    """The callers and who stands behind the one that calls now: nobody approves what they made in another's name."""
+    owner, acted_by = None if tx.principal.is_person else tx.principal.owner, tx.principal.acted_by
+    behind = {str(Caller.person(owner))} if owner else set()
+    return sorted({*callers, *behind, *({acted_by} if acted_by else ())})
 
 
 def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:

@@ -88,8 +88,9 @@ def _supersede(tx: Tx, quote: Quote) -> None:
 
 
 def _move_version(tx: Tx, quote: Quote, status: VersionStatus, reason: str | None, lapses_at: datetime | None) -> None:
-    # The owner of the agent that submits a version does not approve it.
-    edited_by = repository.makers(tx, quote.version.edited_by)
+    # The owner of the agent that submits a version does not approve it; who decides has no hand in it.
+    is_decided = tx.principal.is_person and status in (VersionStatus.APPROVED, VersionStatus.REJECTED)
+    edited_by = quote.version.edited_by if is_decided else repository.makers(tx, quote.version.edited_by)
     changes = {"status": status, "reason": reason or quote.version.reason, "lapses_at": lapses_at}
     repository.update_version(tx, quote.id, quote.version.number, **changes, edited_by=edited_by)
 
