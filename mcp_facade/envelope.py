@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cpq.base.errors import Code, CpqError, nearest
-from cpq.base.text import to_wire
+from cpq.base.text import shown, to_wire
 
 PROBLEMS_MAX = 20
 """How many refused arguments an answer lists, because a call may send a million unknown fields."""
@@ -33,12 +33,25 @@ class Reply:
 
 
 def success(answer: Mapping[str, Any]) -> Reply:
-    return Reply(to_wire(answer))
+    return Reply(with_shown_sentences(to_wire(answer)))
 
 
 def failure(error: CpqError) -> Reply:
-    body = {"code": error.code.value, "message": error.message, "details": to_wire(error.details) or None}
+    details = with_shown_sentences(to_wire(error.details))
+    for problem in details.get("problems", ()):
+        with_shown_sentences(problem)
+    body = {"code": error.code.value, "message": shown(error.message), "details": details or None}
     return Reply({"error": body}, is_error=True)
+
+
+def with_shown_sentences(body: dict[str, Any]) -> dict[str, Any]:
+    """The body, in whose sentences nothing hides that they quote. Fields that hold a text keep it as it is."""
+    for name in ("message", "hint"):
+        if isinstance(sentence := body.get(name), str):
+            body[name] = shown(sentence)
+    if isinstance(warnings := body.get("warnings"), list):
+        body["warnings"] = [shown(one) if isinstance(one, str) else one for one in warnings]
+    return body
 
 
 def internal_failure(trace_id: str) -> Reply:

@@ -23,7 +23,15 @@ from cpq.domain.quotes.quote_number import is_number
 from cpq.services import quotes
 from mcp_facade.arguments import Key, require_shallow
 from mcp_facade.choices import add_next_calls
-from mcp_facade.envelope import Reply, failure, internal_failure, invalid_arguments, success, with_error_arm
+from mcp_facade.envelope import (
+    Reply,
+    failure,
+    internal_failure,
+    invalid_arguments,
+    success,
+    with_error_arm,
+    with_shown_sentences,
+)
 
 log = logging.getLogger("cpq.tools")
 
@@ -267,7 +275,7 @@ def _written(tool: Tool, writes: Sequence[Outcome], answer: Answer) -> Reply:
         REPLAYS.labels(operation=tool.name).inc()
         answer["outcome"] = "replayed"
     # An answer stored under the key is in wire form already.
-    return Reply({**(answer if writes else to_wire(answer)), "replayed": is_replayed})
+    return Reply(with_shown_sentences({**(answer if writes else to_wire(answer)), "replayed": is_replayed}))
 
 
 def _command(tool: Tool, given: BaseModel) -> Command:

@@ -9,8 +9,9 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
+from cpq.base.text import shown_on_one_line
+
 _SECRET = re.compile(r"(?i)(bearer\s+|qw_tok-[a-z0-9]+_|whsec_|password[\"'=:\s]+|secret[\"'=:\s]+)[^\s\"',}]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -83,7 +84,7 @@ def _extras(record: logging.LogRecord) -> dict[str, object]:
 
 def _safe(text: str) -> str:
     """The text without secrets and without characters that start a new line or change the reading direction."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", _hide(text))
+    return shown_on_one_line(_hide(text))
 
 
 def _hide(text: str) -> str:

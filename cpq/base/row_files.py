@@ -18,6 +18,7 @@ import yaml
 
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.row_problems import SourceRow
+from cpq.base.text import with_formula
 from cpq.base.workbook import read_sheet
 from cpq.base.written_numbers import marked
 
@@ -107,7 +108,7 @@ def _read_csv(path: Path, section: str, progress: Progress) -> Iterator[SourceRo
             start = reader.line_num + 1
             for count, cells in enumerate(reader):
                 if cells:
-                    if is_plain and len(cells) == len(header):
+                    if is_plain and len(cells) == len(header) and not any(cell[:1] == "'" for cell in cells):
                         pairs = zip(header, cells, strict=True)
                         values: dict[str, Any] = {name: cell for name, cell in pairs if cell and not cell.isspace()}
                     else:
@@ -158,6 +159,7 @@ def _csv_values(path: Path, line: int, header: list[str], cells: list[Any]) -> d
     for name, cell in zip(header, cells, strict=False):
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             continue
+        cell = with_formula(cell) if isinstance(cell, str) else cell
         group, dot, member = name.partition(".")
         if dot and group in GROUPED:
             collected = values.setdefault(f"{group}s", {})

@@ -22,6 +22,22 @@ _UNPRINTED = re.compile(r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe
 """Characters that count as printable but show nothing."""
 
 _DIRECTION = re.compile(r"[\u061c\u202a-\u202e\u2066-\u2069]")
+_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f"
+"""The flag of a region, which is written with characters that show nothing."""
+
+_HIDDEN = re.compile(
+    f"({_FLAG})"
+    "|(?:[\xad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+    "|(?<![\u0300-\u1fff\u2070-\U0010ffff])[\u200c\u200d]"
+    "|(?<=[A-Za-z\\s\ufe00-\ufe0f])[\ufe00-\ufe0f])[\u200c\u200d\ufe00-\ufe0f]*"
+)
+"""Characters that show nothing where they stand, or change the reading direction. Joiners and variations hide in Latin
+text only: Persian words, many scripts of India and emoji are written with them. Marks of direction turn nothing around.
+The group is what stays."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_FORMULA = re.compile(r"'*[ ]*[=+\-@\t\r\n＝＋－＠]")
 _MARKS_MAX = 30
 """Unicode's limit for stream-safe text; sorting the marks of one letter takes quadratic time."""
 
@@ -68,9 +84,31 @@ def clean_line(text: str) -> str:
     return text
 
 
+def shown(text: str) -> str:
+    """Text of others for a reader: a character that hides or turns the text around is shown as its code, `\\u202e`."""
+    return text if text.isascii() else _HIDDEN.sub(lambda found: found[1] or "".join(map(_code, found[0])), text)
+
+
+def shown_on_one_line(text: str) -> str:
+    """The same for a line of a log or a terminal: nothing ends the line or moves the cursor, either."""
+    if text.isascii() and text.isprintable():
+        return text
+    return shown(_CONTROL.sub(lambda found: _code(found[0]), text))
+
+
+def without_hidden(text: str) -> str:
+    """The text as a document prints it, in which the code of a character would only puzzle the customer."""
+    return text if text.isascii() else _HIDDEN.sub(lambda found: found[1] or "", text)
+
+
 def without_formula(text: str) -> str:
     """The text for a cell of a spreadsheet, which would run one that starts like a formula: with an apostrophe."""
-    return f"'{text}" if text.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def with_formula(cell: str) -> str:
+    """The text that `without_formula` wrote into a cell."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def canonical_json(value: object) -> str:
@@ -117,6 +155,12 @@ def to_wire(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     return value.value if isinstance(value, Enum) else value
+
+
+def _code(character: str) -> str:
+    """A character as people and programs write one that they cannot see."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def _plain_value(value: object) -> object:

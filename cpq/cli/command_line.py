@@ -12,11 +12,10 @@ import click
 from cpq import __version__
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
-from cpq.base.text import to_wire
+from cpq.base.text import shown, shown_on_one_line, to_wire
 from cpq.cli import next_command
 from cpq.cli.common_options import Options, pass_options
 from cpq.cli.lazy_group import LazyGroup
-from cpq.cli.output import visible
 
 log = logging.getLogger("cpq.cli")
 
@@ -116,18 +115,18 @@ def root(
 def _show_failure(error: CpqError, options: Options) -> None:
     command = next_command.of_call(error.details.get("next_call"), options.subject, options.person)
     if options.as_json:
-        body = {"code": error.code.value, "message": error.message, "details": to_wire(error.details) or None}
+        body = {"code": error.code.value, "message": shown(error.message), "details": to_wire(error.details) or None}
         body |= {"next_command": command} if command else {}
         click.echo(json.dumps({"error": body}, ensure_ascii=False, indent=2))
         return
-    click.echo(f"Error: {error.message}", err=True)
+    click.echo(f"Error: {shown(error.message)}", err=True)
     near = error.details.get("nearest")
     if near:
         click.echo(f"Did you mean {' or '.join(map(str, near)) if isinstance(near, list) else near}?", err=True)
     for problem in _further_problems(error):
-        click.echo(visible(f"- {problem}"), err=True)
+        click.echo(shown_on_one_line(f"- {problem}"), err=True)
     if hint := error.details.get("hint"):
-        click.echo(str(hint), err=True)
+        click.echo(shown(str(hint)), err=True)
     if command:
         click.echo(f"Next: {command}", err=True)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from cpq.base.text import shown_on_one_line
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_json, show_table, visible
+from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval.context import indexer
 
 SKIPPED_SHOWN_MAX = 20
@@ -52,10 +53,10 @@ def index(options: Options, folder: Path, target: Path | None) -> None:
         show_json({"folder": str(into), "sources": made.sources, "chunks": made.chunks, "skipped": made.skipped})
         return
     show_table(("file", "chunks"), list(made.chunks.items()), numbers=("chunks",))
-    click.echo(f"{made.sources:,} sources, into {visible(str(into))}")
+    click.echo(f"{made.sources:,} sources, into {shown_on_one_line(str(into))}")
     for path, reason in sorted(made.skipped.items())[:SKIPPED_SHOWN_MAX]:
-        click.echo(visible(f"left out: {path} {reason}"), err=True)
+        click.echo(shown_on_one_line(f"left out: {path} {reason}"), err=True)
     if len(made.skipped) > SKIPPED_SHOWN_MAX:
         click.echo(f"and {len(made.skipped) - SKIPPED_SHOWN_MAX} more", err=True)
     if into != settings.chunks_dir:
-        click.echo(f"Serve them with CPQ_CHUNKS_DIR={visible(str(into))} CPQ_TOOLSETS=context.")
+        click.echo(f"Serve them with CPQ_CHUNKS_DIR={shown_on_one_line(str(into))} CPQ_TOOLSETS=context.")

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from cpq.app import App
+from cpq.base.text import shown_on_one_line
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_json, show_pairs, visible
+from cpq.cli.output import Meter, show_json, show_pairs
 from cpq.retrieval import docs
 from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.search.passages import excerpt
@@ -55,7 +56,7 @@ def index(options: Options, folder: Path | None) -> None:
     by_meaning = f"{embedding['model']}" if embedding["provider"] == "local" else "no: install quotewright[semantic]"
     show_pairs([("folder", found["server"]["docs_root"]), *counts.items(), ("by meaning", by_meaning)])
     for problem in found["problems"]:
-        click.echo(visible(f"{problem['file_path']} {problem['problem']}"), err=True)
+        click.echo(shown_on_one_line(f"{problem['file_path']} {problem['problem']}"), err=True)
 
 
 @docs_.command()
@@ -90,10 +91,11 @@ def search(
     for number, hit in enumerate(found["results"], 1):
         about = hit["metadata"]
         click.secho(
-            visible(f"{number}. {about['file_path']}: {about['heading_path']}") + f"  ({hit['score']:.2f})", bold=True
+            shown_on_one_line(f"{number}. {about['file_path']}: {about['heading_path']}") + f"  ({hit['score']:.2f})",
+            bold=True,
         )
         text = hit["content"] if full else excerpt(hit["content"], terms(asked), EXCERPT_CHARACTERS)
-        click.echo("\n".join(f"   {visible(line)}" for line in text.splitlines()))
+        click.echo("\n".join(f"   {shown_on_one_line(line)}" for line in text.splitlines()))
     click.echo(
         f"{len(found['results'])} of {found['total_chunks']:,} passages, {found['mode']}, {found['query_ms']} ms"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ import click
 
 from cpq.base.clock import Effects
 from cpq.base.late_modules import LateModule
-from cpq.base.text import to_wire
+from cpq.base.text import shown_on_one_line, to_wire
 
 if TYPE_CHECKING:
     from rich import cells, progress
@@ -36,8 +35,6 @@ NARROW_WIDTH = 8
 
 QUIET_SECONDS = 1
 LINE_EVERY_SECONDS = 2
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def show_table(
@@ -80,11 +77,6 @@ def counted(count: int, what: str) -> str:
 
 def moment(value: datetime) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S}Z"
-
-
-def visible(text: str) -> str:
-    """The text with control characters escaped: nothing moves the cursor or changes the text direction."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Meter:
@@ -199,4 +191,4 @@ def _folded(text: str, width: int) -> list[str]:
 
 def _plain(value: object) -> str:
     """The value as plain text, without markup and control characters."""
-    return visible("" if value is None else f"{value:,}" if isinstance(value, int) else str(value))
+    return shown_on_one_line("" if value is None else f"{value:,}" if isinstance(value, int) else str(value))

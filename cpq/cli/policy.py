@@ -11,9 +11,10 @@ import click
 from cpq.app.access import DECIDERS
 from cpq.app.policy_files import load_with_cases, run_tests
 from cpq.base.errors import CpqError
+from cpq.base.text import shown_on_one_line
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.lazy_group import LazyGroup
-from cpq.cli.output import counted, show_json, show_table, visible
+from cpq.cli.output import counted, show_json, show_table
 from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming, remark
 from cpq.domain.policy.diff import differences
 from cpq.domain.policy.files.cases import CaseResult
@@ -102,8 +103,8 @@ def test(options: Options, folder: Path | None, verbose: bool) -> int:
     else:
         _show_cases(results, verbose=verbose)
         for result in failed:
-            click.echo(f"\nFAILED {where / result.file}:{result.line}: {visible(result.name)}")
-            click.echo(f"    {visible(result.message)}")
+            click.echo(f"\nFAILED {where / result.file}:{result.line}: {shown_on_one_line(result.name)}")
+            click.echo(f"    {shown_on_one_line(result.message)}")
         click.echo(f"\n{_verdict(results, failed)}")
     return 1 if failed or not results else 0
 
@@ -170,7 +171,7 @@ def _show_problems(options: Options, where: Path, error: CpqError) -> int:
         near = problem.get("nearest", [])
         meant = f" (did you mean {' or '.join(near)}?)" if near else ""
         place = f"{where / problem['file']}:{problem['line']}:{problem['column']}"
-        click.echo(visible(f"{place}: {problem['message']}{meant}"))
+        click.echo(shown_on_one_line(f"{place}: {problem['message']}{meant}"))
     click.echo(f"\n{counted(len(problems), 'problem')}.")
     return 1
 
@@ -182,11 +183,11 @@ def _show_cases(results: list[CaseResult], *, verbose: bool) -> None:
         if verbose:
             for case in cases:
                 state = "PASSED" if case.is_passed else "FAILED"
-                click.echo(visible(f"{state} {file}:{case.line}: {case.name}"))
+                click.echo(shown_on_one_line(f"{state} {file}:{case.line}: {case.name}"))
         else:
             marks = "".join("." if case.is_passed else "F" for case in cases)
             for start in range(0, len(marks), DOTS_A_LINE):
-                click.echo(f"{visible(file)} {marks[start : start + DOTS_A_LINE]}")
+                click.echo(f"{shown_on_one_line(file)} {marks[start : start + DOTS_A_LINE]}")
 
 
 def _verdict(results: list[CaseResult], failed: list[CaseResult]) -> str:

@@ -14,9 +14,9 @@ from cpq.app.policy_files import load
 from cpq.base.errors import CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import shipped
+from cpq.base.text import shown_on_one_line
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
-from cpq.cli.output import visible
 from cpq.domain.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def remark(options: Options, given: Path | None) -> None:
     except CpqError as error:
         state = f"{error.message} {error.details.get('hint', '')}"
     if state != "ok":
-        click.echo(f"Note: {visible(state)}", err=True)
+        click.echo(f"Note: {shown_on_one_line(state)}", err=True)
 
 
 def loaded(folder: Path) -> PolicySet:

@@ -15,10 +15,10 @@ from cpq.app import App, Command
 from cpq.app.access import OPERATOR, Permission
 from cpq.base.memory import spare_the_collector
 from cpq.base.money import from_micro, readable
-from cpq.base.text import to_wire
+from cpq.base.text import shown_on_one_line, to_wire
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_table, visible
+from cpq.cli.output import Meter, show_table
 from cpq.cli.policy_folders import FOLDER, chosen, loaded
 from cpq.domain.policy.diff import Turn
 from cpq.domain.policy.evaluation import PolicyDecision, Violation
@@ -85,7 +85,7 @@ class _Text:
     """A paragraph for each quote, then a table."""
 
     def changes(self, found: list[Changed]) -> str:
-        return "".join(f"{visible(line)}\n" for one in found for line in _paragraph(one))
+        return "".join(f"{shown_on_one_line(line)}\n" for one in found for line in _paragraph(one))
 
     def summary(self, count: int, turns: Counter[Turn], before: PolicySet, after: PolicySet) -> None:
         if turns:

@@ -12,9 +12,10 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.row_files import read_mapping
+from cpq.base.text import shown_on_one_line
 from cpq.cli import local_app, next_command
 from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
-from cpq.cli.output import show_json, show_table, visible
+from cpq.cli.output import show_json, show_table
 from cpq.cli.quote_lines import TypedLine, given, product_line, term_options
 from cpq.cli.quote_step import show_next, wired
 from cpq.domain.quotes.file_rows import SourceQuote, validate
@@ -84,7 +85,7 @@ def show_created(options: Options, answer: Answer, *, is_replayed: bool) -> None
     columns = ("line", "product", "quantity", "unit price", "%", f"subtotal {currency}")
     show_table(columns, rows, numbers=(columns[0], *columns[2:]))
     for warning in answer.get("warnings") or ():
-        click.echo(visible(f"Note: {warning}"))
+        click.echo(shown_on_one_line(f"Note: {warning}"))
     show_next(next_command.after(str(answer["status"]), quote_id, options.person))
 
 

@@ -11,9 +11,10 @@ from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import Amount, readable
+from cpq.base.text import shown_on_one_line
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import counted, show_json, show_table, visible
+from cpq.cli.output import counted, show_json, show_table
 from cpq.services import quotes
 from cpq.services.quotes.record import PricedSet, WaterfallStep
 from cpq.services.quotes.review import FieldChange, LineChange, WaterfallStage
@@ -55,7 +56,7 @@ def explain(options: Options, quote_id: str, version: int | None) -> None:
         show_json(found)
         return
     currency = found["currency"]
-    click.echo(f"{found['quote_id']}, version {found['version']}, for {visible(found['account_name'])}:\n")
+    click.echo(f"{found['quote_id']}, version {found['version']}, for {shown_on_one_line(found['account_name'])}:\n")
     rows = [_row(stage, currency) for stage in found["waterfall"]]
     show_table(("stage", "by", currency), rows, numbers=("by", currency))
     for one in found["option_sets"]:
@@ -65,7 +66,7 @@ def explain(options: Options, quote_id: str, version: int | None) -> None:
     reasons = found["policy_violations"]
     click.echo("\nWhat the policies say now:" if reasons else "\nNo policy asks for an approval.")
     for reason in reasons:
-        click.echo(f"- {visible(reason['description'])}")
+        click.echo(f"- {shown_on_one_line(reason['description'])}")
 
 
 @click.command()

@@ -12,9 +12,10 @@ from cpq.app import Answer, Command
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
+from cpq.base.text import shown_on_one_line
 from cpq.cli import local_app, next_command
 from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
-from cpq.cli.output import show_json, show_pairs, visible
+from cpq.cli.output import show_json, show_pairs
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import quotes
@@ -104,7 +105,7 @@ def show(options: Options, answer: Answer, *, is_replayed: bool) -> None:
     total, currency = answer.get("total"), answer.get("currency")
     if is_replayed:
         click.echo("This was done before with the same key; nothing changed now. The answer was:")
-    click.echo(visible(str(answer["message"])))
+    click.echo(shown_on_one_line(str(answer["message"])))
     show_pairs(
         [
             ("quote", answer["quote_id"]),
@@ -116,7 +117,7 @@ def show(options: Options, answer: Answer, *, is_replayed: bool) -> None:
         ]
     )
     for warning in answer.get("warnings") or ():
-        click.echo(visible(f"Note: {warning}"))
+        click.echo(shown_on_one_line(f"Note: {warning}"))
     is_withdrawn = answer["status"] == RequestStatus.WITHDRAWN and status == QuoteStatus.PENDING_APPROVAL
     follows = QuoteStatus.EXPIRED if is_withdrawn else status  # Nobody is asked any more; a revision goes on.
     show_next(next_command.after(follows, str(answer["quote_id"]), options.person))

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from starlette.responses import Response
 
-from cpq.base.text import without_formula
+from cpq.base.text import shown, without_formula
 
 
 def csv_response(name: str, header: Sequence[str], rows: Iterable[Sequence[object]], *, total: int) -> Response:
@@ -44,4 +44,4 @@ def _cell(value: object) -> str:
         return f"{value:f}" if isinstance(value, Decimal) else str(value)
     if isinstance(value, date):
         return value.isoformat()
-    return without_formula(str(value))
+    return without_formula(shown(str(value)))

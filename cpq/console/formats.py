@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from cpq.app.access import Caller
 from cpq.base.money import readable
+from cpq.base.text import shown
 from cpq.domain.policy.facts import Unit
 from cpq.domain.pricing.period_prices import in_words
 
@@ -144,7 +145,7 @@ def a_role(role: str) -> str:
 
 def coded(text: str) -> Markup:
     """A message of the product, with the text between backticks set as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 # Escaped before.
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(shown(text)))))  # noqa: S704 # Escaped before.
 
 
 def short(fingerprint: str) -> str:

@@ -11,10 +11,12 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import jinja2
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from cpq import __version__
+from cpq.base.text import shown
 from cpq.console.formats import (
     ZONE,
     a_role,
@@ -40,6 +42,17 @@ UTC = ZoneInfo("UTC")
 FOREVER = "public, max-age=31536000, immutable"
 
 
+class Typed(str):
+    """The value of a field of a form, which is sent back as it is."""
+
+    __slots__ = ()
+
+
+def _printed(value: object) -> object:
+    """What a page prints: text of others shows the characters that hide in it. Markup was made of such text before."""
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup | Typed) else value
+
+
 class Templates:
     """The templates and static files, read once."""
 
@@ -51,9 +64,11 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            finalize=_printed,
         )
         filters = (a_role, coded, day, fine, measured, moment, money, number, percent, seconds, short, span, spelled)
         self.environment.filters |= {function.__name__: function for function in (*filters, unit_price, who, words)}
+        self.environment.filters["typed"] = Typed
         self._files = {path.name: path.read_bytes() for path in (HERE / "static").iterdir()}
         stamps = {name: hashlib.sha256(content).hexdigest()[:12] for name, content in self._files.items()}
         self.environment.globals |= {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import re
@@ -335,3 +336,17 @@ def test_a_file_with_faults_of_every_kind_names_them_all_in_one_run(home: Path, 
     assert any(field == "surcharges.size" for field, _ in problems)
     # What refers to a refused row of the same file is not wrong for that.
     assert not any("'p2'" in message or "'a1'" in message for _, message in problems)
+
+
+def test_the_catalogue_as_csv_runs_no_formula_and_comes_back_as_it_was(home: Path, tmp_path: Path, run: Run):
+    names = {"one": "=1+1", "two": "'=1+1", "three": "-5 degrees", "four": "'quoted'", "five": "@SUM(A1)"}
+    about = {"category": "tanks", "description": "=one\r'two\u200b"}
+    rows = [{"id": id_, "sku": id_.upper(), "name": name, **about} for id_, name in names.items()]
+    (tmp_path / "odd.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert run("import", "catalog", tmp_path / "odd.jsonl").code == 0
+    assert run("export", "catalog", "--output", tmp_path / "all.csv").code == 0
+    with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
+        cells = {row["id"]: row["name"] for row in csv.DictReader(file) if row["id"] in names}
+    assert cells == {**{id_: f"'{name}" for id_, name in names.items()}, "four": "'quoted'"}
+    report = json.loads(run("import", "catalog", tmp_path / "all.csv", "--json").out)
+    assert set(report["created"].values()) == set(report["updated"].values()) == {0}

@@ -424,3 +424,12 @@ def test_a_quote_is_shown_priced_and_exported_by_its_number(home: Path, tools: T
         assert quote_id in run("quote", command[0], item["number"], *command[1:]).out
     assert "version of 1 quote" in run("quote", "replay", item["number"]).out
     assert run("export", "quote", item["number"], "--format", "csv").out.splitlines()[1].startswith(item["number"])
+
+
+def test_tables_and_refusals_show_what_a_text_hides(home: Path, tools: Tools, run: Run):
+    quote_id = worked_example(tools, notes="Pay 10\u202e00\u200b now \U000e0041")
+    shown = run("quote", "show", quote_id)
+    assert "Pay 10\\u202e00\\u200b now \\U000e0041" in shown.out
+    refused = run("quote", "show", "Q-\u202e1")
+    assert "\u202e" not in refused.out + refused.err
+    assert refused.code != 0

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 import yaml
 
 from cpq.app.transaction import Tx
+from cpq.base.text import without_formula
 from cpq.domain.catalog.products import AttributeDefinition, Bundle, CategoryRow, ProductRow, SpecDefinition
 from cpq.domain.configuration.declarations import OptionRow
 from cpq.domain.field_types import Row
@@ -172,7 +173,7 @@ def _write_yaml(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict
 
 def _write_csv(file: IO[str], products: Iterator[Values], columns: list[str]) -> dict[str, int]:
     """Nested values are JSON in their cell: a column for each would lose the difference between text and number."""
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(file, lineterminator="\r\n")  # Only so is a lone carriage return in a text quoted.
     writer.writerow(columns)
     written = 0
     for row in products:
@@ -182,7 +183,10 @@ def _write_csv(file: IO[str], products: Iterator[Values], columns: list[str]) ->
 
 
 def _csv_cell(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else _json(value)
+    if value is None:
+        return ""
+    # Hidden characters stay, because the file is read again; a formula comes back by `with_formula`.
+    return without_formula(value) if isinstance(value, str) else _json(value)
 
 
 _MARKED = re.compile(r'"\\u0000(-?[0-9.]+)\\u0000"')

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from cpq.app.transaction import Tx
-from cpq.base.text import to_wire, without_formula
+from cpq.base.text import shown, to_wire, without_formula
 from cpq.services.documents.content import gather
 from cpq.services.documents.design import Design
 from cpq.services.documents.document_request import DocumentRequest, locale_of, require_template
@@ -49,7 +49,7 @@ def _csv(content: Mapping[str, Any]) -> str:
     """A row for each line of each option set; amounts are plain numbers."""
     asked = {line["number"]: line for line in content["lines"]}
     file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for one in content["option_sets"]:
         for priced in one["lines"]:
@@ -73,4 +73,4 @@ def _csv(content: Mapping[str, Any]) -> str:
 def _cell(value: object) -> object:
     if isinstance(value, Decimal):
         return f"{value:f}"
-    return without_formula(value) if isinstance(value, str) else value
+    return without_formula(shown(value)) if isinstance(value, str) else value

@@ -18,6 +18,7 @@ from babel.numbers import NumberPattern
 
 from cpq.base.errors import bad_field, nearest
 from cpq.base.money import minor_digits
+from cpq.base.text import without_hidden
 
 UNIT_PRICE_DIGITS_MAX = 6
 LANGUAGE_DEFAULT = "en"
@@ -47,7 +48,7 @@ UNBROKEN_LENGTH_MAX = 24
 """Length up to which such text stays on one line: where a line begins within an isolate, the engine forgets it."""
 
 _LONG_WORD = re.compile(rf"[^\s\u200b]{{{WORD_LENGTH_MAX + 1},}}")
-_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ class Tongue:
         return plain[:1].upper() + plain[1:] if kind == "specs" else plain
 
     def text(self, value: object) -> str:
-        """A free text: without control characters, with breakable long words, isolated in its direction."""
-        plain = _LONG_WORD.sub(_breakable, _NO_TEXT.sub("", str(value)))
+        """A free text: without control and hidden characters, with breakable long words, isolated in its direction."""
+        plain = _LONG_WORD.sub(_breakable, without_hidden(_NO_TEXT.sub("", str(value))))
         return self.isolated(plain)
 
     def isolated(self, value: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
@@ -27,12 +28,20 @@ from cpq.storage.schema import tables
 
 STREAMS_MAX = 500
 STREAM_BYTES_MAX = 1024**2
+UNPACKED_BYTES_MAX = 16 * 1024**2
+"""Of all streams together. A small hostile file can unpack to a thousand times its size; this takes a fifth of a
+second to search, so that no process of its own is needed that could be killed."""
+
 COUNTED = (VersionStatus.DRAFT, VersionStatus.APPROVED, VersionStatus.SENT, VersionStatus.ACCEPTED)
 """Statuses of a valid document; a draft or an approved version must also be allowed to be sent."""
 
 _CHECKSUM = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 _MARK = re.compile(rb"\(([^()\\]{1,128}) v(\d{1,9}) ([0-9a-f]{64})\)")
+_OBJECTS = re.compile(rb"/ObjStm")
+"""In the head of a stream that holds objects, the properties of the file among them; pages and fonts hold none."""
+
 _STREAM = re.compile(rb"stream\r?\n")
+HEAD_BYTES_MAX = 1000
 
 
 class Standing(StrEnum):
@@ -186,13 +195,22 @@ def _mark(content: bytes) -> tuple[str, int, str] | None:
 
 
 def _streams(content: bytes) -> Iterator[bytes]:
-    """The decompressed streams of the file, each up to a limit."""
-    starts = [found.end() for found in _STREAM.finditer(content)]
-    for start in starts[-STREAMS_MAX:]:
+    """The unpacked streams of objects, the last first, each and together up to a limit."""
+    heads = deque((found.end() for found in _OBJECTS.finditer(content)), STREAMS_MAX)
+    whole, left = memoryview(content), UNPACKED_BYTES_MAX
+    while heads and left > 0:
+        head = heads.pop()
+        found = _STREAM.search(content, head, head + HEAD_BYTES_MAX)
+        if found is None:
+            continue
+        start = found.end()
         try:
-            yield zlib.decompressobj().decompress(content[start:], STREAM_BYTES_MAX)
+            # Twice as much is enough of the input; without an end, each stream would be read to the end of the file.
+            part = zlib.decompressobj().decompress(whole[start : start + 2 * STREAM_BYTES_MAX], STREAM_BYTES_MAX)
         except zlib.error:
             continue
+        left -= len(part)
+        yield part
 
 
 def _number(tx: Tx, quote_id: str, version: int, fingerprint: str) -> str | None:

@@ -10,6 +10,7 @@ import pikepdf
 import pytest
 
 from cpq.app import App
+from cpq.services.documents import verification
 from tests.support.approvals import ask, decide, person, priced_quote
 from tests.support.engine import Tools, import_dicts
 from tests.support.quotes import sent_quote
@@ -152,3 +153,21 @@ def test_an_approved_version_that_could_not_be_sent_does_not_count_and_is_stampe
     assert sqlite_tools("quote_verify_pdf", document=made["checksum"])["is_current_approved"] is True
     sqlite_tools("quote_revise", quote_id=quote_id, expected_version=1)
     assert sqlite_tools("quote_pdf", quote_id=quote_id, version=1)["stamp"] == "not_approved"
+
+
+HEAD = b"<</Type /ObjStm /N 1 /First 4 /Filter /FlateDecode>>\nstream\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        (HEAD + zlib.compress((b"(" + b" v1" * 42) * 8000, 9)) * 700,
+        HEAD * 40_000,
+        b"/ObjStm" * 400_000,
+        (b"stream\n" + zlib.compress(b"( v1" * 2**18, 9)) * 500,
+    ],
+    ids=["unpacks to 700 MB", "only heads", "heads without streams", "pages that unpack to 500 MB"],
+)
+def test_a_hostile_file_is_searched_only_so_far(sqlite_tools: Tools, content: bytes):
+    assert sum(map(len, verification._streams(content))) <= 17 * 1024**2
+    assert verified(sqlite_tools, content)["verdict"] == "unknown"
