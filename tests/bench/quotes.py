@@ -104,7 +104,7 @@ def fill(settings: Settings, count: int) -> None:
             "timestamptz '2026-01-01' + n * interval '31 seconds'",
         )
     )
-    changed = {"id": name, "quote_id": name, "key": name, "created_at": moment}
+    changed = {"id": name, "quote.number": name, "quote_id": name, "key": name, "created_at": moment}
     wanted = {"quote": "t.id = '{}'", "idempotency": "t.answer LIKE '%{}%'"}
     app.flush_audit()
     with app.database.writing(app.effects.monotonic() + 3600) as connection:
@@ -112,7 +112,9 @@ def fill(settings: Settings, count: int) -> None:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         for table in TABLES[:-1]:
             columns = [column.name for column in table.columns]
-            taken = ", ".join(changed.get(column, f"t.{column}") for column in columns)
+            taken = ", ".join(
+                changed.get(f"{table.name}.{column}", changed.get(column, f"t.{column}")) for column in columns
+            )
             which = wanted.get(table.name, "t.quote_id = '{}'").format(quote_id)
             into = f"INSERT INTO {table.name} ({', '.join(columns)})"
             copied = f"{into} SELECT {taken} FROM {table.name} AS t CROSS JOIN {numbers} WHERE {which}"
@@ -211,7 +213,8 @@ class Floor:
     def write(self, rows: dict[str, list[dict[str, Any]]]) -> None:
         """The same rows under new keys; one statement a table, as one would write it by hand."""
         number = f"{self._prefix}{next(_numbers)}"
-        fresh = {"quote_id": f"Q-floor-{number}", "quote.id": f"Q-floor-{number}", "key": f"floor-{number}"}
+        name = f"Q-floor-{number}"
+        fresh = {"quote_id": name, "quote.id": name, "quote.number": name, "key": f"floor-{number}"}
         cursor = self._connection.cursor()
         if self._is_sqlite:
             cursor.execute("BEGIN IMMEDIATE")
