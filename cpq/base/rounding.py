@@ -57,9 +57,9 @@ def divide(numerator: Exact, denominator: Exact) -> Exact:
 
 def written(number: Exact) -> Amount | str:
     """A fraction, exactly: a number of up to six decimals, else a text such as `12 16/31`."""
-    micro = number * 1_000_000
-    if micro.denominator == 1:
-        return amount(micro.numerator)
+    micro, rest = divmod(number.numerator * 1_000_000, number.denominator)
+    if not rest:
+        return amount(micro)
     whole, rest = divmod(number.numerator, number.denominator)
     # Always with its whole number, because a spreadsheet takes a lone `1/3` for a day.
     return f"{whole} {rest}/{number.denominator}"

@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 from cpq.base.money import Amount
 from cpq.base.rounding import MinorUnit
-from cpq.domain.pricing.parts import ONCE
+from cpq.domain.pricing.parts import ONCE, Term
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
 from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
 from cpq.domain.pricing.terms import Terms
 
 NOUNS = {"monthly": "month", "quarterly": "quarter", "yearly": "year"}
 
-_AFTER_REGULAR = (Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.COST_AND_MARGIN)
+TERM, TAX = Stage.TERM, Stage.TAX
+
+_AFTER_REGULAR = frozenset([Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.COST_AND_MARGIN])
 
 
 class PeriodPrice(NamedTuple):
@@ -35,13 +37,16 @@ class PeriodPrice(NamedTuple):
 def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, PeriodPrice]:
     """By line id, for lines with one recurring price; a bundle of several billing periods has none."""
     terms, minor_unit = Terms(request), MinorUnit(request.currency, request.rounding)
+    counts: dict[Term, Fraction] = {}
     found = {}
     for line in lines:
         if line.billing_period in PERIOD_MONTHS:
             # Without the step of a term one period is charged: there is no term, or the price has no end.
-            is_over_term = any(step.stage == Stage.TERM for step in line.steps)
+            is_over_term = TERM in [step.stage for step in line.steps]
             term = terms.of(line.billing_period) if is_over_term else ONCE
-            found[line.id] = _period_price(line, Fraction(term.periods, term.of), minor_unit)
+            if term not in counts:
+                counts[term] = Fraction(term.periods, term.of)
+            found[line.id] = _period_price(line, counts[term], minor_unit)
     return found
 
 
@@ -59,29 +64,35 @@ def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term
 
 
 def _period_price(line: PricedLine, periods: Fraction, minor_unit: MinorUnit) -> PeriodPrice:
-    units = Fraction(*line.units)
-    exact = _regular_price(line.steps, units, periods)
-    if line.steps[-1].stage == Stage.TAX:
-        exact *= Fraction(ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + (line.steps[-1].value or 0))
-    kept = exact * Fraction(ONE_HUNDRED_PERCENT - line.discount, ONE_HUNDRED_PERCENT)
-    times = units * periods
+    """In whole numbers, a fraction as two of them: this is done for every line of every answer."""
+    units, units_of = line.units
+    times, times_of = units * periods.numerator, units_of * periods.denominator
+    amount, is_for_one_period = _regular_amount(line.steps)
+    price, of = (amount * units_of, units) if is_for_one_period else (amount * times_of, times)
+    last = line.steps[-1]
+    if last.stage == TAX:
+        price, of = price * ONE_HUNDRED_PERCENT, of * (ONE_HUNDRED_PERCENT + (last.value or 0))
 
-    def shown(price: Fraction, charged: int) -> int:
+    def shown(price: int, of: int, charged: int) -> int:
         """The price where it re-adds to the charged amount, else the amount divided by units and periods."""
-        micro = unit_price(price.numerator, price.denominator)
-        if minor_unit.round(micro * times) == charged:
-            return micro
-        return unit_price(charged, times.numerator, times.denominator)
+        micro = unit_price(price, of)
+        return micro if minor_unit.round(micro, times, times_of) == charged else unit_price(charged, times, times_of)
 
-    return PeriodPrice(line.billing_period, shown(exact, line.regular), shown(kept, line.net), periods)
+    kept = ONE_HUNDRED_PERCENT - line.discount
+    return PeriodPrice(
+        line.billing_period,
+        shown(price, of, line.regular),
+        shown(price * kept, of * ONE_HUNDRED_PERCENT, line.net),
+        periods,
+    )
 
 
-def _regular_price(steps: Iterable[Step], units: Fraction, periods: Fraction) -> Fraction:
-    """The regular price of a unit for a period before rounding, with tax where it is included.
+def _regular_amount(steps: Iterable[Step]) -> tuple[int, bool]:
+    """The regular price of all units before rounding, with tax where it is included, and whether for one period.
 
     Steps have six decimals, so the step before the term is more exact than the one after it.
     """
     regular = [step for step in steps if step.stage not in _AFTER_REGULAR]
-    if len(regular) > 1 and regular[-1].stage == Stage.TERM and not regular[-2].part:
-        return regular[-2].amount / units
-    return regular[-1].amount / (units * periods)
+    if len(regular) > 1 and regular[-1].stage == TERM and not regular[-2].part:
+        return regular[-2].amount, True
+    return regular[-1].amount, False

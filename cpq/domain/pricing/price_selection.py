@@ -63,6 +63,11 @@ class PriceSelection:
             chosen = self._chosen[key] = choose(self._request, product_id, selling_model)
         return chosen
 
+    def is_in_one_way(self, product_id: str) -> bool:
+        """Whether a line of the product has no selling model to choose."""
+        rows = self._request.products[product_id].rows
+        return len(rows) == 1 or self.sold_as(product_id).is_in_one_way
+
     def sold_as(self, product_id: str) -> SoldAs:
         found = self._sold_as.get(product_id)
         if found is None:

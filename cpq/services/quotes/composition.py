@@ -133,16 +133,18 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
             *_ending_prices(request, products, selection, valid_until),
             *_ending_rate(tx.policies.terms, draft.currency, valid_until),
         ),
-        selling_models={
-            int(line.id): line.selling_model or _only_model(selection, line.product_id) for line in request.lines
-        },
+        selling_models=_selling_models(request, selection),
     )
 
 
-def _only_model(selection: PriceSelection, product_id: str) -> str:
-    charged = selection.of(product_id).charged
-    assert charged is not None, "it was priced"
-    return charged.selling_model
+def _selling_models(request: Request, selection: PriceSelection) -> dict[int, str]:
+    """By line number; of a line that picked none, the only one of its product."""
+    only: dict[str, str] = {}
+    for id_ in {line.product_id for line in request.lines if not line.selling_model}:
+        charged = selection.of(id_).charged
+        assert charged is not None, "it was priced"
+        only[id_] = charged.selling_model
+    return {int(line.id): line.selling_model or only[line.product_id] for line in request.lines}
 
 
 def gather(tx: Tx, draft: Draft) -> Facts:
@@ -195,6 +197,9 @@ def _ending_prices(
 ) -> Iterator[str]:
     """The prices that end before the quote does: who accepts it later gets a price that is no longer valid."""
     last_day = valid_until.isoformat()
+    ends = [row.valid_to for product in request.products.values() for row in product.rows if row.valid_to]
+    if not ends or min(ends) >= last_day:
+        return
     parts: dict[tuple[str, str], None] = {}
     for line in request.lines:
         inside = [part.product_id for part in products[line.product_id].for_pricing.components]

@@ -293,7 +293,7 @@ def pick_models(
 ) -> tuple[Request, list[CpqError]]:
     """The request with the selling model of each line, and the lines that must say which one they mean."""
     known = request.products
-    several = {id_ for id_ in known if not selection.sold_as(id_).is_in_one_way}
+    several = {id_ for id_ in known if not selection.is_in_one_way(id_)}
     asked = {index for index, line in enumerate(draft.lines) if line.selling_model and line.product_id in known}
     if not several and not asked:
         return request, []
