@@ -232,9 +232,11 @@ def test_an_agent_is_not_told_a_margin_by_why_it_is_asked_for_again(app: App):
     agent("quote_revise", quote_id=quote_id, expected_version=1)
     agent("quote_price", quote_id=quote_id, requested_discount_pct=4)
     [step] = agent("approval_preview", quote_id=quote_id)["steps"]
-    assert step["reasons"][-1] == "Asked again: margin got worse."
-    assert ask(agent, quote_id, "finance")["reason"] == "Asked again: margin got worse."
-    assert agent("approval_history", quote_id=quote_id)["items"][-1]["reason"] == "Asked again: margin got worse."
+    assert step["reasons"][-1] == "Asked again: cost or margin got worse."
+    assert ask(agent, quote_id, "finance")["reason"] == "Asked again: cost or margin got worse."
+    assert (
+        agent("approval_history", quote_id=quote_id)["items"][-1]["reason"] == "Asked again: cost or margin got worse."
+    )
 
 
 def test_a_bundle_with_a_retired_component_is_not_quoted(tools: Tools):

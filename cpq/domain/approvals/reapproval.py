@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cpq.base.money import from_micro, plain, readable
@@ -92,19 +93,29 @@ def is_kept(
         return Answer(False, f"Asked again: {given}, who approved before, had a hand in this version.")
     if given := next((voter for voter in earlier.voters if voter in gone), None):
         return Answer(False, f"Asked again: {given}, who approved before, may no longer decide.")
-    for policy_id, reads in grounds.items():
-        if policy_id not in earlier.grounds:
-            name = "a policy that is not shown" if any(read.is_secret for read in reads) else policy_id
-            return Answer(False, f"Asked again: {name} did not apply to version {earlier.version}.")
-        before = {read.name: read for read in earlier.grounds[policy_id]}
-        for read in reads:
-            if read.name not in before or not is_no_worse(before[read.name], read):
-                return Answer(False, f"Asked again: {_moved(before.get(read.name), read)}.")
+    if worse := _what_is_worse(earlier, offer, grounds):
+        return Answer(False, f"Asked again: {worse}.")
     if more := what_is_more(earlier.offer, offer):
         rest = f"; and {len(more) - DIFFERENCES_MAX} more" if len(more) > DIFFERENCES_MAX else ""
         shown = "; ".join(more[:DIFFERENCES_MAX])
         return Answer(False, f"Asked again: compared with version {earlier.version}, {shown}{rest}.")
     return Answer(True, f"Kept from version {earlier.version}: the customer gets no more than {role} approved.")
+
+
+def _what_is_worse(earlier: Earlier, offer: Quote, grounds: Grounds) -> str | None:
+    """The first fact or policy that is worse than when people approved, in words."""
+    for policy_id, reads in grounds.items():
+        is_hidden = any(read.is_secret for read in reads)
+        if policy_id not in earlier.grounds:
+            name = "a policy that is not shown" if is_hidden else policy_id
+            return f"{name} did not apply to version {earlier.version}"
+        before = {read.name: read for read in earlier.grounds[policy_id]}
+        for read in reads:
+            if read.name not in before or not is_no_worse(before[read.name], read):
+                return _moved(before.get(read.name), read)
+        if is_hidden and not _is_as_profitable(earlier.offer, offer):
+            return f"{_HIDDEN} may be worse"
+    return None
 
 
 def what_is_more(before: Quote, after: Quote) -> list[str]:
@@ -145,6 +156,27 @@ def _more_of_line(old: QuoteLine, new: QuoteLine, *, months: tuple[int, int]) ->
         yield f"line {new.number} costs less for each unit"
 
 
+def _is_as_profitable(before: Quote, after: Quote) -> bool:
+    """Whether no margin can have fallen where no line is cheaper: no unit costs us more, and all quantities changed by
+    the same factor.
+
+    Hidden facts are compared as they were judged, on a grid: exact ones would reveal by a kept approval what the grid
+    hides. But between two of its points, a margin could fall unseen by another mix of lines or a higher cost.
+    """
+    months = (before.version.term_months or 1, after.version.term_months or 1)
+    earlier, scales = {line.number: line for line in before.lines}, set()
+    for line in after.lines:
+        old = earlier.get(line.number)
+        if old is None or (old.cost is None) != (line.cost is None):
+            return False
+        factors = months if _follows_term(old, line, months) else (1, 1)
+        was, is_ = old.quantity * factors[0], line.quantity * factors[1]
+        scales.add(Fraction(is_) / Fraction(was))
+        if old.cost is not None and line.cost is not None and line.cost * was > old.cost * is_:
+            return False
+    return len(scales) == 1
+
+
 def _follows_term(old: QuoteLine, new: QuoteLine, months: tuple[int, int]) -> bool:
     """Whether the line is charged for every month of the term, not once or for its first period.
 
@@ -173,6 +205,8 @@ def _changed(name: str, old: object, new: object) -> str:
 
 
 DIFFERENCES_MAX = 5
+
+_HIDDEN = "cost or margin"
 
 _MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost"})
 """Fields of a line that are compared by what they give, or that are not the customer's: the cost."""
@@ -231,7 +265,7 @@ def _load_value(stored: Any) -> Any:
 def _moved(before: FactRead | None, after: FactRead) -> str:
     """How a fact changed. The sentence is stored and shown to all, so it shows no number of a secret fact."""
     if after.is_secret:
-        return f"{after.name} got worse"
+        return f"{_HIDDEN} got worse"
     if before is not None and isinstance(before.value, LinesPast) and isinstance(after.value, LinesPast):
         return f"{after.name} got worse at {', '.join(worse_lines(before, after))}"
     if after.value is None:

@@ -1,7 +1,8 @@
 """PURE. A coarse grid of costs: verdicts rest on it, so that no series of prices reveals a cost more precisely.
 
 A cost is rounded up to the next point, against the seller's risk: a verdict is never more lenient than by the cost.
-The points depend on the cost of a unit alone, never on a quote, so that other quantities or discounts reveal no more.
+Nothing else of a cost reaches a verdict, so that neither quantities, discounts nor other products in the quote reveal
+more: costs that are rounded to the same point give the same verdict everywhere.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from decimal import Decimal
 from functools import cache
+
+from cpq.domain.pricing import Request, costs
+from cpq.domain.pricing.request import Product
 
 COST_MAX = 10**18
 """In millionths, as amounts are."""
@@ -21,6 +25,22 @@ def coarse(cost: int, percent: Decimal) -> int:
     points = _points(percent)
     place = bisect_left(points, cost)
     return points[place] if place < len(points) else cost
+
+
+def coarse_costs(request: Request, percent: Decimal) -> dict[str, int]:
+    """The known costs of the lines, by their ids, made of unit costs on the grid: for a bundle, of those of its parts.
+
+    All prices of a product are raised by the factor that brings the first cost of the standard book to its point. Each
+    by a factor of its own, the monthly and the yearly price would together reveal more than one of them.
+    """
+    standard = request.price_books[-1] if request.price_books else None
+
+    def unit_cost(product: Product, cost: int) -> int:
+        known = ((row.id, row.cost) for row in product.rows if row.cost and row.price_book_id == standard)
+        _, first = min(known, default=("", cost))
+        return -(-cost * coarse(first, percent) // first)
+
+    return costs(request, unit_cost)
 
 
 @cache

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from itertools import chain, compress
+from itertools import compress
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -131,24 +131,28 @@ def evaluate(policies: PolicySet, facts: QuoteFacts) -> PolicyDecision:
     return _decision(policies, tuple(violation for _, violation in found))
 
 
-def evaluate_alternatives(policies: PolicySet, alternatives: Sequence[QuoteFacts]) -> PolicyDecision:
-    """One decision over all alternatives: the worst violation of each policy, because any could be accepted."""
-    decisions = [evaluate(policies, facts) for facts in alternatives]
-    if len(decisions) == 1:
-        return decisions[0]
-    worst: dict[str, Violation] = {}
-    for violation in chain.from_iterable(decision.violations for decision in decisions):
-        known = worst.get(violation.policy_id)
-        if known is None or _excess(violation) > _excess(known):
-            worst[violation.policy_id] = violation
-    return _decision(policies, tuple(worst.values()))
+def evaluate_alternatives(
+    policies: PolicySet,
+    alternatives: Sequence[QuoteFacts],
+    exact: Callable[[int], QuoteFacts] | None = None,
+    caution: str = "",
+) -> PolicyDecision:
+    """One decision over all alternatives: the worst violation of each policy, because any could be accepted.
 
-
-def with_exact_numbers(decision: PolicyDecision, exact: PolicyDecision) -> PolicyDecision:
-    """The decision with the exact numbers of hidden facts, for those who may see them; who is asked does not change."""
-    known = {violation.policy_id: violation for violation in exact.violations}
-    shown = (known.get(one.policy_id, one) if one.is_secret else one for one in decision.violations)
-    return replace(decision, violations=tuple(shown))
+    Where the alternatives have hidden facts that are judged more carefully than they are, `exact` has the facts as they
+    are, by the place of the alternative: violations show these numbers alone, with `caution` where they would pass.
+    """
+    worst: dict[str, tuple[Violation, int]] = {}
+    for place, facts in enumerate(alternatives):
+        for violation in evaluate(policies, facts).violations:
+            known = worst.get(violation.policy_id)
+            if known is None or _excess(violation) > _excess(known[0]):
+                worst[violation.policy_id] = violation, place
+    found = (
+        _as_it_is(policies, violation, exact(place), caution) if exact and violation.is_secret else violation
+        for violation, place in worst.values()
+    )
+    return _decision(policies, tuple(found))
 
 
 def is_no_worse(before: FactRead, after: FactRead) -> bool:
@@ -204,6 +208,31 @@ def _moved_safely(before: object, after: object, safe: Safe) -> bool:
     return False
 
 
+def _as_it_is(policies: PolicySet, found: Violation, facts: QuoteFacts, caution: str) -> Violation:
+    """The violation with the numbers of these facts. Later versions are compared with what it was judged by."""
+    environment = policies.environment(facts)
+    try:
+        for rule in policies.rules:
+            if rule.id == found.policy_id:
+                exact = _rule_violation(rule, environment)
+                return _shown(found, exact, "" if rule.when.run(environment, None) is not False else caution)
+        for ladder in policies.ladders:
+            for step in ladder.steps:
+                if step.id == found.policy_id:
+                    value = _measured(ladder, environment)
+                    exact = _step_violation(ladder, step, value, environment, [])
+                    is_past = value is None or _is_past(ladder, value, step.bound)
+                    return _shown(found, exact, "" if is_past else caution)
+    except ArithmeticError:
+        return found._replace(actual=None, description=f"{found.policy_name}. {caution}")
+    return found  # A fault, which has no numbers.
+
+
+def _shown(found: Violation, exact: Violation, caution: str) -> Violation:
+    description = f"{exact.description.rstrip('.')}. {caution}" if caution else exact.description
+    return found._replace(actual=exact.actual, description=description)
+
+
 def _violated(policies: PolicySet, environment: FactsEnvironment) -> tuple[list[Rule], list[Rule]]:
     """The rules whose condition is true or unknown, and those that cannot be evaluated."""
     try:
@@ -251,25 +280,17 @@ def _climb(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
         return _climb_lines(ladder, environment)
     if ladder.where is not None and ladder.where.run(environment, None) is False:
         return None
-    value: Decimal | None = ladder.over.run(environment, None)
+    value = _measured(ladder, environment)
     step = ladder.steps[-1] if value is None else ladder.reached(value)
     return None if step is None else _step_violation(ladder, step, value, environment, [])
 
 
 def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | None:
     """The worst line decides. A line whose `where` is unknown counts; an unknown number is the worst."""
-    where, over = ladder.where, ladder.over
-    values: list[tuple[Decimal | None, str, LineFacts]] = [
-        (over.run(environment, line), id_, line)
-        for id_, line in zip(piece_ids(environment), environment.pieces, strict=True)
-        if where is None or where.run(environment, line) is not False
-    ]
-    known = [value for value, _, _ in values if value is not None]
-    worst: Decimal | None = None
-    if len(known) == len(values):
-        if not known:
-            return None
-        worst = min(known) if ladder.is_falling else max(known)
+    values = _line_values(ladder, environment)
+    if not values:
+        return None
+    worst = _worst(ladder, values)
     step = ladder.steps[-1] if worst is None else ladder.reached(worst)
     if step is None:
         return None
@@ -277,6 +298,30 @@ def _climb_lines(ladder: Ladder, environment: FactsEnvironment) -> Violation | N
     first = ladder.steps[0].bound
     past = sorted((id_, value) for value, id_, _ in values if value is None or _is_past(ladder, value, first))
     return _step_violation(ladder, step, worst, environment, lines, LinesPast(tuple(past)))
+
+
+def _line_values(ladder: Ladder, environment: FactsEnvironment) -> list[tuple[Decimal | None, str, LineFacts]]:
+    where, over = ladder.where, ladder.over
+    return [
+        (over.run(environment, line), id_, line)
+        for id_, line in zip(piece_ids(environment), environment.pieces, strict=True)
+        if where is None or where.run(environment, line) is not False
+    ]
+
+
+def _worst(ladder: Ladder, values: Sequence[tuple[Decimal | None, str, LineFacts]]) -> Decimal | None:
+    known = [value for value, _, _ in values if value is not None]
+    if len(known) < len(values) or not known:
+        return None
+    return min(known) if ladder.is_falling else max(known)
+
+
+def _measured(ladder: Ladder, environment: FactsEnvironment) -> Decimal | None:
+    """The number that decides the step; None is unknown."""
+    if ladder.is_of_lines:
+        return _worst(ladder, _line_values(ladder, environment))
+    value: Decimal | None = ladder.over.run(environment, None)
+    return value
 
 
 def _is_past(ladder: Ladder, value: Decimal, bound: Decimal) -> bool:

@@ -3,6 +3,17 @@
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, Step
-from cpq.domain.pricing.waterfall import AMOUNT_MAX, price, refusals
+from cpq.domain.pricing.waterfall import AMOUNT_MAX, costs, price, refusals
 
-__all__ = ["AMOUNT_MAX", "PriceSelection", "PricedLine", "PricedQuote", "Request", "Stage", "Step", "price", "refusals"]
+__all__ = [
+    "AMOUNT_MAX",
+    "PriceSelection",
+    "PricedLine",
+    "PricedQuote",
+    "Request",
+    "Stage",
+    "Step",
+    "costs",
+    "price",
+    "refusals",
+]

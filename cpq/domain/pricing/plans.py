@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cpq.base.errors import Code, CpqError
 from cpq.domain.pricing.parts import Plan
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.quantities import Counts
-from cpq.domain.pricing.request import PriceRow, Request
+from cpq.domain.pricing.request import PriceRow, Product, Request
 from cpq.domain.pricing.terms import Terms, bills_alike
+
+UnitCost = Callable[[Product, int], int]
+"""Another cost of a unit for one that a price of the product has."""
 
 
 class Plans:
     """The facts of one request that its lines share: winning prices, terms, and quantities over the quote."""
 
-    def __init__(self, request: Request, selection: PriceSelection) -> None:
+    def __init__(self, request: Request, selection: PriceSelection, unit_cost: UnitCost | None = None) -> None:
         self.request = request
         self.terms = Terms(request)
         self.counts = Counts(request)
         self._selection = selection
+        self._unit_cost = unit_cost
         self._plans: dict[str | tuple[str, str], Plan] = {}
 
     def of(self, product_id: str, selling_model: str = "") -> Plan:
@@ -40,11 +45,14 @@ class Plans:
             listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0)
             row = chosen.contracted or listed
         _check_tax(self.request, product_id, row)
+        costs = listed if row.cost is None else row
+        if self._unit_cost and costs.cost:
+            costs = costs._replace(cost=self._unit_cost(product, costs.cost))
         return Plan(
             product_id,
             listed,
             row,
-            listed if row.cost is None else row,
+            costs,
             chosen.listed is not None,
             chosen.contracted is not None,
             row.billing_period,

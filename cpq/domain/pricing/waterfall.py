@@ -17,7 +17,7 @@ from cpq.domain.pricing.discounts import (
 from cpq.domain.pricing.margin import margin, take_cost
 from cpq.domain.pricing.option_surcharges import add_options
 from cpq.domain.pricing.parts import ONCE, WHOLE_TERM, LinePrice, Part
-from cpq.domain.pricing.plans import Plans
+from cpq.domain.pricing.plans import Plans, UnitCost
 from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_price, take_list_price
 from cpq.domain.pricing.request import Line, Request, exact, largest_quantity, mean_quantity
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup, new_tuple
@@ -59,6 +59,14 @@ def refusals(request: Request, selection: PriceSelection | None = None) -> list[
         except CpqError as error:
             refused.append(error)
     return [error for error in refused if "line" in error.details]
+
+
+def costs(request: Request, unit_cost: UnitCost) -> dict[str, int]:
+    """The known costs of the lines, by their ids, if a unit cost `unit_cost` instead of what its price says."""
+    plans = Plans(request, PriceSelection(request), unit_cost)
+    minor_unit = MinorUnit(request.currency, request.rounding)
+    found = ((line.id, _price_over_term(line, plans).cost) for line in request.lines)
+    return {id_: minor_unit.round(cost) for id_, cost in found if cost is not None}
 
 
 def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePrice:

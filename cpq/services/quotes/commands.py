@@ -42,7 +42,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: boo
     if not quote.status.is_draft:
         return _evaluate(tx, quote, requested_discount)
     composed = _recompose(tx, quote, quote.as_draft(requested_discount=requested_discount))
-    priced = [one.priced for one in composed.sets]
+    priced = [(one.request, one.priced) for one in composed.sets]
     decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced, editor=tx.caller)
     if dry_run:
         shown = Shown.of(composed)
@@ -241,7 +241,7 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
         if is_stored
         else fingerprint_of(by_name[name] for name in in_order(draft)),
     )
-    decision = judge_at(tx, quote, draft, priced)
+    decision = judge_at(tx, quote, draft, [(one.request, result) for one, result in zip(stored, priced, strict=True)])
     return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
 
 

@@ -8,10 +8,12 @@ from decimal import Decimal
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
-from cpq.base.money import Amount
-from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives, with_exact_numbers
-from cpq.domain.policy.facts import SECRET
+from cpq.base.money import Amount, plain
+from cpq.domain.policy.cost_grid import coarse_costs
+from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives
+from cpq.domain.policy.facts import SECRET, QuoteFacts
 from cpq.domain.policy.free_text import NO_FREE_TEXT, FreeTextFacts
+from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.quote import Quote
@@ -19,7 +21,7 @@ from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import gather
 from cpq.services.quotes.deal_facts import other_quotes
-from cpq.services.quotes.policy_facts import EXACT_COSTS, facts_of, free_text_facts, payment_terms_of, quote_inputs
+from cpq.services.quotes.policy_facts import facts_of, free_text_facts, payment_terms_of, quote_inputs
 
 
 class PolicyViolation(TypedDict):
@@ -41,14 +43,14 @@ def decide(
     draft: Draft,
     buyer: AccountFacts,
     products: Mapping[str, ProductFacts],
-    priced_sets: Sequence[PricedQuote],
+    priced_sets: Sequence[Priced],
     *,
     editor: str | None = None,
 ) -> PolicyDecision:
     """Evaluate the policies for every option set, and keep the worst violation of each rule.
 
     A rule that any set violates is violated, because each set could be accepted. What no policy reads is not looked up.
-    `editor` is the caller who is about to change the version.
+    Costs count as on the grid for every caller. `editor` is the caller who is about to change the version.
     """
     asked = {str(line.number): line for line in draft.lines}
     inputs = quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft))
@@ -58,20 +60,21 @@ def decide(
         makers = {*quote.version.makers, *([editor] if editor else [])}
         texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
     others = other_quotes(tx, quote, draft.deal_id)
-    grid = EXACT_COSTS if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
+    grid = _EXACT if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
 
-    def decided(width: Decimal) -> PolicyDecision:
-        alternatives = [
-            facts_of(inputs, asked, products, one, validity_days=days, texts=texts, others=others, grid=width)
-            for one in priced_sets
-        ]
-        return evaluate_alternatives(tx.policies, alternatives)
+    def facts(priced: PricedQuote, costs: Mapping[str, int] | None) -> QuoteFacts:
+        return facts_of(inputs, asked, products, priced, validity_days=days, texts=texts, others=others, costs=costs)
 
-    decision = decided(grid)
-    if not grid or not any(violation.is_secret for violation in decision.violations):
-        return decision
-    return with_exact_numbers(decision, decided(EXACT_COSTS))
+    judged = [facts(priced, coarse_costs(request, grid) if grid else None) for request, priced in priced_sets]
+    if not grid:
+        return evaluate_alternatives(tx.policies, judged)
+    caution = f"Costs count as rounded up by up to {plain(grid):f} %, and so it is asked for."
+    return evaluate_alternatives(tx.policies, judged, lambda place: facts(priced_sets[place][1], None), caution)
 
+
+Priced = tuple[Request, PricedQuote]
+
+_EXACT = Decimal(0)
 
 FREE_TEXT = frozenset(FreeTextFacts._fields)
 """Facts that need a look at texts."""
@@ -82,20 +85,20 @@ def judge(tx: Tx, quote: Quote) -> PolicyDecision:
     return judge_at(tx, quote, quote.as_draft(), stored_results(tx, quote))
 
 
-def judge_at(tx: Tx, quote: Quote, draft: Draft, priced: Sequence[PricedQuote]) -> PolicyDecision:
+def judge_at(tx: Tx, quote: Quote, draft: Draft, priced: Sequence[Priced]) -> PolicyDecision:
     """The decision of the current policies on a quote, as in this draft, at these prices."""
     buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
     return decide(tx, quote, draft, buyer, products, priced)
 
 
-def stored_results(tx: Tx, quote: Quote) -> list[PricedQuote]:
+def stored_results(tx: Tx, quote: Quote) -> list[Priced]:
     """The stored prices of a version, by the name of their option set.
 
     If two sets violate a rule equally, the first is shown, whichever is selected.
     """
     by_name = sorted(repository.pricings(tx, quote), key=lambda pricing: pricing.option_set)
-    return [pricing.amounts for pricing in by_name]
+    return [(pricing.request, pricing.amounts) for pricing in by_name]
 
 
 def violations_view(tx: Tx, decision: PolicyDecision) -> list[PolicyViolation]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro
-from cpq.domain.policy.cost_grid import coarse
 from cpq.domain.policy.facts import NO_OTHERS, LineFacts, OtherQuotes, Part, QuoteFacts, QuoteInputs
 from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary, FreeTextFacts
 from cpq.domain.pricing.margin import margin
@@ -18,8 +16,6 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
-
-EXACT_COSTS = Decimal(0)
 
 
 def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> QuoteInputs:
@@ -108,14 +104,15 @@ def facts_of(
     validity_days: int,
     texts: FreeTextFacts = NO_FREE_TEXT,
     others: OtherQuotes = NO_OTHERS,
-    grid: Decimal = EXACT_COSTS,
+    costs: Mapping[str, int] | None = None,
 ) -> QuoteFacts:
     """The facts of a priced quote; `asked` are its lines by their number as text.
 
-    Costs and margins are those on a grid of this width in percent.
+    Costs and margins are by the costs of lines that are given, where some are; a line that has none is of unknown cost.
     """
-    costs = _coarse_costs(priced, products, grid) if grid else {}
-    total = sum(costs.values()) if grid and priced.cost is not None else priced.cost
+    if costs is None:
+        costs = {line.id: line.cost for line in priced.lines if line.cost is not None}
+    total = sum(costs.values()) if len(costs) == len(priced.lines) else None
     return QuoteFacts(
         **vars(inputs),
         gross=from_micro(priced.subtotal),
@@ -127,31 +124,8 @@ def facts_of(
         validity_days=Decimal(validity_days),
         **others._asdict(),
         **texts._asdict(),
-        lines=tuple(
-            _line_facts(line, asked[line.id], products, costs.get(line.id, line.cost)) for line in priced.lines
-        ),
+        lines=tuple(_line_facts(line, asked[line.id], products, costs.get(line.id)) for line in priced.lines),
     )
-
-
-def _coarse_costs(priced: PricedQuote, products: Mapping[str, ProductFacts], grid: Decimal) -> dict[str, int]:
-    """The known costs of lines, each as far above the true one as the cost of a unit is below its point of the grid."""
-    ratios: dict[str, tuple[int, int]] = {}
-    found = {}
-    for line in priced.lines:
-        if line.cost is None:
-            continue
-        ratio = ratios.get(line.product_id)
-        if ratio is None:
-            ratio = ratios[line.product_id] = _ratio(products[line.product_id], products, grid)
-        found[line.id] = -(-line.cost * ratio[0] // ratio[1])
-    return found
-
-
-def _ratio(product: ProductFacts, products: Mapping[str, ProductFacts], grid: Decimal) -> tuple[int, int]:
-    """Of the costs of a product and of its parts, the one that the grid raises most."""
-    inside = (product, *(repository.all_parts(product, products) if product.parts else ()))
-    costs = {row.cost for one in inside for row in one.for_pricing.rows if row.cost}
-    return max(((coarse(cost, grid), cost) for cost in costs), key=lambda pair: Fraction(*pair), default=(1, 1))
 
 
 def _line_facts(

@@ -54,7 +54,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     is_changed = any(composed.hashes[name] != quote.version.hashes.get(name) for name in _FACTS)
     if is_approved and not is_changed:
         return
-    priced = [one.priced for one in sorted(composed.sets, key=lambda one: one.name)]
+    priced = [(one.request, one.priced) for one in sorted(composed.sets, key=lambda one: one.name)]
     decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced)
     if is_approved:
         _require_nobody_else(tx, quote, composed, decision)

@@ -101,7 +101,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
     pricings = repository.pricings(tx, quote)
     sets = [pricing.result for pricing in pricings]
     selected = sets[0]
-    decision = judge_at(tx, quote, quote.as_draft(), sets)
+    decision = judge_at(tx, quote, quote.as_draft(), [(one.request, one.result) for one in pricings])
     has_current_price = quote.version.priced_at is not None and quote.expires_at > tx.now and not quote.is_rejected
     is_stopped = quote.status.is_draft and (decision.approval_required or decision.is_blocked)
     return {

@@ -104,12 +104,12 @@ def test_what_was_approved_covers_less_and_never_more(before: Decimal, after: De
     ("before", "after", "told"),
     [
         (FactRead("margin", Decimal("5.26"), Safe.HIGHER, True), FactRead("margin", Decimal("2.7"), Safe.HIGHER, True),
-         "margin got worse"),
+         "cost or margin got worse"),
         (FactRead("line.cost", (("1", Decimal(7)),), Safe.LOWER, True),
-         FactRead("line.cost", (("1", Decimal(8)),), Safe.LOWER, True), "line.cost got worse"),
+         FactRead("line.cost", (("1", Decimal(8)),), Safe.LOWER, True), "cost or margin got worse"),
         (FactRead("x by line", LinesPast((("1", Decimal(7)),)), Safe.LOWER, True),
          FactRead("x by line", LinesPast((("1", Decimal(8)), ("3", None))), Safe.LOWER, True),
-         "x by line got worse"),
+         "cost or margin got worse"),
         (FactRead("net_value", None, Safe.LOWER), FactRead("net_value", None, Safe.LOWER),
          "net_value is unknown"),
     ],
@@ -259,3 +259,44 @@ def goods(quote: Quote) -> dict[tuple[object, ...], Fraction]:
             for month in range(months):
                 found[(*what, unit, month)] = Fraction(line.net, int(line.quantity) * months)
     return found
+
+
+MARGIN = {"floor": (FactRead("margin", Decimal(7), Safe.HIGHER, True),)}
+MADE = SETUP._replace(cost=300)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_kept"),
+    [
+        (offer(SEATS, MADE), True),
+        (offer(SEATS._replace(net=1081), MADE), True),
+        (offer(SEATS._replace(cost=4), MADE), True),
+        (offer(SEATS._replace(cost=6), MADE), False),
+        (offer(SEATS._replace(cost=None), MADE), False),
+        (offer(SEATS._replace(quantity=5, regular=600, net=540, cost=2), MADE), False),
+        (offer(SEATS._replace(quantity=5, regular=600, net=540, cost=2),
+               MADE._replace(quantity=1, regular=200, net=200, cost=150)), True),
+        (offer(SEATS._replace(list_amount=600, regular=600, net=540, cost=2), MADE, term_months=6), False),
+    ],
+)  # fmt: skip
+def test_a_hidden_fact_that_looks_the_same_on_the_grid_is_asked_about_if_it_may_be_worse(after: Quote, is_kept: bool):
+    earlier = replace(EARLIER, grounds=MARGIN, offer=offer(SEATS, MADE))
+    answer = stands(earlier=earlier, offer=after, grounds=MARGIN)
+    assert answer[0] is is_kept
+    assert is_kept or answer[1] == "Asked again: cost or margin may be worse."
+    assert stands(earlier=replace(EARLIER, offer=offer(SEATS, MADE)), offer=after)[0] is True
+
+
+@given(pairs(), st.lists(amounts, min_size=6, max_size=6))
+def test_a_kept_approval_of_a_margin_never_covers_a_lower_one(both: tuple[Quote, Quote], costs: list[int]):
+    """Whatever the grid says: it says the same of both here."""
+    before, after = (
+        replace(quote, lines=tuple(line._replace(cost=costs[line.number + place]) for line in quote.lines))
+        for quote, place in zip(both, (-1, 2), strict=True)
+    )
+    if stands(earlier=replace(EARLIER, grounds=MARGIN, offer=before), offer=after, grounds=MARGIN)[0]:
+        (net, cost), (later_net, later_cost) = (
+            (sum(line.net for line in quote.lines), sum(line.cost or 0 for line in quote.lines))
+            for quote in (before, after)
+        )
+        assert later_cost * net <= cost * later_net
