@@ -51,6 +51,9 @@ BODY_SECONDS = 30.0
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Bodies that are being received, of all callers together."""
 
+READY_SECONDS = 2.0
+"""How long an answer of `/readyz` counts; each new one writes to the database."""
+
 GRACE_SECONDS = 5
 """Time for open requests after SIGTERM; a half-sent one would hold the server for as long as its own deadline."""
 
@@ -70,16 +73,24 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: S
         await anyio.to_thread.run_sync(app.flush_audit)
 
     app.database.watch_waits(WRITE_WAIT_SECONDS.observe)
-    checks = anyio.CapacityLimiter(4)
+    checks = anyio.CapacityLimiter(1)
+    last: tuple[float, dict[str, str]] = (-READY_SECONDS, {})
+
+    def parts_now() -> dict[str, str]:
+        """The state of a moment ago, or a new one: a flood of requests must not write a row each."""
+        nonlocal last
+        if app.effects.monotonic() - last[0] >= READY_SECONDS:
+            last = (app.effects.monotonic(), readiness(app, loops))
+        return last[1]
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})
 
     async def readyz(_: Request) -> Response:
-        parts = await anyio.to_thread.run_sync(readiness, app, loops, limiter=checks)
+        parts = await anyio.to_thread.run_sync(parts_now, limiter=checks)
         broken = {name for name, part in parts.items() if part != "ok"}
-        # Only reported: the last valid policies are in use, and what needs no damaged page is still answered.
-        is_ready = broken <= {"policies", "pages", "background"}
+        # Only reported: the last valid policies are in use, and what needs no damaged page or space is still answered.
+        is_ready = broken <= {"disk", "policies", "pages", "background"}
         status = "unready" if not is_ready else "degraded" if broken else "ok"
         return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
 

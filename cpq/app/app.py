@@ -11,13 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.app import audit, policy_store, tokens
-from cpq.app.access import DECIDERS, LOCAL_AGENT, Principal
+from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
 from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
+from cpq.app.daily_bytes import DailyBytes
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
+from cpq.base.disk_space import DiskSpace
 from cpq.base.errors import Code, CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
@@ -55,6 +57,8 @@ class App:
             self.database = Database(settings, self.effects)
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError, ValueError) as error:
             raise unusable(settings, error) from error
+        self.daily_bytes = DailyBytes(settings.caller_mb_per_day, self.effects)
+        self.disk = DiskSpace(settings.home, settings.disk_free_mb_min, self.effects)
         folder = settings.policies_dir or shipped("policies")
         if settings.policies_adopt == "manual":
             self.policies: PolicyKeeper = AdoptedPolicies(folder, self.effects, DECIDERS, reading=self.database.reading)
@@ -107,6 +111,9 @@ class App:
     def write_within(self, call: Call, record: Record, work: Callable[[Tx], Answer]) -> Outcome:
         """`write` for callers that have already checked the permission and opened the record."""
         command = record.command
+        if _is_limited(call.principal):
+            self.disk.require_room()
+            self.daily_bytes.require_share(call.principal.tenant_id, call.principal.caller)
         key = command.idempotency_key or call.next_write()
         outcome = self._attempt(call, lambda: self._write_once(call, command, key, work))
         record.is_written = True
@@ -255,7 +262,10 @@ class App:
             if not is_ours:  # Otherwise our first attempt was committed with its entry; only its answer was lost.
                 tokens.require_open(tx)  # Last: a write waits for its turn, its key and the rows it locks.
                 audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
+            size = self.daily_bytes.count(tx) if not is_ours and _is_limited(call.principal) else 0
             call.enter_commit()
+        if size:
+            self.daily_bytes.settle(call.principal.tenant_id, call.principal.caller, size)
         return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
@@ -291,6 +301,11 @@ class App:
                 )
                 connection.execute(sa.delete(tables.idempotency).where(over))
                 self._next_sweep[tenant_id] = self.effects.monotonic() + SWEEP_SECONDS
+
+
+def _is_limited(principal: Principal) -> bool:
+    """Whether limits apply: an administrator imports, makes room and revokes tokens without them."""
+    return not principal.may(Permission.ADMINISTER)
 
 
 def _subject(command: Command, answer: Answer) -> str | None:

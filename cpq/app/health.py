@@ -29,7 +29,9 @@ TRY_SECONDS = 1.0
 def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
     """Each part the server needs, with `ok` or its problem; no secrets, no paths."""
     troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
+    shortage = app.disk.problem
     rest = {
+        "disk": f"{shortage}: nothing is stored until the operator makes room" if shortage else "ok",
         "policies": app.policies.state(),
         "pages": "damaged: the operator runs `cpq doctor`" if app.database.page_problem else "ok",
         "background": "; ".join(troubles) or "ok",

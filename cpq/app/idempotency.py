@@ -79,6 +79,7 @@ class Claim:
     def keep(self, answer: Answer) -> None:
         # The wire form has no decimals; a float may be spelled differently and is still the same number.
         written = JsonText(plain_json(answer))
+        self._tx.sizes.append(len(written))
         _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
 
     def _reused(self, before: Mapping[str, str]) -> CpqError:

@@ -35,6 +35,9 @@ class Tx:
     kept: dict[Any, Any] = field(default_factory=dict)
     """Caches of this process between transactions, such as search indexes; never the source of truth."""
 
+    sizes: list[int] = field(default_factory=list)
+    """The bytes of large values that it stores, for the caller's share of a day."""
+
     @cached_property
     def policies(self) -> PolicySet:
         """The policies in force, the same for the whole transaction."""

@@ -207,6 +207,13 @@ class Settings:
         variable="CPQ_QUOTE_LINES_MAX",
         description="maximum lines of a quote created or changed by a tool",
     )
+    quote_text_max: int = setting(
+        250_000,
+        at_least=1_000,
+        at_most=10_000_000,
+        variable="CPQ_QUOTE_TEXT_MAX",
+        description="maximum characters of all notes and attributes of a quote together, by a tool",
+    )
     pdf_lines_max: int = setting(
         5_000,
         at_least=1,
@@ -216,6 +223,18 @@ class Settings:
     )
     pdf_timeout_seconds: float = setting(
         90, above=0, at_most=3600, variable="CPQ_PDF_TIMEOUT", description="seconds for one PDF, then `TIMEOUT`"
+    )
+    caller_mb_per_day: int = setting(
+        5_000,
+        at_least=0,
+        variable="CPQ_CALLER_MB_PER_DAY",
+        description="how many MB a caller may store in a day of UTC, then `RATE_LIMITED`; 0 means no limit",
+    )
+    disk_free_mb_min: int = setting(
+        200,
+        at_least=0,
+        variable="CPQ_DISK_FREE_MB_MIN",
+        description="with fewer free MB than this on the disk of `CPQ_HOME` callers can only read; 0 means no limit",
     )
     webhooks: str = setting(
         check=_webhooks,

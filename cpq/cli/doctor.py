@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import platform
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +21,7 @@ from cpq.app import App, audit, policy_store, tokens
 from cpq.app.access import DECIDERS, OPERATOR
 from cpq.app.policy_files import load
 from cpq.app.policy_keeper import HASH_SHOWN
+from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, shipped, strange_variables
 from cpq.cli import local_app
@@ -72,7 +72,7 @@ def doctor(options: Options) -> int:
     settings = settings_of(options)
     policies = _check_policies(settings)
     findings = [*_check_programs(), *_check_variables(options), *_check_database(settings), policies]
-    findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings.home.absolute())]
+    findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings)]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
         show_json({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
@@ -233,15 +233,14 @@ def _check_templates(settings: Settings) -> Finding:
     return Finding("PDF templates", State.OK, f"{design.folder}, in {', '.join(sorted(design.labels))}")
 
 
-def _check_disk(home: Path) -> Finding:
-    existing = next(folder for folder in (home, *home.parents) if folder.is_dir())
-    free = shutil.disk_usage(existing).free
-    space = f"{free // 1024**2:,} MB free for {home}"
+def _check_disk(settings: Settings) -> Finding:
+    home = settings.home.absolute()
+    free = free_bytes(home)
+    space = f"{free // MEGABYTE:,} MB free for {home}"
+    if shortage(free, settings.disk_free_mb_min):
+        found = f"{space}, fewer than {settings.disk_free_mb_min:,} MB: callers can only read"
+        return Finding("disk", State.PROBLEM, found, "make room, or move CPQ_HOME")
     if free < FREE_BYTES_NEEDED:
         return Finding("disk", State.PROBLEM, space, "make room, or move CPQ_HOME")
-    return Finding(
-        "disk",
-        State.OK if free >= FREE_BYTES_LOW else State.WARNING,
-        space,
-        "" if free >= FREE_BYTES_LOW else "make room soon",
-    )
+    is_enough = free >= FREE_BYTES_LOW
+    return Finding("disk", State.OK if is_enough else State.WARNING, space, "" if is_enough else "make room soon")

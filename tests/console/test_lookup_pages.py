@@ -238,7 +238,7 @@ def test_health_names_work_beside_the_server_that_fails(sqlite_template: Path, t
         while loop.problem is None:
             time.sleep(0.01)
         page = dana.get("/console/health").text
-        assert "1 of 5 parts need care" in page
+        assert "1 of 6 parts need care" in page
         assert "sweep fails: OSError" in page
 
 

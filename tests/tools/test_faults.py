@@ -18,11 +18,12 @@ from mcp.shared.exceptions import MCPError
 
 from cpq.app import App
 from cpq.app.health import page_loop, readiness
+from cpq.base.disk_space import DiskSpace
 from cpq.base.settings import Settings
 from cpq.services.catalog import index_repair
 from cpq.services.documents import worker_pool
-from tests.support.approvals import priced_quote
-from tests.support.engine import Tools, open_app
+from tests.support.approvals import priced_quote, revoke_all
+from tests.support.engine import Tools, open_app, row_counts
 
 NEW = {"account_id": "acct_acme_001", "line_items": [{"product_id": "prod_pro_v2", "quantity": 1}]}
 
@@ -60,6 +61,28 @@ def test_a_read_only_database_is_unavailable_and_works_again_at_once(app: App):
     make_read_only(app, is_so=False)
     assert tools("quote_create", **NEW)["quote_id"]
     assert readiness(app)["database"] == "ok"
+
+
+def test_a_nearly_full_disk_refuses_what_stores_and_reads_go_on(app: App):
+    tools = Tools(app)
+    quote_id = tools("quote_create", **NEW)["quote_id"]
+    before = row_counts(app)
+    app.disk = DiskSpace(app.settings.home, 200, app.effects, look=lambda _folder: 150_000_000)
+    for name, arguments in (
+        ("quote_create", NEW),
+        ("quote_price", {"quote_id": quote_id}),
+        ("quote_pdf", {"quote_id": quote_id}),
+    ):
+        error = tools.error(name, **arguments)
+        assert error["code"] == "UNAVAILABLE"
+        assert "150 MB of the disk are free, fewer than 200 MB" in error["message"]
+        assert "The operator makes room on the disk of CPQ_HOME" in error["details"]["hint"]
+        assert error["details"]["retry_after_seconds"] == 60
+    assert tools("quote_get", quote_id=quote_id)["quote"]["status"] == "draft"
+    assert row_counts(app) == before
+    revoke_all(app, "nobody")  # An administrator can still act.
+    app.disk = DiskSpace(app.settings.home, 200, app.effects, look=lambda _folder: 250_000_000)
+    assert tools("quote_create", **NEW)["quote_id"]
 
 
 def test_a_server_whose_database_cannot_be_written_is_not_ready(sqlite_app: App):

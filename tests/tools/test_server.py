@@ -23,6 +23,7 @@ from cpq.app import App, Command, tokens
 from cpq.app.access import OPERATOR, Permission
 from cpq.app.health import readiness
 from cpq.base.clock import Effects
+from cpq.base.disk_space import DiskSpace
 from cpq.base.settings import Settings, read_settings, shipped
 from mcp_facade import http, http_protocol, prompts, server
 from mcp_facade.registry import Job, tool
@@ -398,11 +399,32 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
             ready = await client.get(f"{url}/readyz")
             assert (ready.status_code, ready.json()["parts"]) == (
                 200,
-                {"database": "ok", "migrations": "ok", "policies": "ok", "pages": "ok", "background": "ok"},
+                dict.fromkeys(("database", "migrations", "disk", "policies", "pages", "background"), "ok"),
             )
             metrics = (await client.get(f"{url}/metrics")).text
     assert 'cpq_tool_calls_total{code="OK",tool="catalog_search"}' in metrics
     assert "cpq_build_info" in metrics
+
+
+async def test_a_flood_of_readyz_writes_one_row_and_healthz_none(
+    store: Settings, clock: StillEffects, monkeypatch: pytest.MonkeyPatch
+):
+    tried: list[float] = []
+    with closing(open_app(store, clock)) as app:
+        monkeypatch.setattr(app.database, "try_write", tried.append)
+        endpoint = Facade(app, list(ALL_TOOLS)).http_endpoint([], [])
+        transport = httpx2.ASGITransport(app=http.build(app, endpoint))
+        async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:{store.port}") as client:
+            for _ in range(30):
+                assert (await client.get("/readyz")).json()["status"] == "ok"
+                assert (await client.get("/healthz")).status_code == 200
+            assert len(tried) == 1
+            clock.advance(seconds=http.READY_SECONDS)
+            app.disk = DiskSpace(store.home, 200, clock, look=lambda _folder: 150_000_000)
+            ready = await client.get("/readyz")
+    assert len(tried) == 2
+    assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+    assert ready.json()["parts"]["disk"].startswith("150 MB of the disk are free, fewer than 200 MB")
 
 
 async def test_metrics_from_another_machine_need_a_token_once_there_are_any(store: Settings):

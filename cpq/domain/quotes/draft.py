@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from cpq.base.text import canonical_json
@@ -61,6 +62,22 @@ class Draft:
         return terms.last_day(self.start_date, self.term_months)
 
     @property
+    def text_length(self) -> int:
+        """The characters of all free texts: notes, and the names and values of attributes."""
+        return sum(self.text_lengths.values())
+
+    @cached_property
+    def text_lengths(self) -> dict[str, int]:
+        """The characters of each free text, by its place in the arguments of `quote_create`."""
+        found = {"/notes": len(self.notes)} if self.notes else {}
+        for place, line in enumerate(self.lines):
+            if line.notes:
+                found[f"/line_items/{place}/notes"] = len(line.notes)
+            if line.attributes:
+                found[f"/line_items/{place}/attributes"] = _length(line.attributes)
+        return found
+
+    @property
     def running_months(self) -> int | None:
         return running_months(self.term_months, self.start_date, self.end_date)
 
@@ -71,6 +88,15 @@ class Draft:
     @property
     def _attributes(self) -> list[object]:
         return [line.attributes for line in self.lines]
+
+
+def _length(value: object) -> int:
+    """The characters of a free value; a number counts as a short text."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(len(name) + _length(part) for name, part in value.items())
+    return sum(map(_length, value)) if isinstance(value, list | tuple) else 8
 
 
 def running_months(term_months: int | None, start_date: date | None, end_date: date | None) -> int | None:

@@ -111,6 +111,22 @@ def require_few_lines(lines: Sequence[DraftLine], most: int, field_: str) -> Non
         )
 
 
+def require_little_text(draft: Draft, most: int) -> None:
+    """Refuse more text in a quote than a tool takes; names the longest text."""
+    total = draft.text_length
+    if total <= most:
+        return
+    place, length = max(draft.text_lengths.items(), key=lambda item: item[1])
+    raise bad_field(
+        place,
+        f"The notes and attributes of a quote have at most {most:,} characters together, not {total:,}; "
+        f"{place} has {length:,} of them.",
+        maximum=most,
+        characters=total,
+        hint="Shorten the notes, put long texts into a document of their own, or split the quote.",
+    )
+
+
 def _require_line(field_: str, id_: str, known: Mapping[str, DraftLine], quote_id: str) -> None:
     if id_ not in known:
         raise _no_line(field_, id_, list(known), quote_id)

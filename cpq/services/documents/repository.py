@@ -135,6 +135,7 @@ def record(
         "created_at": tx.now,
         "created_by": tx.caller,
     }
+    tx.sizes.append(3 * size)  # The file, and its content, which is about as large as the file before it is packed.
     insert = insert_if_absent(tx.connection.dialect.name, tables.document, "tenant_id", *unique)
     tx.connection.execute(insert.values(row))
     return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, **unique))).one())

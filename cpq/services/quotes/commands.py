@@ -14,7 +14,14 @@ from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
 from cpq.domain import pricing
 from cpq.domain.quotes.draft import Draft
-from cpq.domain.quotes.draft_changes import Changes, about_lines, changed_arguments, changed_draft, require_few_lines
+from cpq.domain.quotes.draft_changes import (
+    Changes,
+    about_lines,
+    changed_arguments,
+    changed_draft,
+    require_few_lines,
+    require_little_text,
+)
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
 from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.services.events import EventName
@@ -28,6 +35,7 @@ from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved,
 
 def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
     """Create a quote: version 1, a draft with list prices and line discounts; `price` makes them final."""
+    require_little_text(draft, tx.settings.quote_text_max)
     return _add(tx, compose(tx, draft), idempotency_key)
 
 
@@ -77,6 +85,8 @@ def update(
     if draft.is_same(before):
         return views.moved(quote, "Nothing to change.", outcome="no_change")
     arguments = changed_arguments(before, changes, quote.id)
+    if draft.text_length > before.text_length:  # An imported quote may have more already.
+        _require_little_text(tx, draft, quote, arguments)
     composed = _recompose(tx, quote, draft, arguments, has_currency="currency" in changes.terms)
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=None)
@@ -108,6 +118,7 @@ def clone(
     quote = repository.load(tx, quote_id, for_update=True)
     draft = quote.as_draft(requested_discount=0)
     draft = replace(draft, account_id=account_id or draft.account_id, currency=currency or draft.currency)
+    _require_little_text(tx, draft, quote, {})
     lines = tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
     try:
         composed = compose(tx, replace(draft, lines=lines))
@@ -192,6 +203,13 @@ def _add(
     quote_id = tx.new_id("Q-")
     number = repository.add_quote(tx, quote_id, composed, source=source)
     return views.created(tx, quote_id, number, composed, idempotency_key)
+
+
+def _require_little_text(tx: Tx, draft: Draft, quote: Quote, arguments: Mapping[int, str]) -> None:
+    try:
+        require_little_text(draft, tx.settings.quote_text_max)
+    except CpqError as error:
+        raise about_lines(error, draft, quote.id, arguments) from None
 
 
 def _recompose(

@@ -26,6 +26,9 @@ from cpq.storage.schema import tables
 from cpq.storage.statements import Statement
 from cpq.storage.upsert import upsert
 
+LINE_BYTES = 200
+"""The row of a line, without its texts."""
+
 
 def find(tx: Tx, quote_id: str) -> Quote | None:
     """Lock a quote for a change; None if there is no such quote."""
@@ -352,7 +355,9 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)
+    tx.sizes.append(LINE_BYTES * len(rows) + composed.draft.text_length)
     for one in composed.sets:
+        tx.sizes.append(len(one.request_json) + len(one.result_json))
         _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
 
 

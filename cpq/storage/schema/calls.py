@@ -1,11 +1,11 @@
-"""Tables of calls: principals, tokens, sessions, keys, policies in use, audit entries, events and their deliveries."""
+"""Tables of calls: callers, tokens, sessions, keys, shares, policies in use, audit entries, events, deliveries."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, UniqueConstraint
 
-from cpq.storage.columns import Json, Timestamp
+from cpq.storage.columns import Day, Json, Timestamp
 from cpq.storage.schema.table_parts import belongs_to, one_of, partial_index, table, text, texts, waiting, whole
 
 principal = table(
@@ -68,6 +68,15 @@ idempotency = table(
     PrimaryKeyConstraint("tenant_id", "caller", "operation", "key"),
     Index(None, "tenant_id", "expires_at"),
 )
+
+caller_bytes = table(
+    "caller_bytes",
+    text("caller"),
+    Column("day", Day, nullable=False),
+    whole("bytes"),
+    PrimaryKeyConstraint("tenant_id", "caller"),
+)
+"""How much each caller stored on the last day on which it stored something."""
 
 policy_set = table(
     "policy_set",

@@ -6,6 +6,7 @@ from cpq.storage.schema.approvals import approval, approval_vote, delegation, he
 from cpq.storage.schema.calls import (
     audit_entry,
     audit_head,
+    caller_bytes,
     console_session,
     event,
     event_delivery,
@@ -44,6 +45,7 @@ __all__ = [
     "approval_vote",
     "audit_entry",
     "audit_head",
+    "caller_bytes",
     "catalog_revision",
     "catalog_word",
     "category",
