@@ -105,7 +105,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: S
         Route("/readyz", readyz),
         # People sign in; the console accepts no bearer token.
         *([Route(path, to_console) for path in ("/", "/console")] if pages else []),
-        *([Route("/verify", pages.state.verify)] if pages else []),
+        *(pages.state.public if pages else []),
         *([Mount("/console", pages)] if pages else []),
         Mount(
             "/",

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-PrincipalKind = Literal["agent", "human"]
+PrincipalKind = Literal["agent", "human", "customer"]
+"""A customer has no token: they are known by the link that was sent to them."""
 
 
 class Permission(StrEnum):

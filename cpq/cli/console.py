@@ -133,13 +133,4 @@ def _link(app: App, options: Options, user: str, minutes: int) -> str:
     holder = app.read(app.new_call(OPERATOR), find, lambda tx: tokens.require_secret(tx, presented, user))
     arguments = {"user": user, "minutes": minutes}
     local_app.write(app, "console_link", work, arguments, subject=user, principal=OPERATOR.signed_by(holder))
-    return f"{_address(app.settings)}/console/enter/{code}"
-
-
-def _address(settings: Settings) -> str:
-    """Where browsers reach the console: as configured, else where a server of this home runs, the newest first."""
-    servers = running_servers.running(settings.home)
-    configured = settings.console_address
-    if settings.console_url or not servers or configured in {one.address for one in servers}:
-        return configured
-    return servers[0].address
+    return f"{local_app.browser_address(app.settings)}/console/enter/{code}"

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from cpq.app import Answer, App, Command, Outcome, tokens, unusable
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
+from cpq.base import running_servers
 from cpq.base.settings import Settings
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
@@ -99,6 +100,15 @@ def is_protected(app: App) -> bool:
 def warn_unprotected(app: App) -> None:
     if not is_protected(app):
         click.echo("No secret protects this: there is no token yet. `cpq token create` makes the first one.", err=True)
+
+
+def browser_address(settings: Settings) -> str:
+    """Where browsers reach the server: as configured, else where a server of this home runs, the newest first."""
+    servers = running_servers.running(settings.home)
+    configured = settings.console_address
+    if settings.console_url or not servers or configured in {one.address for one in servers}:
+        return configured
+    return servers[0].address
 
 
 def quote_id(app: App, given: str) -> str:

@@ -14,6 +14,7 @@ QUOTE_COMMANDS = {
     "request": ("cpq.cli.quote_request:request", "Ask for the approvals that a quote needs."),
     "withdraw": ("cpq.cli.quote_withdraw:withdraw", "Withdraw the pending requests of a quote."),
     "send": ("cpq.cli.quote_send:send", "Record that a quote was sent to the customer."),
+    "link": ("cpq.cli.quote_link:link", "Make a link by which the customer accepts."),
     "accept": ("cpq.cli.quote_accept:accept", "Record that the customer accepted."),
     "decline": ("cpq.cli.quote_decline:decline", "Record that the customer declined."),
     "cancel": ("cpq.cli.quote_cancel:cancel", "Cancel a quote, or its open revision."),

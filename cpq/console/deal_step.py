@@ -292,8 +292,11 @@ def _fits(name: str, review: Any, openings: Sequence[Any], withdrawable: Sequenc
 
 def _version(name: str, review: Any) -> int | None:
     """The version that a step is about: for an answer of the customer the one that was sent, else the current one."""
-    if name not in _ANSWERS:
-        return int(review["latest_version"])
+    return sent_version(review) if name in _ANSWERS else int(review["latest_version"])
+
+
+def sent_version(review: Any) -> int | None:
+    """The version that the customer can answer now."""
     sent = [number for number, status in review["versions"].items() if status == VersionStatus.SENT]
     is_open = review["quote"]["status"] != QuoteStatus.EXPIRED
     return max(sent) if sent and is_open else None

@@ -201,6 +201,7 @@ def page(
         has_document=visit.request.app.state.document is not None,
         waterfalls=[charts.waterfall(review["waterfall"], frame) for frame in charts.FRAMES],
         reasons=_reasons(answer),
+        sent_version=deal_step.sent_version(review),
         steps=deal_step.possible(review, answer["openings"], answer["withdrawable"], visit.principal)
         if is_current(review)
         else [],

@@ -18,6 +18,7 @@ from cpq.console import (
     account,
     accounts,
     audit,
+    customer_link,
     deal_step,
     decision,
     figures,
@@ -30,6 +31,7 @@ from cpq.console import (
     quotes,
     time_zone,
 )
+from cpq.console.accept import AcceptPage
 from cpq.console.oidc import ProviderEntrance
 from cpq.console.quote import DocumentBytes
 from cpq.console.security_headers import protected
@@ -41,7 +43,7 @@ from cpq.console.visit import open_to_all, visited
 
 
 def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> Starlette:
-    """The pages under `/console`, and in its state the public page `/verify`.
+    """The pages under `/console`, and in its state the public pages `/verify` and `/accept`.
 
     `document` gives the customer's PDF of a version; `loops` run beside the server.
     """
@@ -83,6 +85,8 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/quotes/{quote_id}/terms", visited(site, quote_line.change_terms), methods=["POST"]),
         Route("/quotes/{quote_id}/steps/{step}", visited(site, deal_step.show)),
         Route("/quotes/{quote_id}/steps/{step}", visited(site, deal_step.take), methods=["POST"]),
+        Route("/quotes/{quote_id}/customer-link", visited(site, customer_link.show)),
+        Route("/quotes/{quote_id}/customer-link", visited(site, customer_link.make), methods=["POST"]),
         Route("/quotes/{quote_id}/audit", visited(site, audit.show)),
         Route("/quotes/{quote_id}/audit", visited(site, audit.verify), methods=["POST"]),
         Route("/quotes/{quote_id}/decide", visited(site, decision.decide), methods=["POST"]),
@@ -106,8 +110,19 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
     application = Starlette(routes=routes, exception_handlers={HTTPException: refuse})  # type: ignore[dict-item] # It gets no other.
     application.state.document = document
     application.state.loops = loops
-    application.state.verify = open_to_all(site, VerifyPage(site).show)
+    application.state.public = _public(site, document)
     return application
+
+
+def _public(site: Site, document: DocumentBytes | None) -> list[Route]:
+    """The pages for customers, who have no account."""
+    page = AcceptPage(site, document)
+    return [
+        Route("/verify", open_to_all(site, VerifyPage(site).show)),
+        Route("/accept/{code}", open_to_all(site, page.show)),
+        Route("/accept/{code}", open_to_all(site, page.take), methods=["POST"]),
+        Route("/accept/{code}/document", open_to_all(site, page.document)),
+    ]
 
 
 def _document(site: Site, find: DocumentBytes | None) -> list[Route]:

@@ -71,8 +71,8 @@ class Site:
             return Response(status_code=400)
         except Exception:
             trace_id = self.app.effects.new_id("tr-")
-            # The rest of a sign-in address is a secret.
-            path = request.url.path.partition("/enter/")[0]
+            # The rest of the address of a link is a secret.
+            path = request.url.path.partition("/enter/")[0].partition("/accept/")[0]
             log.exception("page failed", extra={"path": path, "trace_id": trace_id})
             fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on the server.", hint=f"In the log: {trace_id}")
             response = self.refusal(request, fault)

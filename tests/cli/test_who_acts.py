@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from cpq.app.access import LOCAL_AGENT
 from cpq.base.settings import read_settings
 from mcp_facade import __main__ as server
 from tests.cli.conftest import Run, SignIn, query
-from tests.support.engine import open_app
+from tests.support.engine import Tools, open_app
+from tests.support.quotes import sent_quote
 
 MANAGER = ("--name", "mallory", "--role", "sales_manager")
 
@@ -104,3 +106,16 @@ def test_the_link_of_an_administrator_names_them(home: Path, run: Run, signs_in:
     assert query(home, "SELECT caller, subject FROM audit_entry WHERE operation = 'console_link'") == [
         ("human:alex acting for human:operator", "dana")
     ]
+
+
+def test_a_seller_prints_a_link_by_which_the_customer_accepts(home: Path, run: Run, signs_in: SignIn):
+    with closing(open_app(read_settings({}, home=home))) as app:
+        quote_id = sent_quote(Tools(app))
+    signs_in("rita", "sales_rep")
+    made = run("quote", "link", quote_id, "--as", "rita")
+    assert re.fullmatch(r"http://127\.0\.0\.1:8765/accept/main\.[\w-]{43}\n", made.out), made.err
+    code = made.out.strip().rpartition(".")[2]
+    assert code not in "".join(path.read_bytes().decode("latin-1") for path in home.rglob("*") if path.is_file())
+    again = json.loads(run("quote", "link", quote_id, "--as", "rita", "--json").out)
+    assert (again["version"], code in again["link"]) == (1, False)
+    assert run("quote", "link", quote_id, "--version", 2, "--as", "rita").code == 1

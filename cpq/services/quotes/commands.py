@@ -155,12 +155,15 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
     return views.moved(sent, "Quote sent.")
 
 
-def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None) -> QuoteMoved:
+def accept(
+    tx: Tx, quote_id: str, *, expected_version: int, option_set: str | None = None, evidence: str | None = None
+) -> QuoteMoved:
     """The customer accepts the sent version and one of its option sets. The others and an open revision become void.
 
-    A person records it: a program that also prices and sends could otherwise close a deal that nobody made.
+    The customer does it by a link, or a person records it: a program that also prices and sends could otherwise close
+    a deal that nobody made.
     """
-    quote = _customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
+    quote = customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
     names = quote.as_draft().option_sets
     chosen = _chosen_set(names, option_set)
     _require_person(tx, quote)
@@ -168,15 +171,15 @@ def accept(tx: Tx, quote_id: str, *, expected_version: int, option_set: str | No
         selected = next(one for one in repository.pricings(tx, quote) if one.option_set == chosen)
         quote = repository.choose_option_set(tx, quote, selected)
     void = ", ".join(name for name in names if name != chosen)
-    reason = f"option set {chosen} was accepted; {void} void" if void else None
-    accepted = transitions.apply(tx, quote, Move.ACCEPT, reason=reason)
+    reasons = (f"option set {chosen} was accepted; {void} void" if void else None, evidence)
+    accepted = transitions.apply(tx, quote, Move.ACCEPT, reason="; ".join(filter(None, reasons)) or None)
     events.publish(tx, EventName.QUOTE_ACCEPTED, accepted)
     return views.moved(accepted, "Quote accepted.")
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:
     """The customer declines the sent version. An open revision stays open."""
-    quote = _customer_decides(tx, quote_id, expected_version, Move.DECLINE)
+    quote = customer_decides(tx, quote_id, expected_version, Move.DECLINE)
     declined = transitions.apply(tx, quote, Move.DECLINE, reason=reason)
     events.publish(tx, EventName.QUOTE_DECLINED, declined)
     message = "Quote declined." if declined.is_current else f"Version {declined.version.number} declined."
@@ -184,15 +187,16 @@ def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None 
 
 
 def _require_person(tx: Tx, quote: Quote) -> None:
-    if tx.principal.is_person or tx.policies.terms.agents_may_accept:
+    if tx.principal.is_person or tx.principal.kind == "customer" or tx.policies.terms.agents_may_accept:
         return
     raise CpqError(
         Code.FORBIDDEN,
         f"A person records that a customer accepted, and {tx.caller} is a program. Nothing was changed.",
         field="/quote_id",
         status=quote.status,
-        hint="Ask a seller to record it: in the console on the page of the quote, or with "
-        f"`cpq quote accept {quote.id} --as NAME`. The policies can allow it to agents (`agents_may_accept`).",
+        hint="Ask a seller, who sends the customer a link or records the answer: in the console on the quote's page, "
+        f"or with `cpq quote link {quote.id} --as NAME` or `cpq quote accept {quote.id} --as NAME`. "
+        "The policies can allow it to agents (`agents_may_accept`).",
         next_call=next_call("quote_get", quote_id=quote.id),
     )
 
@@ -317,7 +321,7 @@ def _is_same(quote: Quote, composed: Composition) -> bool:
     )
 
 
-def _customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
+def customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -> Quote:
     """The version that was sent last. It need not be the current one: a revision may be open."""
     quote = repository.load(tx, quote_id, for_update=True, with_lines=False)
     sent = repository.sent_version(tx, quote.id)

@@ -140,6 +140,33 @@ quote_pricing = table(
 )
 """The request and the result of a price, step by step: enough to compute the price again anywhere."""
 
+acceptance_link = table(
+    "acceptance_link",
+    text("id"),
+    text("quote_id"),
+    whole("version"),
+    text("fingerprint"),
+    text("code_hash"),
+    Column("created_at", Timestamp, nullable=False),
+    text("created_by"),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("used_at", Timestamp, nullable=True),
+    text("used_by", nullable=True),
+    text("address_hash", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "quote_id", "version"],
+        ["quote_version.tenant_id", "quote_version.quote_id", "quote_version.version"],
+        ondelete="CASCADE",
+    ),
+    sa.CheckConstraint("(used_at IS NULL) = (used_by IS NULL)", name="used_whole"),
+    Index("uq_acceptance_link_code", "tenant_id", "code_hash", unique=True),
+)
+"""A link by which the customer accepts a version that was sent, and the evidence: who, when, from where.
+
+The hash of the address has the code as its key, which is not stored, so that nobody can try all addresses.
+"""
+
 document = table(
     "document",
     text("id"),

@@ -27,7 +27,15 @@ from cpq.storage.schema.catalog import (
     product_relation,
     product_spec,
 )
-from cpq.storage.schema.quotes import document, quote, quote_counter, quote_line, quote_pricing, quote_version
+from cpq.storage.schema.quotes import (
+    acceptance_link,
+    document,
+    quote,
+    quote_counter,
+    quote_line,
+    quote_pricing,
+    quote_version,
+)
 from cpq.storage.schema.retrieval import (
     past_line,
     past_quote,
@@ -40,6 +48,7 @@ from cpq.storage.schema.retrieval import (
 )
 
 __all__ = [
+    "acceptance_link",
     "account",
     "approval",
     "approval_vote",
