@@ -171,3 +171,19 @@ def test_four_percent_of_a_very_large_deal_is_much_money(app: App, tools: Tools)
         "discount_money_vp_sales",
         "discount_money_finance",
     ]
+
+
+@pytest.mark.parametrize("change", [{"change_lines": 1}, {"deal_id": "D-other"}], ids=["smaller", "another deal"])
+def test_a_revision_that_was_not_sent_does_not_hide_what_was(app: App, tools: Tools, change: dict[str, Any]):
+    """The customer can still accept the version before it, and a revision can be cancelled."""
+    large = line(app, "40000")
+    first = sent_quote(tools, {**large, "quantity": 2}, deal_id="D-1")
+    tools("quote_revise", quote_id=first, expected_version=1)
+    if "change_lines" in change:
+        change = {"change_lines": [{"line_id": f"{first}-ql-1", "quantity": 1}]}
+    tools("quote_update", quote_id=first, expected_version=2, **change)
+    tools("quote_price", quote_id=first)
+    ask(tools, first)
+    quote_id = priced_quote(tools, 0, large, deal_id="D-1")
+    [violation] = tools("quote_price", quote_id=quote_id)["policy_violations"]
+    assert (violation["policy_id"], violation["actual"]) == ("whole_deal_deal_desk", 120000)

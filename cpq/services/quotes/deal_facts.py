@@ -24,9 +24,9 @@ from cpq.storage.tenants import of_tenant
 def other_quotes(tx: Tx, quote: Quote, deal_id: str | None) -> OtherQuotes:
     """The values of the other quotes, in one query: open ones, and accepted ones that were valid not long ago.
 
-    Of a quote the last version counts that was submitted; drafts do not, because nobody was offered them. A quote
-    without a deal belongs to the deal of all such quotes of its account. Where no policy reads them, they are not
-    looked up.
+    Of a quote the largest version counts that is open: while a revision waits, the customer can still accept the one
+    before it. Drafts do not count, because nobody was offered them. A quote without a deal belongs to the deal of all
+    such quotes of its account. Where no policy reads them, they are not looked up.
     """
     if DEAL.isdisjoint(tx.policies.reads):
         return NO_OTHERS
@@ -42,7 +42,8 @@ def other_quotes(tx: Tx, quote: Quote, deal_id: str | None) -> OtherQuotes:
     if not found:
         return NO_OTHERS
     rates = tx.policies.terms.rates
-    of_deal, of_account = ([row for row in found if row[column]] for column in (0, 1))
+    of_deal = [(currency, net, off) for _, currency, net, off, _, _ in found if net is not None]
+    of_account = [(currency, net, off) for in_account, currency, _, _, net, off in found if in_account]
     return OtherQuotes(*_together(of_deal, rates), *_together(of_account, rates))
 
 
@@ -64,41 +65,38 @@ DEAL = frozenset(name for name in QUOTE_FACTS if name.startswith(("deal_", "acco
 
 
 def _together(
-    rows: Iterable[tuple[int, int, str, int, int]], rates: Mapping[str, Decimal]
+    rows: Iterable[tuple[str, int, int]], rates: Mapping[str, Decimal]
 ) -> tuple[Decimal | None, Decimal | None]:
     """The sums of gross and net in the policy's currency; unknown when a currency has no rate."""
     gross, net = Decimal(0), Decimal(0)
-    for _, _, currency, subtotal, discount in rows:
+    for currency, one_net, discount in rows:
         if currency not in rates:
             return None, None
-        gross += EXACT.multiply(from_micro(int(subtotal)), rates[currency])
-        net += EXACT.multiply(from_micro(int(subtotal) - int(discount)), rates[currency])
+        gross += EXACT.multiply(from_micro(int(one_net) + int(discount)), rates[currency])
+        net += EXACT.multiply(from_micro(int(one_net)), rates[currency])
     return gross, net
 
 
-def _others() -> sa.Select[*tuple[int, int, str, int, int]]:
-    """By whether they are of the deal and of the account, and by currency. The version that the customer
-    has keeps its deal, whatever a revision in the making says."""
+def _others() -> sa.Select[*tuple[int, str, int | None, int | None, int, int]]:
+    """By whether they are of the account and by currency: net and discount of the deal, and of all that was found.
+
+    The version that the customer has keeps its deal, whatever a revision in the making says.
+    """
     root, version = tables.quote.c, tables.quote_version.c
     account, deal = sa.bindparam("account", type_=sa.Text), sa.bindparam("deal", type_=sa.Text)
     now, since = sa.bindparam("now", type_=Timestamp), sa.bindparam("since", type_=Timestamp)
-    in_deal = sa.case((version.deal_id.is_not_distinct_from(deal), 1), else_=0).label("in_deal")
+    in_deal = version.deal_id.is_not_distinct_from(deal)
     in_account = sa.case((root.account_id == account, 1), else_=0).label("in_account")
-    later = tables.quote_version.alias()
-    is_last = ~sa.exists().where(
-        later.c.tenant_id == version.tenant_id,
-        later.c.quote_id == version.quote_id,
-        later.c.version > version.version,
-        _counts(later, now),
-    )
+    net, off = version.subtotal - version.discount_total, version.discount_total
     together = (version.tenant_id == root.tenant_id) & (version.quote_id == root.id)
-    return (
+    each = (
         sa.select(
-            in_deal,
             in_account,
             version.currency,
-            sa.func.sum(version.subtotal),
-            sa.func.sum(version.discount_total),
+            sa.func.max(sa.case((in_deal, net))).label("deal_net"),
+            sa.func.max(sa.case((in_deal, off))).label("deal_off"),
+            sa.func.max(net).label("net"),
+            sa.func.max(off).label("off"),
         )
         .join_from(tables.quote, tables.quote_version, together)
         .where(
@@ -110,14 +108,16 @@ def _others() -> sa.Select[*tuple[int, int, str, int, int]]:
             (root.status != QuoteStatus.DRAFT.value) | (root.version > sa.literal_column("1")),
             _counts(tables.quote_version, now),
             version.expires_at > since,
-            is_last,
         )
-        .group_by("in_deal", "in_account", version.currency)
+        .group_by(root.id, root.account_id, version.currency)
+        .subquery()
     )
+    sums = (sa.func.sum(each.c[name]) for name in ("deal_net", "deal_off", "net", "off"))
+    return sa.select(each.c.in_account, each.c.currency, *sums).group_by(each.c.in_account, each.c.currency)
 
 
 def _counts(versions: sa.FromClause, now: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    """Whether a version is open or accepted. One whose time is over does not hide an earlier one that was sent."""
+    """Whether a version is open or accepted."""
     status, lapses_at = versions.c.status, versions.c.lapses_at
     is_waiting = lapses_at.is_(None) | (lapses_at > now)
     is_open = (status == VersionStatus.APPROVED.value) | (status == VersionStatus.SENT.value)
