@@ -125,7 +125,10 @@ class App:
 
         For one of several reads of a call that is allowed and recorded as a whole, and for the engine's own upkeep.
         """
-        return self._attempt(call, lambda: self._read_once(call, work))
+        answer, afterwards = self._attempt(call, lambda: self._read_once(call, work))
+        if afterwards:
+            self.upkeep(call, lambda tx: [store(tx) for store in afterwards])
+        return answer
 
     def recall(self, call: Call, command: Command) -> Answer | None:
         """The answer `write` would replay, to skip long work; CONFLICT if the key belongs to another request."""
@@ -238,12 +241,13 @@ class App:
                 self.effects.sleep(self.effects.jitter(min(0.02 * 2**attempt, 1.0)))
         raise AssertionError("the loop returns or raises")
 
-    def _read_once(self, call: Call, work: Callable[[Tx], T]) -> T:
+    def _read_once(self, call: Call, work: Callable[[Tx], T]) -> tuple[T, list[Callable[[Tx], None]]]:
         self.policies.refresh()
         with self.database.reading() as connection:
-            answer = work(self._tx(call, connection))
+            tx = self._tx(call, connection)
+            answer = work(tx)
         call.check()  # The audit records a cancelled call as cancelled, not as answered.
-        return answer
+        return answer, tx.afterwards
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
         self.policies.refresh()  # Loads a changed file before the turn of this write, not while others wait for it.
@@ -256,6 +260,8 @@ class App:
             stored = claim.take()
             if stored is None:
                 claim.keep(answer := to_wire(work(tx)))
+                for store in tx.afterwards:
+                    store(tx)
             else:
                 answer = to_wire(stored.answer)
             is_ours = stored is not None and stored.trace_id == call.trace_id

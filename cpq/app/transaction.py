@@ -38,6 +38,9 @@ class Tx:
     sizes: list[int] = field(default_factory=list)
     """The bytes of large values that it stores, for the caller's share of a day."""
 
+    afterwards: list[Callable[[Tx], None]] = field(default_factory=list)
+    """Counts to store at its end, of a read in a transaction of their own. The answer waits for them."""
+
     @cached_property
     def policies(self) -> PolicySet:
         """The policies in force, the same for the whole transaction."""

@@ -230,6 +230,19 @@ class Settings:
         variable="CPQ_CALLER_MB_PER_DAY",
         description="how many MB a caller may store in a day of UTC, then `RATE_LIMITED`; 0 means no limit",
     )
+    hidden_changes_per_quote: int = setting(
+        25,
+        at_least=0,
+        variable="CPQ_HIDDEN_CHANGES_PER_QUOTE",
+        description="how often in a day of UTC it may change for a caller who may not see margins whether costs or "
+        "margins of a quote need an approval, then `RATE_LIMITED`; 0 means no limit",
+    )
+    hidden_changes_per_day: int = setting(
+        1_000,
+        at_least=0,
+        variable="CPQ_HIDDEN_CHANGES_PER_DAY",
+        description="the same from answer to answer, over all quotes that the caller prices",
+    )
     disk_free_mb_min: int = setting(
         200,
         at_least=0,

@@ -28,6 +28,7 @@ from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.composition import Composition, compose, fingerprint_of, in_order
 from cpq.services.quotes.deal_facts import hold_deal
+from cpq.services.quotes.hidden_verdicts import draw
 from cpq.services.quotes.policy_check import decide, judge_at
 from cpq.services.quotes.readiness import require_sendable
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved, Shown
@@ -52,6 +53,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: boo
     composed = _recompose(tx, quote, quote.as_draft(requested_discount=requested_discount))
     priced = [(one.request, one.priced) for one in composed.sets]
     decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced, editor=tx.caller)
+    draw(tx, quote, decision)
     if dry_run:
         shown = Shown.of(composed)
         return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
@@ -264,6 +266,7 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
         else fingerprint_of(by_name[name] for name in in_order(draft)),
     )
     decision = judge_at(tx, quote, draft, [(one.request, result) for one, result in zip(stored, priced, strict=True)])
+    draw(tx, quote, decision)
     return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
 
 

@@ -21,6 +21,7 @@ from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import gather
 from cpq.services.quotes.deal_facts import other_quotes
+from cpq.services.quotes.hidden_verdicts import draw
 from cpq.services.quotes.policy_facts import facts_of, free_text_facts, payment_terms_of, quote_inputs
 
 
@@ -80,9 +81,12 @@ FREE_TEXT = frozenset(FreeTextFacts._fields)
 """Facts that need a look at texts."""
 
 
-def judge(tx: Tx, quote: Quote) -> PolicyDecision:
+def judge(tx: Tx, quote: Quote, stored: Sequence[Priced] | None = None) -> PolicyDecision:
     """The decision of the current policies on a version at its stored prices."""
-    return judge_at(tx, quote, quote.as_draft(), stored_results(tx, quote))
+    decision = judge_at(tx, quote, quote.as_draft(), stored_results(tx, quote) if stored is None else stored)
+    if quote.version.priced_at is None:  # A change stored it, and nobody has seen what the policies say of it yet.
+        draw(tx, quote, decision)
+    return decision
 
 
 def judge_at(tx: Tx, quote: Quote, draft: Draft, priced: Sequence[Priced]) -> PolicyDecision:

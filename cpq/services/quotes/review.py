@@ -18,7 +18,7 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage
 from cpq.domain.quotes.lifecycle import Move, can
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.answer_fields import DiscountPct
-from cpq.services.quotes.policy_check import PolicyViolation, judge_at, violations_view
+from cpq.services.quotes.policy_check import PolicyViolation, judge, violations_view
 from cpq.services.quotes.readiness import may_be_sent
 from cpq.services.quotes.views import QuoteDetail
 
@@ -101,7 +101,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
     pricings = repository.pricings(tx, quote)
     sets = [pricing.result for pricing in pricings]
     selected = sets[0]
-    decision = judge_at(tx, quote, quote.as_draft(), [(one.request, one.result) for one in pricings])
+    decision = judge(tx, quote, [(one.request, one.result) for one in pricings])
     has_current_price = quote.version.priced_at is not None and quote.expires_at > tx.now and not quote.is_rejected
     is_stopped = quote.status.is_draft and (decision.approval_required or decision.is_blocked)
     return {

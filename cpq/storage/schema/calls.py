@@ -78,6 +78,18 @@ caller_bytes = table(
 )
 """How much each caller stored on the last day on which it stored something."""
 
+hidden_verdict = table(
+    "hidden_verdict",
+    text("caller"),
+    text("quote_id"),
+    Column("day", Day, nullable=False),
+    text("outcome"),
+    whole("changes"),
+    PrimaryKeyConstraint("tenant_id", "caller", "quote_id"),
+)
+"""The last outcome of hidden policies that a caller drew, of a quote or, with an empty id, of any, and how often it has
+changed on that day. No row: it did not change, and nobody is asked."""
+
 policy_set = table(
     "policy_set",
     text("content_hash"),
