@@ -1,4 +1,4 @@
-"""Writes what is generated: README tables, tool snapshots, schemas, tests/CONTRACT.md. `python -m tests.generate`."""
+"""Writes what is generated: tables, tool snapshots, schemas, CONTRACT.md and ATTACKS.md. `python -m tests.generate`."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS
 from cpq.domain.policy.files.reference import json_schema
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import contract
+from tests import attacks, contract
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -120,6 +120,7 @@ def main() -> None:
     for tool in ALL_TOOLS:
         (SNAPSHOTS / f"{tool.name}.json").write_text(snapshot(tool), encoding="utf-8")
     (ROOT / "tests" / "CONTRACT.md").write_text(contract.table(), encoding="utf-8")
+    (ROOT / "tests" / "ATTACKS.md").write_text(attacks.table(), encoding="utf-8")
 
 
 def _table(rows: list[list[str]]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import contract, generate
+from tests import attacks, contract, generate
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
 DOCUMENTS += ["pdf_templates/README.md", "pdf_templates/fonts/README.md"]
@@ -39,6 +39,13 @@ def test_there_is_no_snapshot_of_a_tool_that_is_gone():
 def test_the_contract_table_shows_what_has_no_test_yet():
     path = generate.ROOT / "tests" / "CONTRACT.md"
     assert path.read_text(encoding="utf-8") == contract.table(), REFRESH
+
+
+def test_every_attack_names_tests_that_exist_where_they_run():
+    named = {name for group in attacks.ATTACKS.values() for one in group for name in one.tests}
+    assert sorted(named - attacks.proofs().keys()) == []
+    assert all(one.tests for group in attacks.ATTACKS.values() for one in group)
+    assert (generate.ROOT / "tests" / "ATTACKS.md").read_text(encoding="utf-8") == attacks.table(), REFRESH
 
 
 def test_every_number_in_a_test_name_is_one_of_the_contract():

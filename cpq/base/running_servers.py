@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cpq.base.private_folder import make_private
+
 FOLDER = "servers"
 NOTE_BYTES_MAX = 10_000
 
@@ -32,9 +34,9 @@ def announced(home: Path, server: RunningServer) -> Iterator[None]:
     nobody holds is known to be old, even when another process has the same number now.
     """
     path = home / FOLDER / f"{server.process}-{server.port}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     fresh = path.with_suffix(".new")
-    descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.write(descriptor, json.dumps(asdict(server)).encode())

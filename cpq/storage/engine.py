@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
+from cpq.base.private_folder import make_private
 from cpq.base.settings import Settings
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.statements import driver_cursor
@@ -161,7 +162,7 @@ def migration_engine(settings: Settings) -> Engine:
     if settings.is_sqlite:
         path = settings.sqlite_path.absolute()
         # Customers, prices and costs are for the operator alone; SQLite gives its other files the rights of this one.
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         path.touch(mode=0o600)
         return _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False, foreign_keys=False)
     return _postgres_engine(settings)

@@ -546,6 +546,28 @@ def test_logs_go_to_stderr_as_single_json_lines_without_secrets(home: dict[str, 
     assert line["tool"] == "a\\u000ab"
 
 
+def test_a_server_tells_at_its_start_where_home_database_and_policies_are(
+    store: Settings, home: dict[str, str], tmp_path: Path
+):
+    """Started in a hostile folder, it shows itself at once, and takes nothing from there."""
+    (tmp_path / "hostile").mkdir()
+    (tmp_path / "hostile" / ".env").write_text("CPQ_POLICIES_DIR=policies\nCPQ_HOME=/elsewhere\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "mcp_facade"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**home, "MCP_LOG_LEVEL": "INFO"},
+        cwd=tmp_path / "hostile",
+        check=True,
+    )
+    [started] = [line for line in run.stderr.splitlines() if "policy_hash" in line]
+    assert home["CPQ_HOME"] in started
+    assert store.database_name in started
+    assert str(shipped("policies")) in started
+    assert "hostile" not in started
+
+
 def test_the_server_does_not_start_on_an_unknown_toolset(home: dict[str, str]):
     run = subprocess.run(
         [sys.executable, "-m", "mcp_facade", "--toolsets", "quotes,dealz"],

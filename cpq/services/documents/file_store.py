@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cpq.base.errors import Code, CpqError
+from cpq.base.private_folder import make_private
 
 log = logging.getLogger("cpq.documents")
 
@@ -41,7 +42,7 @@ class Store:
         """Write the document to a temporary file, and keep it only if the body of the `with` succeeds."""
         target = self.path(checksum_of(content))
         with _named_faults():
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_private(target.parent)
             descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=target.parent)
         try:
             with _named_faults(), os.fdopen(descriptor, "wb") as file:
