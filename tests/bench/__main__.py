@@ -21,6 +21,7 @@ from tests.bench import (
     policies,
     pricing,
     quotes,
+    relevance,
     search,
     simulation,
     stdio,
@@ -65,6 +66,10 @@ TARGETS = {
     "second request, CPU ms": "≤ 5",
     "second request for a draft of 500 lines, CPU ms": "≤ 5",
     "with a filter: p50 ms": "≤ 30",
+    "words and vectors: identifier first, %": "≥ 97",
+    "words and vectors: word first, %": "≥ 95",
+    "words and vectors: phrase of five words first, %": "≥ 75",
+    "words and vectors: class of a method first, %": "≥ 80",
     "MB over the base, model included": "≤ 400",
     "conversion MB/s": "≥ 5",
     "pages p50 ms": "≤ 150",
@@ -137,6 +142,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "search": lambda home, options: report(
         f"A question to {options.lines:,} past lines", search.measure(home, options.lines)
     ),
+    "relevance": lambda home, _options: report("What is found first", relevance.measure(home)),
     "docs": lambda home, options: report("Docs and context, in CPU time", docs.measure(home, options.chunks)),
     "catalog": lambda home, options: report(
         f"A catalogue of {options.products:,} products", catalog.measure(home, options.products)

@@ -1,4 +1,5 @@
-"""The golden questions on the sample's past lines, put to the search core and to other embedded libraries."""
+"""What is found first: golden questions on the sample's past lines, and exact text in other people's documentation,
+put to the search core and to other libraries."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,10 +18,11 @@ from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.vectors import DIMENSIONS
+from tests.bench import exact_text
 from tests.bench.peers import bm25s, usearch
 from tests.support import engine
 
-QUESTIONS = Path(__file__).parents[1] / "search" / "relevance.yaml"
+QUESTIONS = Path(__file__).parents[1] / "retrieval" / "search" / "relevance.yaml"
 FIRST = 5
 
 Find = Callable[[str], Sequence[str]]
@@ -34,7 +36,7 @@ def measure(home: Path) -> dict[str, float]:
         ranks = [_rank(find(each["query"]), each["expect"]) for each in asked]
         figures[f"{name}: in the first five, %"] = 100 * sum(rank > 0 for rank in ranks) / len(ranks)
         figures[f"{name}: mean reciprocal rank"] = sum(1 / rank for rank in ranks if rank) / len(ranks)
-    return figures
+    return figures | exact_text.measure()
 
 
 def _chunks(home: Path) -> list[Chunk]:

@@ -22,7 +22,6 @@ from cpq.retrieval.search import table_source
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 from cpq.storage import migrations
-from tests.bench import relevance
 from tests.bench.catalog import Words
 from tests.bench.peers import bm25s, usearch
 from tests.support import engine
@@ -72,8 +71,7 @@ def _measure(home: Path, count: int) -> dict[str, float]:
         figures |= _timed("bm25s, words or-ed, filter", _bm25s(count), questions)
         figures |= _peer(corpus, count, questions)
     app.close()
-    print("asking the golden questions", file=sys.stderr)
-    return figures | relevance.measure(home / "sample")
+    return figures
 
 
 def corpus_search(tools: Tools, query: str, category: str | None) -> None:

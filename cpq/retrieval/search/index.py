@@ -21,9 +21,21 @@ from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import nearest_words
-from cpq.retrieval.search.lexicon import Clash, Reading, Slot, read_passage, read_query, terms
+from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms
 from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows
-from cpq.retrieval.search.scores import CLASH_SHARE, TITLE_SHARE, Scale, as_analogue, as_named, confidence, weight
+from cpq.retrieval.search.scores import (
+    CLASH_SHARE,
+    TITLE_SHARE,
+    Scale,
+    as_analogue,
+    as_named,
+    as_quoted,
+    confidence,
+    density,
+    eased,
+    weight,
+)
+from cpq.retrieval.search.sequences import Sequences, hashed
 from cpq.retrieval.search.spellings import Spellings
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 
@@ -131,7 +143,12 @@ class Segment:
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
         self.numbers = _columns([chunk.numbers for chunk in chunks])
-        self.postings = Postings.of(map(_terms_of, chunks))
+        words: list[NDArray[np.uint16]] = []
+        lengths: list[int] = []
+        self.postings = Postings.of(_terms_of(chunks, words, lengths))
+        self.sequences = Sequences.of(words)
+        self.lengths = np.array(lengths, np.int32)
+        """The number of words of each passage."""
         self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
         self.scales = np.zeros(count, np.float32)
         """0 until the vector is there, and written after it, so that a reader sees a whole vector or none."""
@@ -154,6 +171,8 @@ class Segment:
             for name in names
         }
         whole.postings = Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
+        whole.lengths = np.concatenate([part.lengths[rows] for part, rows in kept])
+        whole.sequences = Sequences.merged([(part.sequences, rows) for part, rows in kept])
         with_vectors = any(len(part.digits) for part, _ in kept)
         if with_vectors:
             whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
@@ -223,6 +242,29 @@ class Segment:
             for rows, worth in reversed(held):
                 best[rows] = worth
             covered += best
+
+    def quoting(self, phrase: Phrase) -> NDArray[np.float64] | None:
+        """For every passage, 0 when it does not hold the words side by side, and up to 1 the more it is about them;
+        None when no passage does."""
+        rows = self._holding_words(phrase)
+        dense = density(self.sequences.counts(phrase.core, rows), self.lengths[rows]) if len(rows) else rows
+        if not dense.any():
+            return None
+        if phrase.name:
+            is_whole = _is_among(rows, self.postings.rows(phrase.name))
+        elif phrase.words == phrase.core:
+            is_whole = dense > 0
+        else:
+            is_whole = self.sequences.counts(phrase.words, rows) > 0
+        found = np.zeros(len(self.ids), np.float64)
+        found[rows] = dense / 2 + is_whole / 2
+        return found
+
+    def _holding_words(self, phrase: Phrase) -> Rows:
+        """The passages that hold every word of the phrase, in order; rare words first, to compare few."""
+        either = [(self.postings.rows(whole), list(map(self.postings.rows, parts))) for whole, parts in phrase.terms]
+        held = [_common(parts) if not len(whole) else np.union1d(whole, _common(parts)) for whole, parts in either]
+        return _common(held)
 
     def clashing(self, clashes: Sequence[Clash]) -> Mask:
         """Which passages hold the opposite of what is asked for, and not what is asked for."""
@@ -366,9 +408,14 @@ class Index:
         weights = [
             weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in read.slots
         ]
+        of_slot = dict(zip((slot.word for slot in read.slots), weights, strict=True))
+        strengths = [
+            1.0 if not place else min(1.0, 2 * of_slot.get(phrase.name, 0.0) / sum(weights))
+            for place, phrase in enumerate(read.phrases)
+        ]
         vector = vector if self.has_vectors() else None
         ranked = [
-            _Ranked(segment, segment.eligible(alive, where), read, weights, vector, scale)
+            _Ranked(segment, segment.eligible(alive, where), read, weights, strengths, vector, scale)
             for segment, alive in self._parts
         ]
         mode = "lexical" if vector is None else "hybrid"
@@ -415,6 +462,7 @@ class _Ranked:
         mask: Mask,
         read: Reading,
         weights: Sequence[float],
+        strengths: Sequence[float],
         vector: Vector | None,
         scale: Scale,
     ) -> None:
@@ -427,6 +475,9 @@ class _Ranked:
         if vector is not None:
             self.similarity, self.has_vector = segment.similarity(vector, self.rows)
             scores = np.where(self.has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+        for phrase, strength in zip(read.phrases, strengths, strict=True):
+            quoting = segment.quoting(phrase)
+            scores = eased(scores, strength) if quoting is None else as_quoted(scores, quoting[self.rows], strength)
         if read.codes:
             is_named = segment.holding(read.codes)[self.rows]
             scores = np.where(is_named, as_named(scores, scale.of_words(self.coverage)), as_analogue(scores))
@@ -465,6 +516,25 @@ class _Ranked:
         )
 
 
+def _common(lists: Sequence[Rows]) -> Rows:
+    """The rows that are in all of these lists."""
+    shortest, *others = sorted(lists, key=len)
+    for other in others:
+        if not len(shortest):
+            break
+        shortest = shortest[_is_among(shortest, other)]
+    return shortest
+
+
+def _is_among(rows: Rows, others: Rows) -> Mask:
+    """Which of the rows are in a list that is in order."""
+    if not len(others):
+        return np.zeros(len(rows), bool)
+    places = np.searchsorted(others, rows)
+    found: Mask = others[np.minimum(places, len(others) - 1)] == rows
+    return found
+
+
 def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
     if any(part.coverage.any() for part in ranked):
         return False
@@ -472,12 +542,17 @@ def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:
     return max(nearest, default=0.0) < scale.nonsense_below
 
 
-def _terms_of(chunk: Chunk) -> tuple[set[str], set[str]]:
-    """All terms of a passage, and its words as written."""
-    found, words = read_passage(f"{chunk.read}\n{chunk.words}", with_denied=chunk.is_prose)
-    found.update(_TAG + tag for tag in chunk.tags)
-    found.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
-    return found, words
+def _terms_of(
+    chunks: Iterable[Chunk], words: list[NDArray[np.uint16]], lengths: list[int]
+) -> Iterator[tuple[set[str], set[str]]]:
+    """All terms and spellings of each passage; its words in order and their number go into the lists meanwhile."""
+    for chunk in chunks:
+        found = read_passage(chunk.read, chunk.words, with_denied=chunk.is_prose)
+        found.terms.update(_TAG + tag for tag in chunk.tags)
+        found.terms.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
+        words.append(hashed(found.words))
+        lengths.append(found.length)
+        yield found.terms, found.spellings
 
 
 def _bound(number: Number, inwards: float) -> float:

@@ -18,6 +18,8 @@ QUERY_WORDS_MAX = 64
 QUERY_CHARACTERS_MAX = 4_000
 """The rest of a longer query is ignored; a pasted mail is not refused."""
 
+IDENTIFIER_LENGTH_MIN = 3
+
 MISSPELT_LENGTH_MIN = 5
 """Shorter words are too often another word with one changed letter."""
 
@@ -61,6 +63,11 @@ _TOKEN = re.compile(r"(\d+(?:[.,]\d+)*|[^\W\d_]+)([-/.](?=[^\W_]))?")
 _BOUNDARY = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 _MARKS = re.compile(r"[\u0300-\u036f]")
+_CAMEL = re.compile(r"[A-Z](?=[a-z]{2})(?<=[a-zA-Z].)")
+"""The capital letters where a name has another word."""
+
+_NAME = re.compile(r"\w+(?:[._-]\w+)*")
+_RUN = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,23 @@ class Clash(NamedTuple):
     excluded: frozenset[str]
 
 
+class Phrase(NamedTuple):
+    """Words of a query that a passage may hold side by side, as written."""
+
+    words: tuple[str, ...]
+    core: tuple[str, ...]
+    """The same without little words at both ends."""
+    terms: tuple[tuple[str, tuple[str, ...]], ...]
+    """For each word of the core, its term as a whole identifier and the terms of its parts: a passage with the word
+    holds the former or all of the latter."""
+    name: str
+    """The term of the identifier that the core spells, or empty."""
+
+
 class Reading(NamedTuple):
     slots: list[Slot]
+    phrases: list[Phrase]
+    """The whole query without little words at its ends, and the identifiers in it."""
     clashes: list[Clash]
     sizes: list[Clash]
     """The requested numbers: a passage with only another number of the same unit, or another model of the same series,
@@ -99,15 +121,50 @@ def terms(text: str, *, with_denied: bool = False) -> set[str]:
     return _terms(_TOKEN.findall(_fold(text)), with_denied=with_denied)
 
 
-def read_passage(text: str, *, with_denied: bool) -> tuple[set[str], set[str]]:
-    """The terms of a passage with the units of its sizes, and those of its words, as written, whose stem is a term."""
+class Passage(NamedTuple):
+    terms: set[str]
+    """All terms, with the units of its sizes, and its identifiers as a whole."""
+    spellings: set[str]
+    """Its words as written whose stem is a term."""
+    words: list[str]
+    """All its words as written, in their order."""
+    length: int
+    """How many of these words are of its text."""
+
+
+def read_passage(read: str, aside: str, *, with_denied: bool) -> Passage:
+    """Reads the text of a passage, and words aside that find it, too."""
+    text = f"{read}\n{aside}"
     tokens = _TOKEN.findall(_fold(text))
     found = _terms(tokens, with_denied=with_denied)
     sizes = (_SIZE.fullmatch(term) for term in found if term[0].isdigit())
     words = {token for token, _ in tokens if token.isalpha()}
     if not with_denied:
         words = {word for word in words if stem(word) in found}
-    return found.union(_SIZED + size[1] for size in sizes if size), words
+    found = found.union(_SIZED + size[1] for size in sizes if size)
+    found.update(WHOLE + name for name in identifiers(text))
+    runs = _runs(read)
+    return Passage(found, words, [*runs, *_runs(aside)], len(runs))
+
+
+def identifiers(text: str) -> set[str]:
+    """The names in a text that are written as one word but are several, without case: `snake_case`, `camelCase`,
+    `a.dotted.name`, `AC-100`. A dotted name also counts by its parts, and by each two of them."""
+    found: set[str] = set()
+    for written in set(_NAME.findall(text)):
+        if written.isalpha() and (written.islower() or written[1:].islower()):
+            continue
+        parts = written.split(".")
+        for name in (written, *parts, *map(".".join, pairwise(parts))):
+            if len(name) >= IDENTIFIER_LENGTH_MIN and _is_identifier(name):
+                found.add(name.casefold().strip("_")[:WORD_LENGTH_MAX])
+    return found
+
+
+def _is_identifier(name: str) -> bool:
+    if "_" in name.strip("_") or "." in name or _CAMEL.search(name):
+        return any(map(str.isalpha, name))
+    return any(map(str.isdigit, name)) and any(map(str.isalpha, name))
 
 
 def _terms(tokens: Iterable[tuple[str, str]], *, with_denied: bool) -> set[str]:
@@ -155,20 +212,50 @@ def read_query(
             fillings = dict.fromkeys(map(_term, meant), CORRECTED)
             if meant:
                 corrections[tokens[place]] = meant[0]
+        if count(WHOLE + tokens[place]):
+            fillings[WHOLE + tokens[place]] = EXACT
         ordered = sorted(fillings.items(), key=lambda item: (-item[1], item[0]))
         slots[term] = Slot(term, tuple(ordered))
+    phrases = [] if not with_denied and not NEGATIONS.isdisjoint(tokens) else _phrases(text)
+    for name in (phrase.name for phrase in phrases if phrase.name and count(phrase.name)):
+        slots.setdefault(name, Slot(name, ((name, EXACT),)))
     asked = terms(folded)
     clashes = [clash for clash in _CLASHES if asked & clash.asked and not asked & clash.excluded]
     clashes += [Clash(frozenset(), names) for names in denied if not asked & names]
     if with_denied:
-        return Reading(list(slots.values()), clashes, [], [], corrections)
+        return Reading(list(slots.values()), phrases, clashes, [], [], corrections)
     models = {one + other: (one, other) for one, other in _models(found)}
     codes = [model for model in models if count(model)]
     # For an unknown model, models of the same series are analogues.
     others = [
         Clash(frozenset((other,)), frozenset((one,))) for model, (one, other) in models.items() if not count(model)
     ]
-    return Reading(list(slots.values()), clashes, [*_sizes(written, places), *others], codes, corrections)
+    sizes = [*_sizes(written, places), *others]
+    return Reading(list(slots.values()), phrases, clashes, sizes, codes, corrections)
+
+
+def _phrases(text: str) -> list[Phrase]:
+    text = text[:QUERY_CHARACTERS_MAX]
+    runs = _runs(text)[:QUERY_WORDS_MAX]
+    asked = [place for place, run in enumerate(runs) if run not in STOP_WORDS]
+    if not asked:
+        return []
+    core = runs[asked[0] : asked[-1] + 1]
+    names = {tuple(_runs(name)): WHOLE + name for name in sorted(identifiers(text))}
+    whole = _phrase(runs, core, names.pop(tuple(core), ""))
+    return [whole, *(_phrase(words, words, name) for words, name in names.items())]
+
+
+def _phrase(words: Sequence[str], core: Sequence[str], name: str) -> Phrase:
+    parts = {word: tuple(_term(token) for token, _ in _TOKEN.findall(_BOUNDARY.sub("-", word))) for word in core}
+    return Phrase(tuple(words), tuple(core), tuple((WHOLE + word, of) for word, of in parts.items()), name)
+
+
+def _runs(text: str) -> list[str]:
+    """The words of a text in order, without case and accents; an identifier is one word, but for its dots."""
+    plain = text if text.isascii() else _unmarked(text)
+    runs = _RUN.findall(plain.casefold())
+    return [run for found in runs if (run := found.strip("_"))] if "_" in plain else runs
 
 
 def _asked_and_denied(
@@ -225,10 +312,14 @@ def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
 
 
 def _fold(text: str) -> str:
-    """Without case and accents, with a hyphen where letters meet digits: `100HP` is 100-hp."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
-    return _BOUNDARY.sub("-", text.casefold())
+    """Without case and accents, with a hyphen where letters meet digits, and in names of several words: `100HP` is
+    100-hp, and `airReceiver` is air-receiver."""
+    text = text if text.isascii() else _unmarked(text)
+    return _BOUNDARY.sub("-", _CAMEL.sub(r"-\g<0>", text).casefold())
+
+
+def _unmarked(text: str) -> str:
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 @lru_cache(maxsize=100_000)
@@ -269,6 +360,9 @@ def _read_opposites(pairs: Iterable[Sequence[str]]) -> list[Clash]:
         clashes += [Clash(one, other), Clash(other, one)]
     return clashes
 
+
+WHOLE = "\3"
+"""Prefix of identifiers as a whole; no word begins with it."""
 
 _SIZED = "#"
 """Prefix of a unit in which a passage gives a size; no word begins with it."""

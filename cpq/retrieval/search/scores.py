@@ -18,6 +18,11 @@ TITLE_SHARE = 0.1
 CLASH_SHARE = 0.5
 """Factor for a passage with the opposite of what is asked for: its score stays below every good hit."""
 
+QUOTED_SHARE = 0.5
+"""Share of the number of times in the score of a passage that holds the query word for word."""
+
+_SATURATION, _LENGTH_SHARE, _USUAL_LENGTH = 1.2, 0.75, 100
+
 LIKELY_GOOD, ANALOG, PROBABLE_MISS = "likely_good", "analog", "probable_miss"
 _GOOD_FROM, _ANALOG_FROM = 0.7, 0.4
 _EASED_FROM = 0.6
@@ -69,6 +74,27 @@ def as_named(scores: Numbers, by_words: Numbers) -> Numbers:
     """The scores of things with the requested model. A model means nothing to vectors, so words decide if a hit is
     good."""
     return np.where(by_words >= _GOOD_FROM, _GOOD_FROM + (1 - _GOOD_FROM) * scores, scores)
+
+
+def as_quoted(scores: Numbers, densities: Numbers, strength: float) -> Numbers:
+    """The scores of passages that hold words of the query side by side, as far as these words are the query.
+
+    `densities` is 0 for the others, which stay below them and in their bands. A name means nothing to vectors.
+    """
+    room = (1 - _GOOD_FROM) / 2
+    lifted = 1 - room + room * (QUOTED_SHARE * densities + (1 - QUOTED_SHARE) * scores)
+    return np.where(densities > 0, scores + strength * (lifted - scores), eased(scores, strength))
+
+
+def eased(scores: Numbers, strength: float) -> Numbers:
+    """The scores of passages that do not hold the words side by side: in the same order and bands, with room above."""
+    return np.asarray(scores - strength / 2 * np.maximum(scores - _GOOD_FROM, 0))
+
+
+def density(counts: NDArray[np.int64], lengths: NDArray[np.int32]) -> Numbers:
+    """0 to 1, by how often passages hold a phrase and how many words they have, as in BM25."""
+    found: Numbers = counts / (counts + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * lengths / _USUAL_LENGTH))
+    return found
 
 
 def weight(count: int, total: int) -> float:

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 
 from cpq.retrieval.search.index import Chunk, Found, Index, Where, text_hash
 from cpq.retrieval.search.lexicon import terms
-from cpq.retrieval.search.scores import ANALOG, ITEMS, LIKELY_GOOD, PROBABLE_MISS, PROSE, confidence, weight
+from cpq.retrieval.search.scores import (
+    ANALOG,
+    ITEMS,
+    LIKELY_GOOD,
+    PROBABLE_MISS,
+    PROSE,
+    Scale,
+    as_quoted,
+    confidence,
+    density,
+    weight,
+)
+from cpq.retrieval.search.sequences import Sequences, hashed
 from cpq.retrieval.search.vectors import DIMENSIONS, Vector, quantised
 
 WORDS = ["pump", "oilless", "dryer", "tank", "filter", "scroll", "100", "valve"]
@@ -90,6 +102,14 @@ def passes(chunk: Chunk, where: Where) -> bool:
     )
 
 
+def quoted(scores: np.ndarray, text: str, query: str) -> np.ndarray:
+    """With the lift of a passage that holds the whole query word for word."""
+    words, phrase = text.split(), query.split()
+    times = sum(words[place : place + len(phrase)] == phrase for place in range(len(words)))
+    dense = density(np.array([times]), np.array([len(words)]))
+    return as_quoted(scores, (dense + 1) / 2 * (times > 0), 1.0)
+
+
 def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> list[tuple[str, float]]:
     """Every passage that passes, scored alone by the written formula, sorted."""
     held = {chunk.id: terms(chunk.read) for chunk in passages}
@@ -109,7 +129,7 @@ def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> 
         other = vector_of(chunk.read)
         dot = int(vector.digits.astype(np.int64) @ other.digits.astype(np.int64))
         cosine = dot * float(np.float32(other.scale)) * vector.scale
-        score = float(PROSE.of_hybrid(np.array([cosine]), np.array([covered]))[0])
+        score = float(quoted(PROSE.of_hybrid(np.array([cosine]), np.array([covered])), chunk.read, query)[0])
         if round(score, 4) > 0 or not where.is_open:
             found.append((chunk.id, round(score, 4)))
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
@@ -386,3 +406,56 @@ def test_none_is_an_answer_to_who_asks_for_none():
 def test_an_empty_index_answers():
     assert search(Index(), "pump", limit=5).hits == []
     assert search(Index().changed([], ["gone"], with_vectors=True), "pump", limit=5).eligible == 0
+
+
+def first(query: str, *texts: str, scale: Scale = PROSE) -> str:
+    """The text that comes first when all of them mean the same to the vectors."""
+    passages = [Chunk(f"c{number}", f"d{number}", text, is_prose=True) for number, text in enumerate(texts)]
+    index = Index().changed(passages, with_vectors=True)
+    index.fill({text_hash(chunk.read): vector_of("same") for chunk in passages})
+    hits = index.search(query, vector_of(query), scale=scale, limit=1, where=Where(is_lenient=True)).hits
+    return texts[int(hits[0].id[1:])]
+
+
+@pytest.mark.parametrize(
+    ("query", "right", "wrong"),
+    [
+        ("retry_limit", "Set retry_limit to 3.", "The retry has a limit. A limit of each retry, retry by retry."),
+        ("retryLimit", "Set opts.retryLimit to 3.", "Set retryLimitMax and retry_limit: the retry limit."),
+        ("retrylimit", "Set retryLimit to 3.", "Set the retry and the limit."),
+        ("on_header", "def on_header(self)", "def on_header_field(self); def on_header_value(self); on the header"),
+        ("agent.close", "Call Agent.close() at last.", "The agent is close. Agent close, close agent."),
+        ("AC-100-B", "Order AC-100-B today.", "AC 100 and B, or AC-100 with B-100."),
+        ("HTTPServer", "Starts an HTTPServer here.", "An HTTP server, a server of HTTP."),
+        ("scrolls", "It scrolls down.", "A scroll, scrolling, scrolled scroll of scroll."),
+        (
+            "set up the proxy by hand",
+            "Now set up the proxy by hand.",
+            "Hand the proxy set up by the hand.",
+        ),
+        ("you need to specify", "What you need to specify first.", "Specify it. We specify what they specify."),
+        ("café", "The café opens.", "The cafés open, cafes and cafeteria."),
+    ],
+)
+def test_the_passage_with_the_text_as_written_is_first(query: str, right: str, wrong: str):
+    for texts in ((right, wrong), (wrong, right)):
+        assert first(query, *texts) == right
+        assert first(query, *texts, scale=ITEMS) == right
+
+
+def test_a_name_in_a_question_counts_more_than_its_parts():
+    names = "The option maxSockets bounds the pool."
+    assert first("What does maxSockets do?", names, "What do sockets do at most? The max of sockets.") == names
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), max_size=30), st.text("abc", min_size=1, max_size=3))
+def test_a_phrase_is_counted_within_each_passage_whatever_the_segments(passages: list[list[str]], phrase: str):
+    """Few rows are compared alone, many in one go, and merged segments give the same."""
+    expected = [sum("".join(words[n:]).startswith(phrase) for n in range(len(words))) for words in passages]
+    rows = np.arange(len(passages))
+    whole = Sequences.of([hashed(words) for words in passages])
+    halves = [[hashed(words) for words in passages[part::2]] for part in (0, 1)]
+    merged = Sequences.merged([(Sequences.of(half), np.arange(len(half))) for half in halves])
+    assert whole.counts(phrase, rows).tolist() == expected
+    assert [int(whole.counts(phrase, rows[row : row + 1])[0]) for row in rows] == expected
+    assert merged.counts(phrase, rows).tolist() == expected[0::2] + expected[1::2]
