@@ -39,6 +39,7 @@ from mcp_facade.toolsets import tools_of
 log = logging.getLogger("cpq.server")
 
 SWEEP_SECONDS = 60.0
+DRAFTS_SECONDS = 3600.0
 DECISION_SECONDS = 1.0
 """How often decisions of the console are looked for whose time to undo is over."""
 
@@ -104,7 +105,7 @@ def _say_where(settings: Settings) -> None:
 
 
 def _loops(app: App) -> list[Loop]:
-    """The background work of the server: expiry, policies, decisions, events, vectors."""
+    """The background work of the server: expiry, untouched drafts, policies, decisions, events, vectors."""
 
     def sweep() -> float:
         approvals.sweep_if_due(app)
@@ -112,11 +113,15 @@ def _loops(app: App) -> list[Loop]:
             quotes.sweep(app)
         return SWEEP_SECONDS
 
+    def sweep_drafts() -> float:
+        quotes.sweep_drafts(app)
+        return DRAFTS_SECONDS
+
     def take_decisions() -> float:
         approvals.take_due(app)
         return DECISION_SECONDS
 
-    loops = [Loop("sweep", sweep), policy_loop(app)]
+    loops = [Loop("sweep", sweep), Loop("drafts", sweep_drafts), policy_loop(app)]
     loops += delivery.loops(app) if app.settings.webhook_list else []
     if app.settings.transport != "stdio":  # Only the console holds decisions, and a short life needs no upkeep.
         loops += [Loop("decisions", take_decisions), page_loop(app), index_repair.loop(app)]

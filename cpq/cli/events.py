@@ -137,7 +137,7 @@ def deliver(options: Options) -> int:
         if not app.settings.webhook_list:
             hint = "Set CPQ_WEBHOOKS and CPQ_WEBHOOK_SECRET."
             raise CpqError(Code.CONFLICT, "No webhook is configured.", hint=hint)
-        expired = quotes.sweep(app)
+        expired = quotes.sweep(app) + quotes.sweep_drafts(app)
         attempts = event_delivery.deliver_due(app)
     if options.as_json:
         show_json({"expired": expired, "attempts": [asdict(attempt) for attempt in attempts]})

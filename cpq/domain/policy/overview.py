@@ -84,6 +84,7 @@ def _terms(policies: PolicySet) -> Table:
         ["standard_payment_terms", ", ".join(terms.standard_payment_terms)],
         ["approval_expiry_hours", str(terms.approval_expiry_hours)],
         ["deal_days", str(terms.deal_days)],
+        ["draft_days", str(terms.draft_days) if terms.draft_days else "never"],
         ["cost_grid_percent", f"{terms.cost_grid_percent:f}"],
         ["agents_may_accept", "yes" if terms.agents_may_accept else "no"],
         ["currency", terms.currency],

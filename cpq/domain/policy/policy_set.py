@@ -243,6 +243,8 @@ class Terms:
     """How far apart the costs are on which verdicts rest; a caller who may not see costs learns no more than that."""
     deal_days: int
     """How long after its last valid day an accepted quote counts for its deal."""
+    draft_days: int
+    """How long after its last valid day a draft expires that nobody touches; 0 is never."""
     agents_may_accept: bool
     """Whether a program may record that a customer accepted, with no person who says so."""
     currency: str

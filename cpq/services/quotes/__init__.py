@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         send,
         update,
     )
-    from cpq.services.quotes.expiry import sweep
+    from cpq.services.quotes.expiry import sweep, sweep_drafts
     from cpq.services.quotes.importer import import_quotes
     from cpq.services.quotes.listed_quotes import list_for_people
     from cpq.services.quotes.policy_check import judge
@@ -65,5 +65,6 @@ __all__ = [
     "revise",
     "send",
     "sweep",
+    "sweep_drafts",
     "update",
 ]

@@ -1,15 +1,19 @@
-"""Expiry of quotes whose last valid day is over: reads see it at once, a sweep stores and publishes it."""
+"""Expiry of quotes whose last valid day is over: reads see it at once, a sweep stores and publishes it.
+
+Of drafts that nobody has touched for as long as the policies say: a sweep alone makes them expire."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import sqlalchemy as sa
 
 from cpq.app import Answer, App, Command
 from cpq.app.access import ENGINE, Permission, Principal
 from cpq.app.transaction import Tx
-from cpq.domain.quotes.lifecycle import EXPIRING
+from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.services import events
 from cpq.services.events import EventName
@@ -23,41 +27,78 @@ SWEEP_MAX = 200
 
 def sweep(app: App) -> int:
     """Expire every quote whose last valid day is over; returns how many. Any number of processes may do it at once."""
-    tenants = app.read_unaudited(app.new_call(ENGINE), _tenants_over)
-    return sum(_sweep_tenant(app, replace(ENGINE, tenant_id=tenant_id)) for tenant_id in tenants)
+    return _sweep(app, _over, expire)
+
+
+def sweep_drafts(app: App) -> int:
+    """Expire every draft that nobody has touched for so long; returns how many."""
+    return _sweep(app, _untouched, expire_drafts)
 
 
 def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
     """Store which quotes have expired, the oldest first, and publish it."""
-    columns = tables.quote.c
-    over = sa.select(columns.id).where(tx.own(tables.quote), *_over(tx))
-    over = over.order_by(columns.expires_at, columns.id).limit(limit)
-    ids = list(tx.connection.scalars(over.with_for_update(skip_locked=True)))
-    for quote_id in ids:
-        quote = repository.load(tx, quote_id, with_lines=False)
+
+    def store(quote: Quote) -> None:
         transitions.expire(tx, quote)
         if not _is_published(tx, quote):
             quote_events.publish(tx, EventName.QUOTE_EXPIRED, quote)
-    return {"expired": ids}
+
+    return _each(tx, _over(tx), store, limit)
 
 
-def _sweep_tenant(app: App, principal: Principal) -> int:
+def expire_drafts(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
+    """End drafts that nobody has touched for so long, the oldest first, and publish it."""
+
+    def store(quote: Quote) -> None:
+        reason = f"nobody touched it for {tx.policies.terms.draft_days} days after {quote.valid_until}"
+        quote_events.publish(tx, EventName.QUOTE_EXPIRED, transitions.expire_draft(tx, quote, reason))
+
+    return _each(tx, _untouched(tx), store, limit)
+
+
+_Condition = Callable[[Tx], tuple[sa.ColumnElement[bool], ...]]
+
+
+def _sweep(app: App, condition: _Condition, work: Callable[[Tx], Answer]) -> int:
+    found = app.read_unaudited(app.new_call(ENGINE), lambda tx: _tenants_over(tx, condition))
+    return sum(_sweep_tenant(app, replace(ENGINE, tenant_id=tenant_id), work) for tenant_id in found)
+
+
+def _tenants_over(tx: Tx, condition: _Condition) -> list[str]:
+    """Tenants with quotes to expire. It is a read, so that a sweep that finds nothing leaves no audit entry."""
+    return sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*condition(tx)).distinct()))
+
+
+def _sweep_tenant(app: App, principal: Principal, work: Callable[[Tx], Answer]) -> int:
     swept = 0
     while True:
         command = Command("quote_sweep", Permission.ADMINISTER)
-        expired = app.write(app.new_call(principal), command, expire).answer["expired"]
+        expired = app.write(app.new_call(principal), command, work).answer["expired"]
         swept += len(expired)
         if len(expired) < SWEEP_MAX:
             return swept
 
 
-def _tenants_over(tx: Tx) -> list[str]:
-    """Tenants with quotes to expire. It is a read, so that a sweep that finds nothing leaves no audit entry."""
-    return sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*_over(tx)).distinct()))
+def _each(tx: Tx, conditions: tuple[sa.ColumnElement[bool], ...], store: Callable[[Quote], None], limit: int) -> Answer:
+    columns = tables.quote.c
+    found = sa.select(columns.id).where(tx.own(tables.quote), *conditions)
+    found = found.order_by(columns.expires_at, columns.id).limit(limit)
+    ids = list(tx.connection.scalars(found.with_for_update(skip_locked=True)))
+    for quote_id in ids:
+        store(repository.load(tx, quote_id, with_lines=False))
+    return {"expired": ids}
 
 
 def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
     return tables.quote.c.status.in_(EXPIRING), tables.quote.c.expires_at <= tx.now
+
+
+def _untouched(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
+    """Drafts of long ago: every change and every price of a draft sets its last valid day again."""
+    days = tx.policies.terms.draft_days
+    if not days:
+        return (sa.false(),)
+    return tables.quote.c.status == QuoteStatus.DRAFT, tables.quote.c.expires_at <= tx.now - timedelta(days=days)
 
 
 def _is_published(tx: Tx, quote: Quote) -> bool:

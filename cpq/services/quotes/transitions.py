@@ -79,6 +79,16 @@ def expire(tx: Tx, quote: Quote) -> None:
     repository.update_root(tx, quote, edit=quote.edit, status=QuoteStatus.EXPIRED)
 
 
+def expire_draft(tx: Tx, quote: Quote, reason: str) -> Quote:
+    """End a draft that nobody touches, as one edit; returns the quote without lines. A rejected version stays so."""
+    if not quote.is_rejected:
+        repository.update_version(
+            tx, quote.id, quote.version.number, status=VersionStatus.EXPIRED, reason=quote.version.reason or reason
+        )
+    repository.update_root(tx, quote, status=QuoteStatus.EXPIRED)
+    return repository.load(tx, quote.id, with_lines=False)
+
+
 def _supersede(tx: Tx, quote: Quote) -> None:
     """Mark the version that was sent before as superseded by the one that is sent now."""
     earlier = repository.sent_version(tx, quote.id)

@@ -78,7 +78,7 @@ class QuoteHeader(TypedDict):
     deal_id: str | None
     status: str
     reason: str | None
-    """Why it was cancelled, declined or superseded, or which option sets are void."""
+    """Why it was cancelled, declined or superseded, or expired as a draft, or which option sets are void."""
     currency: str
     term_months: int | None
     start_date: date | None

@@ -469,6 +469,7 @@ def _terms(shape: TermsShape) -> Terms:
         standard_payment_terms=shape.standard_payment_terms,
         approval_expiry_hours=shape.approval_expiry_hours,
         deal_days=shape.deal_days,
+        draft_days=shape.draft_days,
         cost_grid_percent=shape.cost_grid_percent,
         agents_may_accept=shape.agents_may_accept,
         currency=shape.currency,

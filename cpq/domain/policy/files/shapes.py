@@ -318,6 +318,12 @@ class TermsShape(GuardsShape):
     deal_days: int = Field(
         90, ge=0, le=3650, description="how long after its last valid day an accepted quote counts for its deal"
     )
+    draft_days: int = Field(
+        180,
+        ge=0,
+        le=3650,
+        description="a draft that nobody touches expires so long after its last valid day; 0 is never",
+    )
     agents_may_accept: bool = Field(
         False, description="whether an agent may record that a customer accepted; else a person does"
     )
