@@ -22,6 +22,40 @@ class _Turn:
     is_given: bool = False
 
 
+REFUSALS_FREE = 10
+"""Refusals of one caller in a second that are answered at once."""
+
+REFUSALS_HELD = 64
+"""Refusals of one caller that wait at once. Beyond it they are answered, so that they do not hold all connections."""
+
+REFUSAL_SECONDS = 1.0
+
+
+class RefusalPause:
+    """Answers a caller later who goes on after many refusals. At once, each would be followed by the next, and others
+    would wait for the server to read and refuse them. Used by one event loop."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._refused: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+
+    async def wait(self, caller: str) -> None:
+        second = int(anyio.current_time())
+        if second != self._second:
+            self._second = second
+            self._refused.clear()
+        self._refused[caller] += 1
+        if self._refused[caller] <= REFUSALS_FREE or self._held[caller] >= REFUSALS_HELD:
+            return
+        self._held[caller] += 1
+        try:
+            await anyio.sleep(REFUSAL_SECONDS)
+        finally:
+            self._held[caller] -= 1
+            self._held += Counter()  # Forgets callers who wait for nothing.
+
+
 class FairShares:
     """At most `places` calls run, at most `per_caller` of one caller; freed places go to the callers in turn."""
 

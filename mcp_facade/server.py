@@ -40,7 +40,7 @@ from cpq.base.settings import Settings
 from cpq.services.documents import read_document
 from mcp_facade import house_template, prompts, stdio
 from mcp_facade.envelope import Reply, failure
-from mcp_facade.fair_shares import FairShares
+from mcp_facade.fair_shares import FairShares, RefusalPause
 from mcp_facade.json_repair import MESSAGE_BYTES_MAX
 from mcp_facade.registry import Registry, Tool
 
@@ -83,6 +83,7 @@ class Facade(MCPServer[None]):
         self.registry = Registry(app, tools)
         self._local_principal = principal
         self.places, self._jobs = _shares(app.settings)
+        self._refusals = RefusalPause()
         self._described = [_describe(tool) for tool in tools]
         self._limiter: anyio.CapacityLimiter | None = None
         if "catalog_get" in self.registry.tools:
@@ -144,6 +145,7 @@ class Facade(MCPServer[None]):
             try:
                 self.registry.take_turn(self._principal())
             except CpqError as error:
+                await self._refusals.wait(_caller(self._principal()))
                 raise MCPError(types.INTERNAL_ERROR, error.message, failure(error).body) from error
         return await call_next(ctx)
 
@@ -156,8 +158,12 @@ class Facade(MCPServer[None]):
         try:
             release = await _take_all(shares, _caller(call.principal))
         except CpqError as error:
+            await self._refusals.wait(_caller(call.principal))
             return self.registry.refuse(call, name, error)
-        return await self._run(call, name, arguments, release)
+        reply = await self._run(call, name, arguments, release)
+        if reply.code == Code.RATE_LIMITED:
+            await self._refusals.wait(_caller(call.principal))
+        return reply
 
     async def _run(self, call: Call, name: str, arguments: Mapping[str, Any], release: Callable[[], None]) -> Reply:
         done: list[Reply] = []

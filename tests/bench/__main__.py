@@ -17,6 +17,7 @@ from tests.bench import (
     crowd,
     docs,
     documents,
+    floods,
     memory,
     policies,
     pricing,
@@ -74,6 +75,8 @@ TARGETS = {
     "conversion MB/s": "≥ 5",
     "pages p50 ms": "≤ 150",
     "MB grown": "≤ 10",
+    "p95 meanwhile / alone": "≤ 5",
+    "refusals of the second caller": "0",
     "unexpected errors": "0",
     "duplicates": "0",
     "lost quotes": "0",
@@ -136,6 +139,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "crowd": lambda home, options: report(
         f"{crowd.WRITERS} writers for {options.seconds} s", crowd.measure(home, options.seconds)
     ),
+    "floods": lambda home, _options: report("A second caller during floods", floods.measure(home)),
     "memory": lambda home, options: report(
         f"A process's memory over {options.calls:,} calls", memory.measure(home, options.calls)
     ),

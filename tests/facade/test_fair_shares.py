@@ -9,7 +9,8 @@ import anyio.to_thread
 import pytest
 
 from cpq.base.errors import Code, CpqError
-from mcp_facade.fair_shares import FairShares
+from mcp_facade import fair_shares
+from mcp_facade.fair_shares import FairShares, RefusalPause
 
 pytestmark = pytest.mark.anyio
 
@@ -98,3 +99,37 @@ async def test_places_given_back_by_many_threads_are_never_lost():
             tasks.start_soon(call, f"caller {number % 4}")
     assert places.running == 0
     assert most <= 5
+
+
+async def is_held(pause: RefusalPause, caller: str) -> bool:
+    with anyio.move_on_after(0.05) as scope:
+        await pause.wait(caller)
+    return scope.cancelled_caught
+
+
+async def test_a_caller_who_goes_on_after_refusals_is_answered_later_and_others_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(fair_shares, "REFUSAL_SECONDS", 3600)
+    pause = RefusalPause()
+    monkeypatch.setattr(fair_shares, "REFUSALS_FREE", 10**9)
+    with anyio.fail_after(60):
+        for _ in range(100):
+            await pause.wait("t/busy")
+    monkeypatch.setattr(fair_shares, "REFUSALS_FREE", 0)
+    assert await is_held(pause, "t/busy")
+
+
+async def test_refusals_of_a_caller_do_not_hold_all_connections(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fair_shares, "REFUSAL_SECONDS", 3600)
+    monkeypatch.setattr(fair_shares, "REFUSALS_FREE", 0)
+    monkeypatch.setattr(fair_shares, "REFUSALS_HELD", 2)
+    pause = RefusalPause()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(pause.wait, "t/busy")
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(60):
+            await pause.wait("t/busy")
+        assert await is_held(pause, "t/other")
+        tasks.cancel_scope.cancel()

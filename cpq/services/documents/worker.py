@@ -23,8 +23,13 @@ from cpq.services.documents.rendering import Renderer, TooLargeError
 MEMORY_BYTES_MAX = 2 * 1024**3
 
 
+NICENESS = 10
+"""A document takes seconds of the processor; the server's own short answers go first."""
+
+
 def main() -> None:
     _limit_memory()
+    os.nice(NICENESS)
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # A stray print must not corrupt the messages.
     jobs: queue.Queue[bytes] = queue.Queue()
