@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-import sqlalchemy as sa
-
 from cpq.app.corpus_changes import EQUIPMENT
 from cpq.app.transaction import Tx
 from cpq.retrieval.equipment import repository
@@ -16,14 +14,12 @@ from cpq.retrieval.search.table_source import Source
 from cpq.services import catalog
 from cpq.services.catalog.views import CatalogPage
 from cpq.services.pagination import pagination
-from cpq.storage.schema import tables
 
 NEAREST_MAX = 20
 
-PRODUCTS_MAX = 5_000
-"""A larger catalogue has no nearest hits: one search would read all of it into memory."""
-
 _ACTIVE = "active"
+_NEAR = ": check with catalog_get that one of them is what is wanted."
+_FAR = ", but none is near: it is probably not sold here."
 
 
 def search(
@@ -38,24 +34,24 @@ def search(
         return found
     tags = [_ACTIVE] * active_only + [f"category={category}"] * bool(category)
     near = table_source.current(tx, SOURCE).search(query, limit=NEAREST_MAX, where=Where(all_tags=tags, is_asked=False))
-    ids = [hit.document_id for hit in near.hits if hit.confidence != PROBABLE_MISS]
-    if not ids:
+    if not near.hits:
         return found
+    ids = [hit.document_id for hit in near.hits if hit.confidence != PROBABLE_MISS]
     how = "meaning and words" if near.mode == "hybrid" else "words alone"
+    hint = f"No product has all these words. These are the nearest by {how}, best first"
+    hint += _NEAR if ids else _FAR
+    ids = ids or [hit.document_id for hit in near.hits]
     return {
         "items": catalog.summaries(tx, ids[(page - 1) * limit : page * limit], locale),
         "pagination": pagination(len(ids), page, limit),
         "matched": "nearest",
-        "hint": f"No product has all these words. These are the nearest by {how}, best first: check with catalog_get"
-        " that one of them is what is wanted.",
+        "hint": hint,
     }
 
 
 def sources(tx: Tx) -> list[Source]:
     """The corpus of all products; none for a large catalogue."""
-    some = sa.select(tables.product.c.id).where(tx.own(tables.product)).limit(PRODUCTS_MAX + 1).subquery()
-    count = tx.connection.scalar(sa.select(sa.func.count()).select_from(some)) or 0
-    return [SOURCE] if count <= PRODUCTS_MAX else []
+    return [SOURCE] if repository.is_small(tx) else []
 
 
 def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:

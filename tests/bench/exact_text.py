@@ -1,8 +1,9 @@
-"""Exact text in other people's documentation and code: whether the one passage that holds a name, a word or a phrase
-comes first, beside BM25, the same vectors alone, and reciprocal rank fusion of the two.
+"""Other people's documentation and code: whether the one passage that holds a name, a word or a phrase comes first, and
+where the answer to a question is, beside BM25, the same vectors alone, and reciprocal rank fusion of the two.
 
-The texts are those of packages that the tests need anyway, chosen by the lists below; the questions are taken from the
-texts by a fixed rule, so nobody chose them by looking at answers.
+The texts are those of packages that the tests need anyway, chosen by the lists below. Names, words and phrases are
+taken from the texts by a fixed rule, so nobody chose them by looking at answers; the questions are in
+`page_questions.yaml`.
 """
 
 import re
@@ -11,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 
 from cpq.retrieval.context import indexer
 from cpq.retrieval.context.chunks import ContextChunk
@@ -39,6 +41,9 @@ EACH = 80
 """Questions of each kind."""
 
 RANKED = 100
+RANKS = 10
+SHORT = 6
+QUESTIONS = Path(__file__).with_name("page_questions.yaml")
 LENIENT = Where(is_lenient=True)
 _IDENTIFIER = re.compile(r"(?<![\w.-])[A-Za-z]\w*(?:[.-]\w+)*")
 _WORD = re.compile(r"(?<![\w.-])[a-z]{5,14}(?![\w-]|\.\w)")
@@ -66,6 +71,12 @@ def measure(known: Mapping[bytes, Vector] | None = None) -> dict[str, float]:
             right = Counter(question.kind for question in asked if list(rank(question.text))[:1] == [question.answer])
             for kind, count in Counter(question.kind for question in asked).items():
                 figures[f"{name}: {kind} first, %"] = 100 * right[kind] / count
+            if not isinstance(chunks[0].payload, ContextChunk):
+                ranks = list(_answer_ranks(chunks, rank))
+                figures[f"{name}: answer of a page in the first three, %"] = (
+                    100 * sum(0 < n < 4 for n in ranks) / len(ranks)
+                )
+                figures[f"{name}: answer of a page, mean reciprocal rank"] = sum(1 / n for n in ranks if n) / len(ranks)
     return figures
 
 
@@ -107,6 +118,23 @@ def questions_of(chunks: Sequence[Chunk]) -> Iterator[Question]:
     yield from (Question("word", word, id_) for word, id_ in _spread(plain))
     phrases = ((phrase, chunk.id) for chunk in chunks for phrase in sorted(set(_phrases(chunk.text))))
     yield from (Question("phrase of five words", phrase, id_) for phrase, id_ in _spread(_alone(phrases)))
+
+
+def _answer_ranks(chunks: Sequence[Chunk], rank: Rank) -> Iterator[int]:
+    """For each question of the file the place of the first passage that answers it; 0 when it is not found."""
+    headings = {chunk.id: (chunk.document_id, chunk.title.rpartition(" > ")[2].replace("`", "")) for chunk in chunks}
+    for question in yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))["questions"]:
+        places = enumerate((headings[id_] for id_ in rank(question["query"])[:RANKS]), 1)
+        yield next((place for place, (path, heading) in places if _answers(question, path, heading)), 0)
+
+
+def _answers(question: dict[str, Any], path: str, heading: str) -> bool:
+    """Whether a heading is one of those of the question, which may be given in part, by whole words if short."""
+    names: list[str] = question["under"]
+    is_under = any(
+        name in heading if len(name) > SHORT else re.search(rf"(?<![\w.-]){name}(?![\w.-])", heading) for name in names
+    )
+    return path.endswith(f"/{question['in']}") and is_under
 
 
 def _engines(chunks: Sequence[Chunk], known: Mapping[bytes, Vector]) -> Iterator[tuple[str, Rank]]:
@@ -200,7 +228,7 @@ def _methods(chunk: Chunk) -> Iterator[str]:
 
 
 def _ours(corpus: Corpus) -> Rank:
-    return lambda question: [hit.id for hit in corpus.search(question, limit=1, where=LENIENT).hits]
+    return lambda question: [hit.id for hit in corpus.search(question, limit=RANKS, where=LENIENT).hits]
 
 
 def bm25_ranks(ids: Sequence[str], texts: Sequence[str]) -> Rank:

@@ -1,28 +1,27 @@
-"""What is found first: golden questions on the sample's past lines, and exact text in other people's documentation,
-put to the search core and to other libraries."""
+"""What is found first: questions about the sample's past lines and products, exact text and answers in other people's
+documentation, put to the search core and to other libraries."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pysqlite3
 import yaml
 
 from cpq.app.access import ENGINE
 from cpq.base.settings import read_settings
-from cpq.retrieval import past_quotes
+from cpq.retrieval import equipment, past_quotes
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Chunk
 from cpq.retrieval.search.scores import ITEMS
-from cpq.retrieval.search.vectors import DIMENSIONS
 from tests.bench import exact_text
-from tests.bench.peers import bm25s, usearch
+from tests.bench.exact_text import bm25_ranks, fused, vector_ranks
 from tests.support import engine
 
-QUESTIONS = Path(__file__).parents[1] / "retrieval" / "search" / "relevance.yaml"
+GOLDEN = Path(__file__).parents[1] / "retrieval" / "search" / "relevance.yaml"
+PRODUCTS = GOLDEN.with_name("product_questions.yaml")
 FIRST = 5
 
 Find = Callable[[str], Sequence[str]]
@@ -30,21 +29,24 @@ Find = Callable[[str], Sequence[str]]
 
 def measure(home: Path) -> dict[str, float]:
     """For each engine the share of questions answered among the first five, and the mean reciprocal rank."""
-    asked = [each for each in yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))["queries"] if each["in"] == "lines"]
+    lines = [each for each in _read(GOLDEN)["queries"] if each["in"] == "lines"]
+    products = _read(PRODUCTS)["questions"]
+    engine.fill_with_sample(read_settings({}, home=home))
+    app = engine.opened(home)
     figures = {}
-    for name, find in _engines(_chunks(home)):
-        ranks = [_rank(find(each["query"]), each["expect"]) for each in asked]
-        figures[f"{name}: in the first five, %"] = 100 * sum(rank > 0 for rank in ranks) / len(ranks)
-        figures[f"{name}: mean reciprocal rank"] = sum(1 / rank for rank in ranks if rank) / len(ranks)
+    for what, source, asked in (("past lines", past_quotes.LINES, lines), ("products", equipment.SOURCE, products)):
+        gathered = app.read_unaudited(app.new_call(ENGINE), lambda tx, source=source: list(source.gather(tx, None)))  # type: ignore[misc]
+        for name, find in _engines(gathered):
+            ranks = [_rank(find(each["query"]), each["expect"]) for each in asked]
+            figures[f"{what}, {name}: in the first five, %"] = 100 * sum(rank > 0 for rank in ranks) / len(ranks)
+            figures[f"{what}, {name}: mean reciprocal rank"] = sum(1 / rank for rank in ranks if rank) / len(ranks)
+    app.close()
     return figures | exact_text.measure()
 
 
-def _chunks(home: Path) -> list[Chunk]:
-    engine.fill_with_sample(read_settings({}, home=home))
-    app = engine.opened(home)
-    gathered = app.read_unaudited(app.new_call(ENGINE), lambda tx: list(past_quotes.LINES.gather(tx, None)))
-    app.close()
-    return gathered
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
 
 
 def _rank(found: Sequence[str], expected: Sequence[str]) -> int:
@@ -53,22 +55,26 @@ def _rank(found: Sequence[str], expected: Sequence[str]) -> int:
 
 
 def _id(chunk_id: str) -> str:
-    """As the file of questions writes it: `P25-1257/1`."""
-    quote, number = chunk_id.split("#")
-    return f"{quote}/{int(number)}"
+    """As the file of questions writes it: `P25-1257/1` for a line, the id of a product as it is."""
+    quote, mark, number = chunk_id.partition("#")
+    return f"{quote}/{int(number)}" if mark else quote
 
 
 def _engines(chunks: list[Chunk]) -> Iterator[tuple[str, Find]]:
-    both, words = Corpus("both", ITEMS, installed_embedder()), Corpus("words", ITEMS)
+    embedder = installed_embedder()
+    both, words = Corpus("both", ITEMS, embedder), Corpus("words", ITEMS)
     for name, corpus in (("words and vectors", both), ("words alone", words)):
         corpus.change(chunks)
         corpus.embed()
         yield name, partial(_ours, corpus)
     ids, texts = [chunk.id for chunk in chunks], [f"{chunk.read}\n{chunk.words}" for chunk in chunks]
     yield "plain FTS5", _fts5(ids, texts)
-    if usearch is not None and bm25s is not None:
-        yield "bm25s", _bm25s(ids, texts)
-        yield "usearch, the same vectors alone", _usearch(ids, [chunk.read for chunk in chunks])
+    by_words = bm25_ranks(ids, texts)
+    yield "bm25s", by_words
+    if embedder is not None:
+        by_vectors = vector_ranks(ids, [embedder.passage(chunk.read) for chunk in chunks], embedder)
+        yield "the same vectors alone", by_vectors
+        yield "rank fusion of the two", lambda question: fused([by_words(question), by_vectors(question)])
 
 
 def _ours(corpus: Corpus, query: str) -> list[str]:
@@ -86,23 +92,3 @@ def _fts5(ids: list[str], texts: list[str]) -> Find:
         return [row[0] for row in rows]
 
     return find
-
-
-def _bm25s(ids: list[str], texts: list[str]) -> Find:
-    peer = bm25s.BM25()
-    peer.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
-
-    def find(query: str) -> list[str]:
-        asked = bm25s.tokenize(query, stopwords="en", show_progress=False)
-        return [ids[place] for place in peer.retrieve(asked, k=FIRST, show_progress=False)[0][0].tolist()]
-
-    return find
-
-
-def _usearch(ids: list[str], texts: list[str]) -> Find:
-    embedder = installed_embedder()
-    assert embedder is not None
-    vectors: Any = np.stack([embedder.unit(text) for text in texts])
-    index = usearch.Index(ndim=DIMENSIONS, metric="cos", dtype="f32")
-    index.add(np.arange(len(ids)), vectors)
-    return lambda query: [ids[key] for key in index.search(embedder.unit(query), FIRST).keys.tolist()]

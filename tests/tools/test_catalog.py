@@ -7,7 +7,6 @@ import pytest
 from cpq.app import App
 from cpq.app.access import OPERATOR
 from cpq.base.settings import read_settings
-from cpq.retrieval import nearest_products
 from cpq.retrieval.equipment import repository
 from cpq.retrieval.search import table_source
 from tests.support import engine
@@ -239,7 +238,8 @@ def test_q14_words_that_no_product_has_together_give_the_nearest_products_marked
     assert [item["id"] for page in pages for item in page["items"]] == ids
     assert pages[0]["pagination"]["has_more"]
     inside = tools("catalog_search", **asked, category=" Dryers")
-    assert (inside["matched"], [item["id"] for item in inside["items"]]) == ("nearest", ["prod_ddx800"])
+    assert (inside["matched"], [item["id"] for item in inside["items"]]) == ("nearest", ["prod_ddx800", "prod_dr35"])
+    assert "none is near: it is probably not sold" in inside["hint"]
     assert found(tools, **asked, category="nowhere") == []
     assert tools("catalog_search", query="pro plan", category="saas")["matched"] == "all_words"
     assert tools("catalog_search", category="saas")["matched"] == "category"
@@ -264,7 +264,7 @@ def test_q14_a_search_whose_words_match_builds_no_corpus(sqlite_app: App, monkey
     tools = Tools(sqlite_app)
     tools("catalog_search", query="pro plan")
     assert not sqlite_app.kept
-    monkeypatch.setattr(nearest_products, "PRODUCTS_MAX", 10)
+    monkeypatch.setattr(repository, "PRODUCTS_MAX", 10)
     large = tools("catalog_search", query="heat exchanger for milk")
     assert (large["items"], large["matched"]) == ([], "all_words")
     assert not sqlite_app.kept

@@ -201,3 +201,14 @@ def _shared_tools(template, factory) -> Tools:
         (home / "quotewright.db").write_bytes(template.read_bytes())
         _TOOLS.append(Tools(engine.opened(home)))
     return _TOOLS[0]
+
+
+def test_products_without_specs_are_found_where_no_limit_excludes_them(tools: Tools):
+    """A limit on a spec excludes them, as it excludes every unknown."""
+    engine.import_dicts(tools.app, "products", engine.product_row(id="prod_lantern", name="Wanderer lantern"))
+    found = tools("search_equipment", query="Wanderer lantern")["results"]
+    assert found[0]["product"]["id"] == "prod_lantern"
+    assert (found[0]["confidence"], found[0]["product"]["specs"]) == ("likely_good", {})
+    limited = tools("search_equipment", query="Wanderer lantern", psi_min=1, top_k=20)["results"]
+    assert "prod_lantern" not in [hit["product"]["id"] for hit in limited]
+    assert tools("get_product", model="prod_lantern")["name"] == "Wanderer lantern"

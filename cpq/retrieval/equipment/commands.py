@@ -77,7 +77,7 @@ def compare(tx: Tx, models: Sequence[str]) -> EquipmentRows:
 
 
 def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
-    for product in repository.with_specs(tx, ids):
+    for product in repository.searched(tx, ids):
         numbers = {name: value for name, value in product.specs.items() if not isinstance(value, str)}
         tags = {f"{name}={value}" for name, value in product.specs.items() if isinstance(value, str)}
         codes = {product.id, product.sku, *filter(None, [product.model])}

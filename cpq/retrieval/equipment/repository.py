@@ -11,6 +11,9 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx
 from cpq.storage.schema import tables
 
+PRODUCTS_MAX = 5_000
+"""In a larger catalogue, products without specs are found by their words alone (`catalog_search`)."""
+
 
 class Equipment(NamedTuple):
     """A product with what its category says about it."""
@@ -49,12 +52,23 @@ class Equipment(NamedTuple):
         return ", ".join([self.category_name, *specs, *attributes, self.sku])
 
 
-def with_specs(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:
-    """The products that have specs, of these ids; all of them for None."""
+def searched(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:
+    """The products that are searched as equipment, of these ids; all of them for None.
+
+    Of a large catalogue only those with specs, because a search keeps them in memory.
+    """
+    if is_small(tx):
+        return products(tx, ids)
     product, spec = tables.product.c, tables.product_spec.c
     has_specs = sa.exists().where(spec.tenant_id == product.tenant_id, spec.product_id == product.id)
     mine = tx.own(tables.product) if ids is None else tx.own_among(product.id, ids)
     return _read(tx, mine, has_specs)
+
+
+def is_small(tx: Tx) -> bool:
+    """Whether a search may read all products into memory."""
+    some = sa.select(tables.product.c.id).where(tx.own(tables.product)).limit(PRODUCTS_MAX + 1).subquery()
+    return (tx.connection.scalar(sa.select(sa.func.count()).select_from(some)) or 0) <= PRODUCTS_MAX
 
 
 def products(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -21,10 +22,12 @@ from cpq.base.errors import Code, CpqError
 from cpq.retrieval.search.installed_model import model_file
 from cpq.retrieval.search.minilm import Floats, Network
 from cpq.retrieval.search.onnx_file import read_tensors
-from cpq.retrieval.search.vectors import Vector, quantised
+from cpq.retrieval.search.vectors import TINY, Vector, quantised
 from cpq.retrieval.search.wordpiece import Tokenizer
 
 CACHED_QUERIES_MAX = 2_000
+QUERY_PARTS_MAX = 4
+"""About as much of a query as its words are read of (lexicon.py)."""
 
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
@@ -44,19 +47,22 @@ class Embedder:
         self._lock = threading.Lock()
         self._network: Network | None = None
         self._tokenizer: Tokenizer | None = None
-        self._queries: OrderedDict[tuple[int, ...], Vector] = OrderedDict()
-        """By the token ids that the model reads, which are the beginning of a long text."""
+        self._queries: OrderedDict[tuple[tuple[int, ...], ...], Vector] = OrderedDict()
+        """By the token ids that the model reads, part by part."""
 
     def query(self, text: str) -> Vector:
-        """Like `passage`, with a cache of recent queries: agents repeat their queries."""
+        """The vector of a query, with a cache of recent ones: agents repeat their queries.
+
+        A query that is too long for the model is read in parts, and their mean counts: its question may come last.
+        """
         network, tokenizer = self._load()
-        ids = tokenizer.ids(text)
-        read = tuple(ids)
+        parts = tokenizer.parts(text, QUERY_PARTS_MAX)
+        read = tuple(map(tuple, parts))
         with self._lock:
             if read in self._queries:
                 self._queries.move_to_end(read)
                 return self._queries[read]
-        vector = quantised(network.run(ids))
+        vector = quantised(_mean([network.run(ids) for ids in parts]))
         with self._lock:
             self._queries[read] = vector
             if len(self._queries) > CACHED_QUERIES_MAX:
@@ -81,6 +87,15 @@ class Embedder:
                 self._tokenizer = shipped_tokenizer()
                 self._network = Network(_read_weights(self._path))
             return self._network, self._tokenizer
+
+
+def _mean(units: list[Floats]) -> Floats:
+    """The unit vector between unit vectors; of one, itself to the last bit."""
+    if len(units) == 1:
+        return units[0]
+    total: Floats = np.stack(units).sum(axis=0)
+    mean: Floats = total / max(float(np.sqrt(total @ total)), TINY)
+    return mean
 
 
 @cache

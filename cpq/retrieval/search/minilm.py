@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpq.retrieval.search.vectors import DIMENSIONS
+from cpq.retrieval.search.vectors import DIMENSIONS, TINY
 from cpq.retrieval.search.wordpiece import TOKENS_MAX
 
 _LAYERS, _HEADS, _HEAD_SIZE = 6, 12, 32
-_TINY = 1e-12
 
 Floats = NDArray[np.float32]
 
@@ -37,7 +36,7 @@ class Network:
         for layer in self._layers:
             flow = layer.run(flow)
         mean: Floats = flow.mean(axis=0)
-        unit: Floats = mean / max(float(np.sqrt(mean @ mean)), _TINY)
+        unit: Floats = mean / max(float(np.sqrt(mean @ mean)), TINY)
         return unit
 
 
@@ -78,7 +77,7 @@ def _norm_of(weights: dict[str, NDArray[Any]], name: str) -> tuple[Floats, Float
 def _normed(flow: Floats, norm: tuple[Floats, Floats]) -> Floats:
     centred = flow - flow.mean(axis=-1, keepdims=True)
     variance = np.einsum("ij,ij->i", centred, centred)[:, None] / DIMENSIONS
-    result: Floats = centred / np.sqrt(variance + np.float32(_TINY)) * norm[0] + norm[1]
+    result: Floats = centred / np.sqrt(variance + np.float32(TINY)) * norm[0] + norm[1]
     return result
 
 

@@ -51,8 +51,9 @@ class Scale:
         return _mapped(coverage, self.words)
 
 
-ITEMS = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), nonsense_below=0.40)
-"""For short descriptions of things: products, quote lines."""
+ITEMS = Scale(hybrid=(0.40, 0.50), words=(0.45, 0.60), nonsense_below=0.40)
+"""For short descriptions of things: products, quote lines. Fitted so that a request for goods of a neighbouring trade,
+which nobody here sells, reads as a failed retrieval in four of five cases, and an answer seldom does."""
 
 PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), is_prose=True)
 """For pages and sections."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DIMENSIONS = 384
-_TINY = 1e-12
+TINY = 1e-12
 
 
 class Vector(NamedTuple):
@@ -27,5 +27,5 @@ def from_bytes(stored: bytes) -> Vector:
 
 
 def quantised(unit: NDArray[np.float32]) -> Vector:
-    largest = max(float(np.abs(unit).max()), _TINY)
+    largest = max(float(np.abs(unit).max()), TINY)
     return Vector(np.rint(unit * (127 / largest)).astype(np.int8), largest / 127)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 TOKENS_MAX = 256
 """The model was trained on texts of at most this length; the rest of a longer text is found by its words alone."""
@@ -19,12 +20,26 @@ class Tokenizer:
         self._known: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
+        """The ids of the beginning of a text, as much as the model reads."""
         found: list[int] = []
         for word in _split(text):
             found += self._pieces(word)
             if len(found) >= TOKENS_MAX - 2:
                 break
         return [self._start, *found[: TOKENS_MAX - 2], self._end]
+
+    def parts(self, text: str, parts_max: int) -> list[list[int]]:
+        """The ids of a long text in parts that the model can read, of about equal length; at most `parts_max`."""
+        room = TOKENS_MAX - 2
+        found: list[int] = []
+        for word in _split(text, parts_max):
+            found += self._pieces(word)
+            if len(found) >= room * parts_max:
+                break
+        found = found[: room * parts_max]
+        count = max(1, -(-len(found) // room))
+        cuts = [len(found) * number // count for number in range(count + 1)]
+        return [[self._start, *found[start:end], self._end] for start, end in pairwise(cuts)]
 
     def _pieces(self, word: str) -> list[int]:
         if (known := self._known.get(word)) is not None:
@@ -51,10 +66,10 @@ class Tokenizer:
         return pieces
 
 
-def _split(text: str) -> Iterator[str]:
+def _split(text: str, parts: int = 1) -> Iterator[str]:
     """Words without case and accents; every punctuation mark and every Chinese character is its own word."""
     # Only characters that can fill the model are read; the longest token is well below 20 characters.
-    text = text[: TOKENS_MAX * 60]
+    text = text[: parts * TOKENS_MAX * 60]
     if text.isascii():
         text = text.lower()
     else:  # One character at a time: `str.lower` writes a sigma at the end of a word differently.

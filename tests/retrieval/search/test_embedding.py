@@ -59,9 +59,22 @@ def test_a_repeated_query_is_not_computed_again(embedder: embedding.Embedder):
 
 
 def test_of_a_long_query_nothing_is_remembered_that_is_not_read(embedder: embedding.Embedder):
-    first = embedder.query("a long question " * 100)
+    first = embedder.query("a long question " * 2_000)
     assert embedder.query("a long question " * 20_000) is first
-    assert max(map(len, embedder._queries)) <= TOKENS_MAX
+    assert max(sum(map(len, parts)) for parts in embedder._queries) <= embedding.QUERY_PARTS_MAX * TOKENS_MAX
+
+
+def test_a_question_at_the_end_of_a_long_query_is_read(embedder: embedding.Embedder):
+    """The mail before it fills more than the model reads at once."""
+    mail = "Thank you for the pleasant meeting last week, and best wishes to all your colleagues. " * 16
+    asked = embedder.passage("The warranty on the airend lasts eight years.")
+
+    def similarity(query: str) -> float:
+        vector = embedder.query(query)
+        return float(vector.digits.astype(np.float32) @ asked.digits) * vector.scale * asked.scale
+
+    assert similarity(mail + "How long is the warranty on the airend? " * 6) > similarity(mail) + 0.1
+    assert np.array_equal(embedder.query("How long?").digits, embedder.passage("How long?").digits)
 
 
 def test_only_the_last_few_queries_are_remembered(embedder: embedding.Embedder, monkeypatch: pytest.MonkeyPatch):

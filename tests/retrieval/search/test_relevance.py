@@ -15,6 +15,9 @@ from tests.support.engine import Tools, open_app
 FILE = yaml.safe_load(Path(__file__).with_name("relevance.yaml").read_text(encoding="utf-8"))
 QUESTIONS: list[dict[str, Any]] = FILE["queries"]
 NONSENSE: list[str] = FILE["nonsense"]
+PRODUCTS: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("product_questions.yaml").read_text(encoding="utf-8")
+)
 TOOLS = {"lines": "search_line_items", "quotes": "search_past_quotes", "equipment": "search_equipment"}
 GOLDEN = "100HP oilless food grade"
 
@@ -77,6 +80,32 @@ def test_c2_23_the_golden_question_finds_oilless_machines_only(sqlite_app: App, 
             assert "oil-flooded" not in text
             assert "lubricated" not in text
     tools.app.close()
+
+
+def test_questions_about_products_are_answered_first(sqlite_app: App, with_vectors: GiveVectors):
+    tools = Tools(with_vectors(sqlite_app))
+    ranks = []
+    for question in PRODUCTS["questions"]:
+        ids = [id_of(hit) for hit in tools("search_equipment", query=question["query"], top_k=5)["results"]]
+        ranks.append(next((rank for rank, id_ in enumerate(ids, 1) if id_ in question["expect"]), 0))
+    recall, reciprocal = (
+        sum(rank > 0 for rank in ranks) / len(ranks),
+        sum(1 / rank for rank in ranks if rank) / len(ranks),
+    )
+    print(f"{len(ranks)} questions about products: recall in the first five {recall:.3f}, MRR {reciprocal:.3f}")
+    assert len(ranks) >= 80
+    assert (recall >= 0.95, reciprocal >= 0.90) == (True, True)
+
+
+@pytest.mark.parametrize("goods", ["not_sold", "not_sold_unseen"])
+def test_c2_13_a_request_for_goods_that_are_not_sold_reads_as_a_failed_retrieval(
+    sqlite_app: App, with_vectors: GiveVectors, goods: str
+):
+    tools = Tools(with_vectors(sqlite_app))
+    answers = {query: tools("search_equipment", query=query)["results"] for query in PRODUCTS[goods]}
+    sold = [query for query, hits in answers.items() if {hit["confidence"] for hit in hits} - {"probable_miss"}]
+    print(f"{len(answers)} requests for goods that are not sold, {len(sold)} taken for sold: {sold}")
+    assert len(sold) <= 0.2 * len(answers)
 
 
 def test_c2_13_the_tempting_wrong_answers_are_called_misses(sqlite_app: App, with_vectors: GiveVectors):
