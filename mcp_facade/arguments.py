@@ -17,6 +17,7 @@ from cpq.base.text import clean, clean_identifier, read_json
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
 from cpq.domain.pricing.request import Segment
+from cpq.domain.quotes import internal
 from cpq.services.quotes import DraftLine
 
 LIMIT_DEFAULT = 20
@@ -310,6 +311,41 @@ class RampStep(Part):
     uplift_pct: Annotated[Percentage, Field(description="Increase of the price in this segment.")] = 0
 
 
+class TextSource(Part):
+    """The past quote from which a text was taken, as a search returned it."""
+
+    quote_id: Identifier
+    line: Version | None = None
+    score: Measure | None = None
+    customer: Annotated[NonBlank, Field(max_length=200)] | None = None
+
+
+InternalNotes = Annotated[Notes | None, WithJsonSchema({"type": "string"})]
+Sources = Annotated[
+    Annotated[list[TextSource], Field(max_length=100)] | None,
+    Listed,
+    WithJsonSchema({"type": "array", "items": {"type": "object"}}),
+]
+Review = Annotated[
+    Annotated[list[Justification], Field(max_length=50)] | None,
+    Listed,
+    WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+]
+"""Of a quote or a line, for the seller: notes, past quotes of its text, and what a person must look at."""
+
+
+def aside(notes: str | None, sources: list[TextSource] | None, review: list[str] | None) -> dict[str, Any]:
+    """What was given of the fields that only the seller reads, as `internal.changed` takes it."""
+    given: dict[str, Any] = {}
+    if notes is not None:
+        given["notes"] = notes
+    if sources is not None:
+        given["sources"] = [internal.Source(one.quote_id, one.line, one.score, one.customer) for one in sources]
+    if review is not None:
+        given["review"] = review
+    return given
+
+
 class LineItem(Part):
     """One line of a quote."""
 
@@ -340,6 +376,11 @@ class LineItem(Part):
             "catalog_get. Default: the product's own."
         ),
     ] = None
+    internal_notes: Annotated[InternalNotes, Field(description="For the seller; the customer never sees it.")] = None
+    sources: Annotated[
+        Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")
+    ] = None
+    review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
 
     def as_draft(self, number: int) -> DraftLine:
         steps = self.ramp
@@ -354,7 +395,12 @@ class LineItem(Part):
             self.option_set,
             ramp,
             self.selling_model,
+            internal.changed(None, aside(self.internal_notes, self.sources, self.review)) if self._has_aside else None,
         )
+
+    @property
+    def _has_aside(self) -> bool:
+        return not (self.internal_notes is None and self.sources is None and self.review is None)
 
 
 Ignored = Any

@@ -16,7 +16,12 @@ _ASK = """if `approval_required`: with a justification a manager can decide on. 
 _PRICE = """the engine computes the price; a discount on the whole quote goes into requested_discount_pct. Read
    `policy_violations` and `approval_required`; pricing again with another discount is free."""
 
+_PAST = """proven text for each line, and its `product_id`. Text goes into the line's `notes`, its origin
+   into `sources`, and whatever a person must check into `review`; never a past price, never a past customer's name."""
+
 STEPS = (
+    ("search_line_items", _PAST),
+    ("search_equipment", "machines by hard limits (HP, CFM, PSI); `product_id` is what a line takes."),
     ("catalog_search", "find each product by words, SKU or category. Keep the `id`s."),
     ("catalog_get", _CHECK),
     ("quote_create", "one call with all lines, term_months for what recurs, and an idempotency_key."),
@@ -24,7 +29,10 @@ STEPS = (
     ("quote_price", _PRICE),
     ("approval_request", _ASK),
     ("approval_status", "now and then, until nothing is pending."),
-    ("quote_pdf", "once nothing is pending: the document for the customer. `stamp` says if it may not go out yet."),
+    (
+        "quote_pdf",
+        "once nothing is pending and a person has closed all marks for `review`: the document for the customer.",
+    ),
     ("quote_list", "whenever you need a quote again: by account and status, newest first."),
 )
 """The recommended order. A client sees only the steps whose tools it has."""

@@ -18,6 +18,7 @@ COMMANDS_OF_TOOLS = {
     "quote_list": "cpq quote list",
     "quote_pdf": "cpq export quote {quote_id} --output {quote_id}.pdf",
     "quote_price": "cpq quote price {quote_id}",
+    "quote_review": "cpq quote review {quote_id}",
     "quote_revise": "cpq quote revise {quote_id}",
     "quote_send": "cpq quote send {quote_id}",
     "quote_update": "cpq quote edit {quote_id}",
@@ -25,7 +26,7 @@ COMMANDS_OF_TOOLS = {
 }
 """The command for each tool that a refusal may name as the next call."""
 
-OF_A_PERSON = ("request", "withdraw", "cancel", "clone", "price", "revise", "send", "edit")
+OF_A_PERSON = ("request", "withdraw", "cancel", "clone", "price", "review", "revise", "send", "edit")
 
 AFTER = {
     QuoteStatus.DRAFT: "cpq quote price {quote_id}",

@@ -13,6 +13,7 @@ QUOTE_COMMANDS = {
     "price": ("cpq.cli.quote_price:price", "Price a quote exactly and check it against the policies."),
     "request": ("cpq.cli.quote_request:request", "Ask for the approvals that a quote needs."),
     "withdraw": ("cpq.cli.quote_withdraw:withdraw", "Withdraw the pending requests of a quote."),
+    "review": ("cpq.cli.quote_review:review", "Close the marks for review of a quote."),
     "send": ("cpq.cli.quote_send:send", "Record that a quote was sent to the customer."),
     "link": ("cpq.cli.quote_link:link", "Make a link by which the customer accepts."),
     "accept": ("cpq.cli.quote_accept:accept", "Record that the customer accepted."),

@@ -18,7 +18,7 @@ from cpq.domain.pricing.period_prices import in_words
 from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.services import quotes
 from cpq.services.quotes.record import PricedSet, QuoteRecord, TracedLine
-from cpq.services.quotes.views import QuoteHeader, TaxGroupView
+from cpq.services.quotes.views import InternalView, QuoteHeader, SourceView, TaxGroupView
 
 LINE_COLUMNS = ("line", "product", "id", "quantity", "price of one", "subtotal", "discount", "%", "total")
 LINE_NUMBERS = ("line", "quantity", "price of one", "subtotal", "discount", "%", "total")
@@ -47,6 +47,7 @@ def show(options: Options, quote_id: str, version: int | None, trace: bool) -> N
         show_json(found if trace else _without_steps(found))
         return
     _show_header(found)
+    _show_internal(found)
     for one in found["option_sets"]:
         _show_set(one, found["quote"], trace=trace, is_alone=len(found["option_sets"]) == 1)
     click.echo()
@@ -89,6 +90,27 @@ def _show_header(found: QuoteRecord) -> None:
         ("tax note", header["tax_note"]),
     ]
     show_pairs(pairs)
+
+
+def _show_internal(found: QuoteRecord) -> None:
+    """What only the seller reads of the quote and its lines: notes, marks for review, and sources."""
+    parts: list[tuple[str, InternalView]] = [("quote", found["quote"])]
+    parts += [(f"line {line['line_id'].rpartition('-')[2]}", line) for line in found["line_items"]]
+    rows = []
+    for place, part in parts:
+        rows += [(place, "note", part["internal_notes"])] if "internal_notes" in part else []
+        rows += [(place, f"review, {mark['state']}", mark["text"]) for mark in part.get("review", ())]
+        rows += [(place, "source", _source(source)) for source in part.get("sources", ())]
+    if rows:
+        click.echo()
+        click.echo("For the seller only:")
+        show_table(("place", "what", "text"), rows)
+
+
+def _source(source: SourceView) -> str:
+    line = f"line {source['line']}" if source["line"] is not None else None
+    score = f"score {source['score']}" if source["score"] is not None else None
+    return ", ".join(filter(None, [source["quote_id"], line, source["customer"], score]))
 
 
 def _show_set(one: PricedSet, header: QuoteHeader, *, trace: bool, is_alone: bool) -> None:

@@ -1,4 +1,4 @@
-"""The steps of a deal, each a form of its own: price, request, withdraw, send, accept, decline, revise, cancel."""
+"""The steps of a deal, each a form of its own: price, request, withdraw, review, send, accept, decline, and so on."""
 
 from __future__ import annotations
 
@@ -66,6 +66,10 @@ def _withdraw(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Ma
     return [approvals.withdraw(tx, id_, reason=given["reason"]) for id_ in mine][-1]
 
 
+def _review(tx: Tx, quote_id: str, seen: Seen, _given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return quotes.close_review(tx, quote_id, expected_version=seen.version, expected_edit=seen.edit)
+
+
 def _send(tx: Tx, quote_id: str, seen: Seen, _given: Mapping[str, Any]) -> Mapping[str, Any]:
     return quotes.send(tx, quote_id, expected_version=seen.version, expected_edit=seen.edit)
 
@@ -120,6 +124,15 @@ STEPS: dict[str, Step] = {
         "approval_withdraw",
         _withdraw,
         lambda form: {"reason": form.text("reason", 2_000)},
+    ),
+    "review": Step(
+        "Close the marks for review",
+        "Close the marks for review",
+        "Records that you looked at everything below. Only then the customer's document can be made and sent.",
+        Permission.QUOTE,
+        "quote_review",
+        _review,
+        kind="approve",
     ),
     "send": Step(
         "Mark as sent",
@@ -281,6 +294,8 @@ def _fits(name: str, review: Any, openings: Sequence[Any], withdrawable: Sequenc
         return _version(name, review) is not None
     if name == "request" and status is QuoteStatus.PENDING_APPROVAL:
         return not openings
+    if name == "review":
+        return bool(review["open_marks"])
     if name == "send":
         return bool(review["may_be_sent"])
     if name == "request":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
@@ -21,6 +21,7 @@ from mcp_facade.arguments import (
     FineQuantity,
     Flag,
     Identifier,
+    InternalNotes,
     Key,
     Limit,
     LineItem,
@@ -30,9 +31,12 @@ from mcp_facade.arguments import (
     Page,
     Part,
     Percentage,
+    Review,
     SearchText,
+    Sources,
     Version,
     Word,
+    aside,
     capped,
 )
 from mcp_facade.registry import tool
@@ -56,6 +60,14 @@ class LineChange(Part):
     attributes: Attributes | None = None
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
     selling_model: Annotated[Word | None, Field(description="Which of the product's prices, such as `monthly`.")] = None
+    internal_notes: InternalNotes = None
+    sources: Sources = None
+    review: Review = None
+
+    def as_change(self) -> tuple[str, dict[str, Any]]:
+        values = self.model_dump(exclude={"line_id", "internal_notes", "sources", "review"}, exclude_none=True)
+        given = aside(self.internal_notes, self.sources, self.review)
+        return self.line_id, {**values, "internal": given} if given else values
 
 
 @tool(title="Search accounts", toolset="deals", needs=Permission.READ)
@@ -110,6 +122,9 @@ def quote_update(
     end_date: Annotated[Day | None, Field(description="Last day of the term, instead of term_months.")] = None,
     payment_terms: Word | None = None,
     notes: Notes | None = None,
+    internal_notes: InternalNotes = None,
+    sources: Sources = None,
+    review: Review = None,
     clear: Annotated[
         list[Annotated[Word, WithJsonSchema({"type": "string", "enum": list(CLEARABLE)})]],
         Field(max_length=len(CLEARABLE), description="Terms to clear."),
@@ -117,6 +132,9 @@ def quote_update(
     ] = [],  # noqa: B006
 ) -> QuoteMoved:
     """Change lines, terms, currency or notes of a draft. Omitted arguments change nothing; lines keep their ids.
+
+    `internal_notes` and `sources` of the quote or a line, as in quote_create, are replaced and keep the price; `review`
+    adds marks, and a changed line opens its marks again.
 
     The amounts are recalculated, but the draft counts as priced only after the next quote_price. A submitted, approved
     or sent quote cannot be changed: quote_revise opens its next version.
@@ -134,8 +152,9 @@ def quote_update(
         terms={name: value for name, value in terms.items() if value is not None},
         clear=clear,
         add_lines=[line.as_draft(0) for line in add_lines],
-        change_lines=[(line.line_id, line.model_dump(exclude={"line_id"}, exclude_none=True)) for line in change_lines],
+        change_lines=[line.as_change() for line in change_lines],
         remove_lines=remove_lines,
+        internal=aside(internal_notes, sources, review),
     )
     return quotes.update(tx, quote_id, changes, expected_version=expected_version, expected_edit=expected_edit)
 
@@ -193,6 +212,24 @@ def quote_cancel(
     return quotes.cancel(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit, reason=reason)
 
 
+@tool(title="Close marks for review", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
+def quote_review(
+    tx: Tx,
+    *,
+    quote_id: QuoteId,
+    expected_version: ExpectedVersion,
+    expected_edit: ExpectedEdit = None,
+    line_id: Annotated[Identifier | None, Field(description="Only the marks of this line; default: all.")] = None,
+) -> QuoteMoved:
+    """Record that a person has looked at what is marked for review (`review` of quote_get). Agents cannot do this.
+
+    While a mark is open, quote_pdf and quote_send are refused.
+    """
+    return quotes.close_review(
+        tx, quote_id, expected_version=expected_version, expected_edit=expected_edit, line_id=line_id
+    )
+
+
 @tool(title="Mark a quote as sent", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
 def quote_send(
     tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, expected_edit: ExpectedEdit = None
@@ -241,6 +278,7 @@ TOOLS = (
     quote_revise,
     quote_clone,
     quote_cancel,
+    quote_review,
     quote_send,
     quote_accept,
     quote_decline,

@@ -9,6 +9,7 @@ from pydantic import Field, WithJsonSchema
 from cpq.app import Outcome
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
+from cpq.domain.quotes import internal
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.retrieval import nearest_products
 from cpq.services import approvals, catalog, documents, quotes
@@ -27,6 +28,7 @@ from mcp_facade.arguments import (
     Flag,
     Identifier,
     Ignored,
+    InternalNotes,
     Justification,
     Key,
     Limit,
@@ -36,9 +38,12 @@ from mcp_facade.arguments import (
     Notes,
     Page,
     Percentage,
+    Review,
     SearchText,
+    Sources,
     Version,
     Word,
+    aside,
     capped,
 )
 from mcp_facade.registry import Job, tool
@@ -132,6 +137,9 @@ def quote_create(
     payment_terms: Annotated[
         Word | None, Field(description="For example `net_30`, the standard; others may need approval.")
     ] = None,
+    internal_notes: InternalNotes = None,
+    sources: Sources = None,
+    review: Review = None,
     idempotency_key: Key = None,
 ) -> CreatedQuote:
     """Create a draft quote for an account, with one line per product.
@@ -141,7 +149,8 @@ def quote_create(
     are before discounts and for the whole term. A recurring line also has `unit_price_per_period`, the price for one
     `billing_period`, and `periods`, the number charged: a text such as `12 16/31` where no decimal is exact. If there
     is a problem, nothing is stored and `details.problems` lists all of them. Read `warnings`: what the products still
-    require of each other, or a currency that is not the account's. Next: quote_price.
+    require of each other, or a currency that is not the account's. Customers read `notes`; `internal_notes`, `sources`
+    and `review` are for the seller. Next: quote_price.
     """
     draft = quotes.Draft(
         account_id=account_id,
@@ -153,6 +162,7 @@ def quote_create(
         end_date=end_date,
         payment_terms=payment_terms,
         notes=notes,
+        internal=internal.changed(None, aside(internal_notes, sources, review)),
     )
     quotes.require_few_lines(draft.lines, tx.settings.quote_lines_max, "/line_items")
     return quotes.create(tx, draft, idempotency_key=idempotency_key)
@@ -256,10 +266,10 @@ def approval_status(
     """Read the approval status of a quote's current version: `rejected`, `pending_approval`, `approved` or `none`.
 
     `can_proceed` is true when the quote may go to the customer: every role that the policies require has approved, and
-    nothing is pending or rejected. `missing_roles` still have to be asked. If nobody decided in time, the request is in
-    `expired_requests`, `reason` says so, and the quote is a draft again at the same price: approval_request asks again.
-    A role that was asked besides the policies holds the quote until it decides or approval_withdraw takes the request
-    back; its silence does not release the quote.
+    nothing is pending, rejected or marked for review. `missing_roles` still have to be asked. If nobody decided in
+    time, the request is in `expired_requests`, `reason` says so, and the quote is a draft again at the same price:
+    approval_request asks again. A role that was asked besides the policies holds the quote until it decides or
+    approval_withdraw takes the request back; its silence does not release the quote.
     After a rejection, read `reason`, then price the quote again to open a new version.
     """
     return approvals.status(tx, quote_id)

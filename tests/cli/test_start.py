@@ -38,7 +38,7 @@ sys.exit(code)
 
 NEEDED = {
     "token list": (430, {"sqlalchemy"}),
-    "audit show": (445, {"sqlalchemy"}),
+    "audit show": (450, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
     "approvals list": (480, {"sqlalchemy"}),

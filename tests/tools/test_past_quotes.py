@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cpq.app import App
 from cpq.app.access import LOCAL_AGENT, Principal, Role
+from cpq.domain.quotes.customer_names import HIDDEN, NOBODY_ELSE, Names
 from cpq.retrieval.past_quotes import LINES, repository, variants
-from cpq.retrieval.past_quotes.customer_names import HIDDEN, NOBODY_ELSE, Names
 from cpq.retrieval.search import table_source
 from cpq.services.catalog import read_rows
 from cpq.storage.schema.tables import past_line, past_quote

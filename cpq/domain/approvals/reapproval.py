@@ -208,10 +208,21 @@ DIFFERENCES_MAX = 5
 
 _HIDDEN = "cost or margin"
 
-_MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost"})
-"""Fields of a line that are compared by what they give, or that are not the customer's: the cost."""
+_MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost", "internal"})
+"""Fields of a line that are compared by what they give, or that are not the customer's: the cost, internal notes."""
 
-_RECORD = ("number", "status", "reason", "warnings", "priced_at", "lapses_at", "created_at", "created_by", "edited_by")
+_RECORD = (
+    "number",
+    "status",
+    "reason",
+    "warnings",
+    "priced_at",
+    "lapses_at",
+    "created_at",
+    "created_by",
+    "edited_by",
+    "internal",
+)
 _PRICE = ("requested_discount", "subtotal", "discount_total", "tax_total", "total", "fingerprint", "hashes")
 _MEASURED_OF_VERSION = frozenset({*_RECORD, *_PRICE, "term_months", "valid_until", "expires_at"})
 """Fields of a version that are compared by what they give, or that are its record and not part of the offer."""

@@ -15,6 +15,13 @@ CODE_LENGTH_MAX = 200
 """Longer words and codes are cut, in the index as in a query: PostgreSQL refuses a term of more than 2046 bytes."""
 
 SINGULARS_MAX = 200_000
+
+_LITTLE = """a an and any are as at be by can do does for from get has have how i in is it its me my need of on or our
+please show that the their there these this to us want was we what when where which who why will with would you your
+find give looking"""
+STOP_WORDS = frozenset(_LITTLE.split())
+"""Words that say nothing about what is searched or named."""
+
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _ASCII_RUN = re.compile(r"[a-z]+|[0-9]+")  # The same result for ASCII text, in half the time.
 _MARKS = re.compile(r"[\u0300-\u036f]")

@@ -60,7 +60,7 @@ class ClauseLibrary:
 
         A value such as `RAL 9010`, or `3 years` and no more, is data, so its number does not count; terms do.
         """
-        free = [line for text in texts for line in text.splitlines() if line.strip() and not self._is_clause(line)]
+        free = [line for text in texts for line in self.free_lines(text)]
         named = [value for value in values if value.strip() and not self._is_clause(value)]
         if not free and not named:
             return NO_FREE_TEXT
@@ -71,6 +71,10 @@ class ClauseLibrary:
             free_text_has_terms=self._holds_terms(" ".join(free))
             or any(self._holds_terms(value) for value in named if not _ONLY_TIME.fullmatch(_folded(value))),
         )
+
+    def free_lines(self, text: str) -> list[str]:
+        """The lines of a text that are not from the library."""
+        return [line for line in text.splitlines() if line.strip() and not self._is_clause(line)]
 
     def _is_clause(self, line: str) -> bool:
         return _folded(line) in self._known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cpq.base.text import canonical_json
 from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Quantity, Segment
+from cpq.domain.quotes.internal import Internal
 
 OWN_CURRENCY = ""
 """The account's own currency, which is known once the account is looked up."""
@@ -29,6 +30,7 @@ class DraftLine(NamedTuple):
     ramp: tuple[Segment, ...] = ()
     selling_model: str | None = None
     """Which of the product's selling models, where it has several."""
+    internal: Internal | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Draft:
     notes: str | None = None
     requested_discount: int = 0
     option_set: str | None = None
+    internal: Internal | None = None
 
     @property
     def option_sets(self) -> list[str]:
@@ -63,18 +66,22 @@ class Draft:
 
     @property
     def text_length(self) -> int:
-        """The characters of all free texts: notes, and the names and values of attributes."""
+        """The characters of all free texts: notes, also the internal ones, and the names and values of attributes."""
         return sum(self.text_lengths.values())
 
     @cached_property
     def text_lengths(self) -> dict[str, int]:
         """The characters of each free text, by its place in the arguments of `quote_create`."""
         found = {"/notes": len(self.notes)} if self.notes else {}
+        if self.internal:
+            found["/internal_notes"] = self.internal.text_length
         for place, line in enumerate(self.lines):
             if line.notes:
                 found[f"/line_items/{place}/notes"] = len(line.notes)
             if line.attributes:
                 found[f"/line_items/{place}/attributes"] = _length(line.attributes)
+            if line.internal:
+                found[f"/line_items/{place}/internal_notes"] = line.internal.text_length
         return found
 
     @property
@@ -84,6 +91,13 @@ class Draft:
     def is_same(self, other: Draft) -> bool:
         """Whether both are equal, with the free values of lines compared as written: to Python true equals 1."""
         return self == other and canonical_json(self._attributes) == canonical_json(other._attributes)
+
+    @cached_property
+    def for_customer(self) -> Draft:
+        """Without what only the seller reads."""
+        if self.internal is None and all(line.internal is None for line in self.lines):
+            return self
+        return replace(self, internal=None, lines=tuple(line._replace(internal=None) for line in self.lines))
 
     @property
     def _attributes(self) -> list[object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cpq.base.errors import CpqError, bad_field, next_call
+from cpq.domain.quotes import internal
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.quote import line_id
 
@@ -24,8 +25,10 @@ class Changes:
     clear: Sequence[str] = ()
     add_lines: Sequence[DraftLine] = ()
     change_lines: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    """The id of a line, and the fields to set on it."""
+    """The id of a line, and the fields to set on it; `internal` has those of its `Internal`."""
     remove_lines: Sequence[str] = ()
+    internal: Mapping[str, Any] = field(default_factory=dict)
+    """What to set of the quote's `Internal`."""
 
 
 def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
@@ -35,7 +38,7 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
         _require_line(f"/remove_lines/{position}", id_, by_id, quote_id)
     for position, (id_, values) in enumerate(changes.change_lines):
         _require_line(f"/change_lines/{position}/line_id", id_, by_id, quote_id)
-        by_id[id_] = by_id[id_]._replace(**values)
+        by_id[id_] = _changed_line(by_id[id_], values)
     removed = set(changes.remove_lines)
     kept = [line for id_, line in by_id.items() if id_ not in removed]
     last = max(line.number for line in draft.lines)
@@ -50,7 +53,19 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
         cleared["end_date"] = None
     if "end_date" in changes.terms:
         cleared["term_months"] = None
-    return replace(draft, **{**cleared, **changes.terms}, lines=(*kept, *added))
+    changed = replace(draft, **{**cleared, **changes.terms}, lines=(*kept, *added))
+    noted = draft.internal
+    if noted and not changed.for_customer.is_same(draft.for_customer):
+        noted = noted.reopened()
+    return replace(changed, internal=internal.changed(noted, changes.internal))
+
+
+def _changed_line(line: DraftLine, values: Mapping[str, Any]) -> DraftLine:
+    """A change of the line itself opens its marks again: what a person looked at is no longer what it was."""
+    given = values.get("internal", {})
+    changed = line._replace(**{name: value for name, value in values.items() if name != "internal"})
+    noted = line.internal.reopened() if line.internal and changed != line else line.internal
+    return changed._replace(internal=internal.changed(noted, given))
 
 
 def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int, str]:

@@ -14,6 +14,7 @@ from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.request import Quantity, Request, Segment, mean_quantity
 from cpq.domain.pricing.result import PricedQuote, unit_price
 from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.internal import Internal
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 
 
@@ -54,6 +55,7 @@ class QuoteVersion:
     created_by: str
     edited_by: Sequence[str]
     """Callers who changed it, and the people who own agents that made, changed or submitted it."""
+    internal: Internal | None
 
     @property
     def makers(self) -> tuple[str, ...]:
@@ -84,6 +86,7 @@ class QuoteLine(NamedTuple):
     cost: int | None
     selling_model: str | None
     """None for a bundle of before selling models were stored."""
+    internal: Internal | None
     ramp: tuple[Segment, ...]
 
     @property
@@ -107,6 +110,7 @@ class QuoteLine(NamedTuple):
             self.option_set,
             self.ramp,
             self.selling_model,
+            self.internal,
         )
 
 
@@ -183,6 +187,12 @@ class Quote:
         """Whether `version` was rejected: it cannot be changed, and the quote continues with the next one."""
         return self.version.status is VersionStatus.REJECTED
 
+    @property
+    def open_marks(self) -> list[tuple[int | None, str]]:
+        """What a person must look at before the customer gets the version, with the number of its line, if any."""
+        parts = [(None, self.version.internal), *((line.number, line.internal) for line in self.lines)]
+        return [(number, text) for number, part in parts if part for text in part.open_marks]
+
     def as_draft(self, **changes: Any) -> Draft:
         """The draft of this version, as a base for changes."""
         version = self.version
@@ -197,6 +207,7 @@ class Quote:
             "notes": version.notes,
             "requested_discount": version.requested_discount,
             "option_set": version.option_set,
+            "internal": version.internal,
             "lines": tuple(line.as_draft() for line in self.lines),
         }
         return Draft(**{**asked, **changes})

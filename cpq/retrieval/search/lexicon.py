@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cpq.base import vocabulary
 from cpq.domain.catalog.spelling import may_be_misspelt
-from cpq.domain.catalog.words import WORD_LENGTH_MAX
+from cpq.domain.catalog.words import STOP_WORDS, WORD_LENGTH_MAX
 
 QUERY_WORDS_MAX = 64
 QUERY_CHARACTERS_MAX = 4_000
@@ -27,10 +27,6 @@ EXACT, SYNONYM, CORRECTED, BARE_NUMBER = 1.0, 0.9, 0.6, 0.4
 """The share of a word's weight that a passage earns: for the word, a synonym, a corrected word, and a number without
 the requested unit or model."""
 
-_LITTLE = """a an and any are as at be by can do does for from get has have how i in is it its me my need of on or our
-please show that the their there these this to us want was we what when where which who why will with would you your
-find give looking"""
-STOP_WORDS = frozenset(_LITTLE.split())
 NEGATIONS = frozenset(("not", "never", "without"))
 _HEDGES = frozenset(("more", "less", "only", "just", "too", "very", "sure", "over", "under", "above", "below"))
 """After a negation these words make no denial: `not less than 100 HP`."""

@@ -170,10 +170,11 @@ def status(tx: Tx, quote_id: str) -> ApprovalStatus:
         "current_status": RoundStatus.NONE.value if is_draft else round_.status.value,
         "pending_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.pending],
         "expired_requests": [_pending_request(tx, round_, step, by_id[step.id]) for step in round_.expired],
-        "can_proceed": can_proceed,
+        "can_proceed": can_proceed and not quote.open_marks,
         "required_roles": list(round_.required),
         "missing_roles": list(round_.missing),
-        "reason": _reason(tx, found, [by_id[step.id] for step in round_.expired], round_.required),
+        "reason": _reason(tx, found, [by_id[step.id] for step in round_.expired], round_.required)
+        or ("A person must close the marks for review first." if quote.open_marks else None),
     }
 
 

@@ -13,6 +13,7 @@ from cpq.base.late_modules import LateModule
 from cpq.base.money import to_micro
 from cpq.base.text import read_json
 from cpq.domain import configuration
+from cpq.domain.catalog.words import compact
 from cpq.domain.pricing.request import Component, PriceRow, Product, Tier
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement, among, listed
@@ -127,6 +128,21 @@ def ids_by_sku(tx: Tx, names: Collection[str]) -> dict[str, str]:
     query = sa.select(product.c.sku_key, product.c.id).where(tx.own_among(product.c.sku_key, sorted(keys.values())))
     ids = {row.sku_key: row.id for row in tx.connection.execute(query)}
     return {name: ids[key] for name, key in keys.items() if key in ids}
+
+
+def ids_by_model(tx: Tx, models: Collection[str]) -> dict[str, str]:
+    """The ids of the products that are sold under these models, or have them as SKU; without a model of several."""
+    revision = revision_of(tx)
+    kept: tuple[str, dict[str, str | None]] | None = tx.kept.get((tx.tenant_id, "models"))
+    if kept is None or kept[0] != revision:
+        product, known = tables.product, dict[str, str | None]()
+        query = sa.select(product.c.id, product.c.sku, product.c.attributes).where(tx.own(product), product.c.active)
+        for row in tx.connection.execute(query):
+            for code in {compact(row.sku), compact(str(row.attributes.get("model") or ""))} - {""}:
+                known[code] = None if code in known else row.id
+        tx.kept[tx.tenant_id, "models"] = kept = (revision, known)
+    ids = {model: kept[1].get(compact(model)) for model in models}
+    return {model: id_ for model, id_ in ids.items() if id_ is not None}
 
 
 def revision_of(tx: Tx) -> str:

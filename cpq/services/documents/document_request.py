@@ -18,6 +18,7 @@ from cpq.services.documents.repository import DocumentKey, IssuedDocument
 from cpq.services.documents.scan_code import make_code
 from cpq.services.documents.stamp import SUPERSEDED, stamp_of
 from cpq.services.quotes import repository as quote_repository
+from cpq.services.quotes.readiness import require_reviewed
 
 
 class DocumentRequest(NamedTuple):
@@ -55,6 +56,7 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     content = None
     if known is None:
         found = with_lines(tx, found)
+        require_reviewed(found)
         issued = _issued_content(tx, found, stamp, key)
         if issued and design.brand.verify_url and "code" not in issued["quote"]:
             # Content from before there were codes, or before the seller had an address.

@@ -12,6 +12,7 @@ from cpq.app import corpus_changes
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
+from cpq.base.text import to_wire
 from cpq.domain import pricing
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import (
@@ -24,6 +25,7 @@ from cpq.domain.quotes.draft_changes import (
 )
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
 from cpq.domain.quotes.quote import Quote, QuoteVersion
+from cpq.domain.quotes.quote import line_id as quote_line_id
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.composition import Composition, compose, fingerprint_of, in_order
@@ -89,6 +91,10 @@ def update(
     arguments = changed_arguments(before, changes, quote.id)
     if draft.text_length > before.text_length:  # An imported quote may have more already.
         _require_little_text(tx, draft, quote, arguments)
+    if draft.for_customer.is_same(before.for_customer) and not quote.is_fixed:
+        repository.store_internal(tx, quote, draft)
+        quote = repository.load(tx, quote.id, with_lines=False)
+        return views.moved(quote, "Internal notes changed. The price stays as it is.")
     composed = _recompose(tx, quote, draft, arguments, has_currency="currency" in changes.terms)
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=None)
@@ -115,15 +121,20 @@ def clone(
 ) -> CreatedQuote:
     """A new draft with the same lines and terms, for the same or another account. Approvals are not copied.
 
-    It belongs to the caller who clones it, but the text that an agent wrote stays an agent's.
+    It belongs to the caller who clones it, but the text that an agent wrote stays an agent's, and what a person had to
+    look at is to be looked at again.
     """
     quote = repository.load(tx, quote_id, for_update=True)
     draft = quote.as_draft(requested_discount=0)
     draft = replace(draft, account_id=account_id or draft.account_id, currency=currency or draft.currency)
     _require_little_text(tx, draft, quote, {})
-    lines = tuple(line._replace(number=number) for number, line in enumerate(draft.lines, 1))
+    lines = tuple(
+        line._replace(number=number, internal=line.internal and line.internal.reopened())
+        for number, line in enumerate(draft.lines, 1)
+    )
+    noted = draft.internal and draft.internal.reopened()
     try:
-        composed = compose(tx, replace(draft, lines=lines))
+        composed = compose(tx, replace(draft, lines=lines, internal=noted))
     except CpqError as error:
         raise about_lines(error, draft, quote.id, {}, has_currency=currency is not None) from None
     return _add(tx, composed, idempotency_key, source=quote.version)
@@ -140,6 +151,39 @@ def cancel(
     corpus_changes.touch(tx, corpus_changes.PAST_QUOTES, [quote.id] if quote.status is QuoteStatus.SENT else [])
     events.publish(tx, EventName.QUOTE_CANCELLED, cancelled)
     return views.moved(cancelled, "Quote cancelled.")
+
+
+def close_review(
+    tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None, line_id: str | None = None
+) -> QuoteMoved:
+    """A person has looked at what was marked for review, on the whole quote or on one line."""
+    quote = _open(tx, quote_id, expected_version, expected_edit)
+    if not tx.principal.is_person:
+        raise CpqError(
+            Code.FORBIDDEN,
+            f"A person closes a mark for review, and {tx.caller} is a program. Nothing was changed.",
+            field="/quote_id",
+            hint="Ask a seller, who closes it on the quote's page in the console or with "
+            f"`cpq quote review {quote.id} --as NAME`.",
+            next_call=next_call("quote_get", quote_id=quote.id),
+        )
+    draft = quote.as_draft()
+    known = {quote_line_id(quote.id, line.number): line for line in draft.lines}
+    if line_id is not None and line_id not in known:
+        raise bad_field("/line_id", f"The quote has no line {line_id!r}.", allowed=list(known)[:20])
+    now = {"by": tx.caller, "at": to_wire(tx.now)}
+    lines = tuple(
+        line._replace(internal=line.internal.closed(**now)) if line.internal and line_id in (None, id_) else line
+        for id_, line in known.items()
+    )
+    noted = draft.internal.closed(**now) if draft.internal and line_id is None else draft.internal
+    reviewed = replace(draft, internal=noted, lines=lines)
+    if reviewed == draft:
+        return views.moved(quote, "No mark for review is open there.", outcome="no_change")
+    repository.store_internal(tx, quote, reviewed)
+    quote = repository.load(tx, quote.id)
+    left = len(quote.open_marks)
+    return views.moved(quote, f"Reviewed. {left} marks are open." if left else "Reviewed. No mark is open.")
 
 
 def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:

@@ -34,6 +34,7 @@ from cpq.services.quotes.draft_check import (
     fraction_problems,
     pick_models,
     refuse,
+    text_problems,
     unpriceable,
     with_clauses,
 )
@@ -102,6 +103,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     if buyer is None:
         refuse(problems)
         raise AssertionError
+    problems += text_problems(tx, draft, buyer, products)
     draft = replace(draft, currency=draft.currency or buyer.currency)
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)

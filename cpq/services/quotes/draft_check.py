@@ -15,9 +15,10 @@ from cpq.domain.policy.free_text import ClauseLibrary
 from cpq.domain.pricing import PriceSelection, selling_models, terms
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Request
+from cpq.domain.quotes.customer_text import Finding, find_secret
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
-from cpq.services.catalog.accounts import missing_account
+from cpq.services.catalog.accounts import customer_names, missing_account
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
 
 PROBLEMS_MAX = 50
@@ -112,6 +113,42 @@ def _clause(library: ClauseLibrary, note: str | None, field: str) -> str | None:
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
     """The problems of the draft apart from its lines."""
     return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
+
+
+def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
+    """Texts that the customer would read and that are not for them; those of the clause library are."""
+    texts = [("/notes", draft.notes or "")]
+    for index, line in enumerate(draft.lines):
+        at = f"/line_items/{index}"
+        texts.append((f"{at}/notes", line.notes or ""))
+        texts.append((f"{at}/option_set", line.option_set or ""))
+        product = products.get(line.product_id)
+        options = {option["name"] for option in product.options} if product and line.attributes else ()
+        texts += [
+            (f"{at}/attributes/{name}", f"{name}\n{text}")
+            for name, text in line.attributes.items()
+            if name not in options
+        ]
+    free = [(at, "\n".join(tx.policies.library.free_lines(text))) for at, text in texts if text]
+    if not free:
+        return []
+    names = customer_names(tx)
+    usual = {word for product in products.values() for word in product.name.casefold().split()}
+    found = [(at, find_secret(text, buyer.name, names, usual)) for at, text in free]
+    return [_not_for_customer(at, secret) for at, secret in found if secret]
+
+
+def _not_for_customer(at: str, secret: Finding) -> CpqError:
+    if secret.is_remark:
+        message = f"The customer would read {secret.words!r}, which is for the seller."
+        hint = "Put remarks into internal_notes, what a person must look at into review, and origins into sources."
+    else:
+        message = f"The customer would read {secret.words!r}, which is the name of another customer."
+        hint = (
+            "Leave the name out, or put it into internal_notes. A reference that may be named belongs into the "
+            "clause library; an ordinary word is written without a capital."
+        )
+    return CpqError(Code.VALIDATION_ERROR, message, field=at, found=secret.words, hint=hint)
 
 
 def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:

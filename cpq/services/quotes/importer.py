@@ -139,15 +139,16 @@ def _asked_again(quote: Quote, draft: Draft) -> Draft:
         payment_terms=draft.payment_terms or before.payment_terms,
         requested_discount=before.requested_discount,
         option_set=before.option_set if is_there else None,
+        internal=before.internal,
     )
 
 
 def _sold_as_before(line: DraftLine, before: Draft) -> DraftLine:
-    """A line of the file that names no selling model keeps the one it has."""
+    """A line of the file keeps its internal notes, and its selling model where the file names none."""
     known = before.lines[line.number - 1] if line.number <= len(before.lines) else None
-    if line.selling_model is not None or known is None or known.product_id != line.product_id:
+    if known is None or known.product_id != line.product_id:
         return line
-    return line._replace(selling_model=known.selling_model)
+    return line._replace(selling_model=line.selling_model or known.selling_model, internal=known.internal)
 
 
 def _numbered(draft: Draft) -> tuple[Any, ...]:

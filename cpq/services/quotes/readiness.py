@@ -45,6 +45,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     is_approved = quote.version.status is VersionStatus.APPROVED
     if not is_approved:
         require_current_price(tx, quote)
+    require_reviewed(quote)
     draft = quote.as_draft()
     buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
@@ -78,6 +79,27 @@ def require_current_price(tx: Tx, quote: Quote) -> None:
     else:
         return
     raise CpqError(Code.CONFLICT, message, field="/quote_id", next_call=_price_call(quote))
+
+
+def require_reviewed(quote: Quote) -> None:
+    """CONFLICT while somebody must look at the quote before the customer gets it; needs the quote with its lines."""
+    marks = quote.open_marks
+    if not marks:
+        return
+    found = [
+        {**({} if number is None else {"line_id": line_id(quote.id, number)}), "text": text} for number, text in marks
+    ]
+    count = "1 mark for review is" if len(marks) == 1 else f"{len(marks)} marks for review are"
+    raise CpqError(
+        Code.CONFLICT,
+        f"{count} open: a person must look at this before it goes to the customer.",
+        field="/quote_id",
+        review=found[:DIFFERENCES_MAX],
+        review_total=len(found),
+        hint="A person closes them: on the quote's page in the console, with quote_review, or with "
+        f"`cpq quote review {quote.id} --as NAME`.",
+        next_call=next_call("quote_get", quote_id=quote.id),
+    )
 
 
 def require_unblocked(tx: Tx, quote: Quote, decision: PolicyDecision) -> None:

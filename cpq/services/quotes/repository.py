@@ -17,6 +17,8 @@ from cpq.base.text import canonical_json, plain_json, read_json
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
+from cpq.domain.quotes import internal
+from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, stored_quantity
 from cpq.domain.quotes.quote_number import is_number, written
@@ -142,8 +144,8 @@ def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     query = sa.select(*(columns[name] for name in QuoteLine._fields), columns.quantity_of).order_by(columns.number)
     rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
     found = []
-    for *values, ramp, quantity_of in rows:
-        line = QuoteLine._make((*values, tuple(Segment(*part) for part in ramp) if ramp else ()))
+    for *values, noted, ramp, quantity_of in rows:
+        line = QuoteLine._make((*values, internal.load(noted), tuple(Segment(*part) for part in ramp) if ramp else ()))
         is_whole = quantity_of == 1
         found.append(line if is_whole else line._replace(quantity=stored_quantity(int(line.quantity), quantity_of)))
     return found
@@ -180,10 +182,11 @@ def count_option_sets(tx: Tx, quote: Quote) -> int:
 def version_of(row: RowMapping) -> QuoteVersion:
     """A version from a row with all columns of its table."""
     values = {name: row[name] for name in _VERSION_COLUMNS}
-    return QuoteVersion(**values, number=row["version"], status=VersionStatus(row["status"]))
+    noted = internal.load(row["internal"])
+    return QuoteVersion(**values, number=row["version"], status=VersionStatus(row["status"]), internal=noted)
 
 
-_VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in ("number", "status")]
+_VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in ("number", "status", "internal")]
 
 
 def add_quote(tx: Tx, quote_id: str, composed: Composition, *, source: QuoteVersion | None = None) -> str:
@@ -277,6 +280,20 @@ def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
     tx.connection.execute(sa.update(tables.quote_version).where(*mine).values(**changes))
 
 
+def store_internal(tx: Tx, quote: Quote, draft: Draft) -> None:
+    """Store what only the seller reads of the loaded version and its lines, and count the edit."""
+    number = quote.version.number
+    noted = {line.number: line.internal for line in quote.lines}
+    update_version(tx, quote.id, number, internal=draft.internal.stored if draft.internal else None)
+    for line in draft.lines:
+        if line.internal != noted[line.number]:
+            mine = (*_mine(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == line.number)
+            value = line.internal.stored if line.internal else None
+            tx.connection.execute(sa.update(tables.quote_line).where(*mine).values(internal=value))
+    tx.sizes.append(draft.text_length)
+    update_root(tx, quote)
+
+
 def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
     """Select another option set of the loaded version: store its totals and line prices.
 
@@ -320,6 +337,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "valid_until": composed.valid_until,
         "expires_at": composed.expires_at,
         "lapses_at": None,
+        "internal": draft.internal.stored if draft.internal else None,
     }
 
 
@@ -352,6 +370,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 composed.selling_models[line.number],
                 quantity_of,
                 canonical_json(products[line.product_id].names) if products[line.product_id].names else "{}",
+                canonical_json(line.internal.stored) if line.internal else None,
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

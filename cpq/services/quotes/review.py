@@ -66,6 +66,8 @@ class QuoteReview(QuoteDetail):
     may_be_submitted: bool
     """Whether a draft is in a state in which people can be asked to approve it."""
     may_be_sent: bool
+    open_marks: list[str]
+    """What a person must look at before the customer gets the version."""
 
 
 class FieldChange(TypedDict):
@@ -120,6 +122,7 @@ def review_version(tx: Tx, quote_id: str, *, version: int | None = None) -> Quot
         "has_current_price": has_current_price,
         "may_be_submitted": quote.status.is_draft and has_current_price and not decision.is_blocked,
         "may_be_sent": can(quote.status, Move.SEND) and not is_stopped and may_be_sent(tx, quote),
+        "open_marks": [text for _, text in quote.open_marks],
     }
 
 

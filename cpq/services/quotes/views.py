@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict
 
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.money import Amount, amount
@@ -19,6 +21,7 @@ from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.request import PERIOD_MONTHS, Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
 from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.internal import Internal
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
@@ -68,7 +71,34 @@ class CreatedQuote(TypedDict):
     message: str
 
 
-class QuoteHeader(TypedDict):
+class SourceView(TypedDict):
+    """The past quote from which a text was taken; the customer is null for callers who may not see names."""
+
+    quote_id: str
+    line: int | None
+    score: Decimal | None
+    customer: str | None
+
+
+class MarkView(TypedDict):
+    """Something a person must look at before the customer gets the quote."""
+
+    text: str
+    state: str
+    """`open` or `closed`."""
+    closed_by: str | None
+    closed_at: str | None
+
+
+class InternalView(TypedDict):
+    """What only the seller reads; absent where there is nothing."""
+
+    internal_notes: NotRequired[str]
+    sources: NotRequired[list[SourceView]]
+    review: NotRequired[list[MarkView]]
+
+
+class QuoteHeader(InternalView):
     id: str
     number: Number
     version: int
@@ -93,7 +123,7 @@ class QuoteHeader(TypedDict):
     owner: Annotated[str | None, Described("The seller behind it, also when an agent made it.")]
 
 
-class QuoteLine(CreatedLine):
+class QuoteLine(CreatedLine, InternalView):
     discount_amount: Amount
     line_total: Amount
     attributes: dict[str, Any]
@@ -269,11 +299,10 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             "created_at": quote.created_at,
             "created_by": quote.created_by,
             "owner": quote.owner,
+            **internal_view(tx, version.internal),
         },
         "requested_discount_pct": amount(version.requested_discount),
-        "line_items": [
-            _line(quote.id, line, version.requested_discount, prices.get(str(line.number))) for line in quote.lines
-        ],
+        "line_items": [_line(tx, quote, line, prices.get(str(line.number))) for line in quote.lines],
         "warnings": list(version.warnings),
     }
     if include_pricing:
@@ -415,10 +444,35 @@ def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | No
     return period_prices(pricings[0].request, lines.values())
 
 
-def _line(quote_id: str, line: StoredLine, requested_discount: int, price: PeriodPrice | None) -> QuoteLine:
+def internal_view(tx: Tx, internal: Internal | None) -> InternalView:
+    view: InternalView = {}
+    if internal is None:
+        return view
+    if internal.notes:
+        view["internal_notes"] = internal.notes
+    if internal.sources:
+        sees = tx.principal.may(Permission.SEE_CUSTOMERS)
+        view["sources"] = [
+            {"quote_id": one.quote_id, "line": one.line, "score": one.score, "customer": one.customer if sees else None}
+            for one in internal.sources
+        ]
+    if internal.review:
+        view["review"] = [
+            {
+                "text": mark.text,
+                "state": "open" if mark.is_open else "closed",
+                "closed_by": mark.closed_by,
+                "closed_at": mark.closed_at,
+            }
+            for mark in internal.review
+        ]
+    return view
+
+
+def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> QuoteLine:
     recurring = period_view(line.billing_period, price, line.sold_as)
     view: QuoteLine = {
-        "line_id": line_id(quote_id, line.number),
+        "line_id": line_id(quote.id, line.number),
         "product_id": line.product_id,
         "product_name": line.product_name,
         "quantity": line.quantity,
@@ -427,7 +481,7 @@ def _line(quote_id: str, line: StoredLine, requested_discount: int, price: Perio
         "billing_period": line.billing_period,
         "periods": recurring["periods"],
         "selling_model": recurring["selling_model"],
-        "discount_pct": amount(together(line.discount_pct, requested_discount)),
+        "discount_pct": amount(together(line.discount_pct, quote.version.requested_discount)),
         "line_discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
         "subtotal": amount(line.regular),
@@ -436,6 +490,8 @@ def _line(quote_id: str, line: StoredLine, requested_discount: int, price: Perio
         "notes": line.notes,
         "option_set": line.option_set,
     }
+    if line.internal:
+        view.update(internal_view(tx, line.internal))  # type: ignore[typeddict-item] # A part of it.
     if line.ramp:
         view["ramp"] = [
             {"months": segment.months, "quantity": segment.quantity, "uplift_pct": amount(segment.uplift)}

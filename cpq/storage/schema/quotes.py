@@ -78,6 +78,7 @@ quote_version = table(
     Column("created_at", Timestamp, nullable=False),
     text("created_by"),
     Column("edited_by", Json, nullable=False),
+    Column("internal", Json, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     belongs_to("quote", "quote_id"),
     one_of("status", *VersionStatus),
@@ -107,6 +108,7 @@ quote_line = table(
     text("selling_model", nullable=True),
     whole("quantity_of"),
     Column("product_names", Json, nullable=False),
+    Column("internal", Json, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -122,6 +124,8 @@ quote_line = table(
 `product_names` are the translations of `product_name`, both of the time when the line was written.
 
 The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one and else 1,000.
+
+`internal` is what only the seller reads.
 """
 
 quote_pricing = table(

@@ -24,9 +24,28 @@ LATER = NOW + timedelta(hours=4)
 ROLES = Roles(("manager", "desk", "vp"), ("finance", "legal"), asks_each=True, keep={"legal": False})
 
 SEATS = QuoteLine(
-    1, "seats", "Seats", {}, 10, 0, {"size": "m"}, None, None, "monthly", "standard", 1200, 1200, 1080, 5, "monthly", ()
+    1,
+    "seats",
+    "Seats",
+    {},
+    10,
+    0,
+    {"size": "m"},
+    None,
+    None,
+    "monthly",
+    "standard",
+    1200,
+    1200,
+    1080,
+    5,
+    "monthly",
+    None,
+    (),
 )
-SETUP = QuoteLine(2, "setup", "Set-up", {}, 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, ())
+SETUP = QuoteLine(
+    2, "setup", "Set-up", {}, 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, None, ()
+)
 
 
 def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
@@ -39,7 +58,7 @@ def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
         "requested_discount": 0, "tax_total": 0, "tax_note": None, "warnings": (),
         "priced_at": NOW, "fingerprint": "f", "hashes": {},
         "valid_until": date(2026, 12, 16), "expires_at": NOW + timedelta(days=30), "lapses_at": None, "created_at": NOW,
-        "created_by": "agent:mcp", "edited_by": (),
+        "created_by": "agent:mcp", "edited_by": (), "internal": None,
     }  # fmt: skip
     regular, net = sum(line.regular for line in lines), sum(line.net for line in lines)
     totals = {"subtotal": regular, "discount_total": regular - net, "total": net}
@@ -174,7 +193,7 @@ TERM = ("monthly", "monthly")
 lines = st.builds(
     lambda number, product, quantity, sold, notes, net, off: QuoteLine(
         number, product, product, {}, quantity, 0, {}, notes, None, sold[0], "standard", 0, net + off, net, None,
-        sold[1], (),
+        sold[1], None, (),
     ),
     st.integers(1, 3), words, st.integers(1, 4),
     st.sampled_from([

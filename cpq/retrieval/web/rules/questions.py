@@ -7,7 +7,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal
 
-from cpq.retrieval.search.lexicon import STOP_WORDS, stem, terms
+from cpq.domain.catalog.words import STOP_WORDS
+from cpq.retrieval.search.lexicon import stem, terms
 
 Intent = Literal["factual", "comparison", "how_to", "exploratory"]
 

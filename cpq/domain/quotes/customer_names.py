@@ -1,14 +1,15 @@
-"""PURE. Finds customer names in texts in every spelling, and hides them from callers who may not see them."""
+"""PURE. Finds customer names in texts in every spelling: to hide them from callers, or to keep them off an offer."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from cpq.retrieval.search.lexicon import STOP_WORDS, UNITS
+from cpq.base import vocabulary
+from cpq.domain.catalog.words import STOP_WORDS
 
 HIDDEN = "[customer]"
 
@@ -18,10 +19,12 @@ _ORDINARY = """advanced air allied american applied associated atlantic best big
 county dr eastern first food foods general global grand great industrial land medical metro modern mt national new north
 northern oil old pacific power premier pure quality royal saint san service services south southern st state sun
 superior total tri united universal valley water west western world"""
-_USUAL = frozenset((*_LEGAL_FORMS.split(), *_ORDINARY.split())) | STOP_WORDS | UNITS.keys()
+_UNITS = {*vocabulary.UNITS, *vocabulary.UNIT_NAMES}
+_USUAL = frozenset((*_LEGAL_FORMS.split(), *_ORDINARY.split())) | STOP_WORDS | _UNITS
 """Words that occur in many names and in many descriptions: alone they identify nobody."""
 
 _WORD = re.compile(r"[^\W_]+")
+_JOINTS = ("-", "/", "_", "@")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 
 
@@ -32,10 +35,12 @@ class Names:
         self._phrases: dict[str, set[tuple[str, ...]]] = {}
         self._heads: set[str] = set()
         self._joined: set[str] = set()
+        self._firsts: set[str] = set()
         for parsed in map(_parsed, customers):
             for phrase in parsed.phrases:
                 self._phrases.setdefault(phrase[0], set()).add(phrase)
             self._heads |= parsed.written
+            self._firsts |= parsed.first
             self._joined |= {"".join(phrase) for phrase in parsed.phrases}
 
     def hidden(self, text: str, customer: str) -> str:
@@ -66,6 +71,31 @@ class Names:
             place += length or 1
         return "".join([*kept, text[end:]])
 
+    def mentioned(self, text: str, customer: str, usual: Collection[str] = ()) -> str | None:
+        """The first name of another customer than this one, as the text has it; None for none.
+
+        A name of two words is found where they are written with capitals, a longer one in any case, and a single word
+        only in its own case, where it is the first of a name and neither a part of another word nor among the `usual`.
+        """
+        own = _parsed(customer)
+        text = text if text.isascii() else unicodedata.normalize("NFC", text)
+        found = [(word.start(), word.end(), _folded(word[0])) for word in _WORD.finditer(text)]
+        place = 0
+        while place < len(found):
+            start, after, word = found[place]
+            length = self._length(own, found, place)
+            end = found[place + max(length, 1) - 1][1]
+            name = text[start:end]
+            phrase = tuple(folded for _, _, folded in found[place : place + length])
+            if length and phrase not in own.phrases and (length > 2 or _is_capitalised(name)):
+                return name
+            is_joined = text[start - 1 : start] in _JOINTS or text[after : after + 1] in _JOINTS
+            is_alone = not length and name in self._firsts and not is_joined
+            if is_alone and word not in usual and name not in own.written and word not in own.heads:
+                return name
+            place += length or 1
+        return None
+
     def _length(self, own: _Parsed, found: list[tuple[int, int, str]], place: int) -> int:
         """Number of words of the longest name that begins here; 0 for none."""
         word = found[place][2]
@@ -81,6 +111,8 @@ class _Parsed(NamedTuple):
     """The distinctive words, alone and in any case."""
     written: frozenset[str]
     """The distinctive words in their usual case, with short ones, which are other words in another case."""
+    first: frozenset[str]
+    """The distinctive word in its usual case, where the name begins with it."""
     clues: frozenset[str]
     """A text without any of these words does not contain the name."""
 
@@ -102,7 +134,9 @@ def _parsed(name: str) -> _Parsed:
     heads = {spelling for word in long for spelling in (_folded(word), _transcribed(word))}
     heads |= {"".join(phrase) for phrase in phrases}  # As in a web address.
     clues = {*heads, *map(_folded, distinctive), *(phrase[0] for phrase in phrases)}
-    return _Parsed(frozenset(phrases), frozenset(heads), frozenset(distinctive), frozenset(clues))
+    leads = words[first] if words[first:] and distinctive[:1] == words[first : first + 1] else ""
+    alone = {leads} if _is_capitalised(leads) and (len(leads) > 3 or not leads.isalpha()) else set()
+    return _Parsed(frozenset(phrases), frozenset(heads), frozenset(distinctive), frozenset(alone), frozenset(clues))
 
 
 def _distinctive(name: str, words: list[str]) -> Iterator[str]:
@@ -118,6 +152,12 @@ def _distinctive(name: str, words: list[str]) -> Iterator[str]:
             return
         if _folded(other) not in _USUAL:
             yield other
+
+
+def _is_capitalised(text: str) -> bool:
+    """Whether every word begins with a capital or a digit, but for stop words."""
+    words = [word for word in _WORD.findall(text) if word not in STOP_WORDS]
+    return bool(words) and not any(word[0].islower() for word in words)
 
 
 def _says_more(phrase: tuple[str, ...]) -> bool:
