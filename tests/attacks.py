@@ -164,6 +164,15 @@ ATTACKS: dict[str, tuple[Attack, ...]] = {
             "test_a_kept_approval_tells_no_more_of_a_margin_than_a_price",
             "test_a_hidden_fact_that_looks_the_same_on_the_grid_is_asked_about_if_it_may_be_worse",
         ),
+        _attack(
+            "2,000 calls by one caller, over many quotes and days",
+            "changes of hidden verdicts have a budget; no cost is narrowed below the stated interval",
+            "test_no_series_of_calls_narrows_a_cost_to_less_than_the_stated_interval",
+            "test_a_quote_has_a_budget_of_changes_for_each_caller_over_restarts",
+            "test_many_quotes_have_one_budget",
+            "test_changes_that_only_a_preview_looks_at_count_as_well",
+            "test_the_budget_of_a_day_ends_before_an_adversary_has_found_many_costs",
+        ),
     ),
     "Who is who": (
         _attack(
@@ -281,6 +290,16 @@ ATTACKS: dict[str, tuple[Attack, ...]] = {
             "test_q03_more_text_than_a_quote_may_have_names_the_longest_and_the_amount",
             "test_bytes_of_a_day_are_counted_over_processes_and_restarts",
             "test_a_nearly_full_disk_refuses_what_stores_and_reads_go_on",
+        ),
+        _attack(
+            "drafts that nobody touches, without end",
+            "they expire by policy and say why",
+            "test_only_a_draft_that_nobody_touches_expires_and_says_why",
+        ),
+        _attack(
+            "guards that stand in the way of ordinary callers",
+            "twenty ordinary tasks meet no refusal",
+            "test_twenty_ordinary_tasks_meet_no_refusal",
         ),
         _attack(
             "1,100 half-sent requests without a token",

@@ -314,9 +314,13 @@ def test_no_path_of_a_split_deal_gives_a_customer_what_nobody_saw(sqlite_app: Ap
 
 
 @pytest.mark.proof
-def test_no_path_at_all_of_a_split_deal_gives_a_customer_what_nobody_saw(sqlite_app: App):
-    every = ((1, 4), (1, 10), (2, 4), (2, 10))
-    explore(sqlite_app, (every, every), (((1, 4), (1, 10)), ((2, 10),)), is_whole=True)
+@pytest.mark.parametrize(
+    "offers",
+    [((((2, 10), (1, 4)), ((1, 4), (3, 10))), (((1, 4),),)), ((((2, 10),), ((1, 4),)), (((1, 4),), ((2, 10),)))],
+    ids=["one is revised to less or more", "both are revised"],
+)
+def test_no_path_at_all_of_a_split_deal_gives_a_customer_what_nobody_saw(sqlite_app: App, offers: tuple[Offers, ...]):
+    explore(sqlite_app, *offers, is_whole=True)
 
 
 def explore(app: App, *offers: Offers, is_whole: bool) -> None:
