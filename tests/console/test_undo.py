@@ -244,6 +244,31 @@ def test_of_two_people_in_the_same_ten_seconds_the_first_decides(console: Consol
     assert status(console, quote_id) == "approved"
 
 
+def test_the_first_decides_even_if_the_page_of_the_second_is_opened_first(console: Console, clock: StillEffects):
+    dana, dirk = (console.signed_in(name, "sales_manager") for name in ("dana", "dirk"))
+    quote_id = asked_quote(console)
+    first = confirm(dana, quote_id)
+    clock.advance(seconds=1)
+    second = confirm(dirk, quote_id, "reject", "No.")
+    clock.advance(seconds=UNDO_SECONDS)
+    assert "human:dana has approved it already" in dirk.get(second).text
+    assert dana.get(first).headers["location"].endswith("done=approved")
+    assert status(console, quote_id) == "approved"
+
+
+def test_of_more_decisions_than_are_taken_at_once_the_oldest_come_first(
+    console: Console, clock: StillEffects, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("cpq.services.approvals.held_decisions._DUE_MAX", 1)
+    quote_id = asked_quote(console)
+    for name, decision, comment in (("dana", "approve", ""), ("dirk", "reject", "No.")):
+        confirm(console.signed_in(name, "sales_manager"), quote_id, decision, comment)
+        clock.advance(seconds=1)
+    clock.advance(seconds=UNDO_SECONDS)
+    approvals.take_due(console.app)
+    assert status(console, quote_id) == "approved"
+
+
 def test_a_form_that_is_sent_twice_holds_one_decision(console: Console):
     dana = console.signed_in("dana", "sales_manager")
     quote_id = asked_quote(console)

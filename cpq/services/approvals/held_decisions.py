@@ -105,11 +105,35 @@ def last_held(tx: Tx, quote_id: str) -> HeldDecision | None:
 def take_if_due(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
     """Take one decision as its maker, if its time is over: the answer of `decide`, or None.
 
-    The key belongs to the decision, so that several servers take it once. What another attempt would not change is
-    stored as the reason of the failure.
+    Earlier decisions about the same request are taken first, whichever page is opened first.
     """
     if not held.is_held or held.due_at > app.effects.now():
         return None
+    call = app.new_call(replace(ENGINE, tenant_id=principal.tenant_id))
+    for earlier, maker in reversed(app.read_unaudited(call, _due_with_makers)):
+        if earlier.approval_id == held.approval_id and earlier.made_at < held.made_at:
+            _take(app, maker, earlier)
+    return _take(app, principal, held)
+
+
+def take_due(app: App) -> bool:
+    """Take every decision whose time is over, of all tenants; whether there was one. It may be called at any time.
+
+    A decision that fails does not stop the others: what is not expected is raised after all of them.
+    """
+    tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_with_held_due)
+    with ExitStack() as each:
+        for tenant_id in tenants:
+            call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
+            # The stack runs them from the last to the first, and they are read with the newest first.
+            for held, maker in app.read_unaudited(call, _due_with_makers):
+                each.callback(_take, app, maker, held)
+    return bool(tenants)
+
+
+def _take(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
+    """The key belongs to the decision, so that several servers take it once. What another attempt would not change is
+    stored as the reason of the failure."""
     arguments = {
         "approval_id": held.approval_id,
         "decision": held.decision,
@@ -134,21 +158,6 @@ def take_if_due(app: App, principal: Principal, held: HeldDecision) -> Answer | 
         has_right = principal.may(Permission.DECIDE)
         _fail(app, principal.tenant_id, held, error.message if has_right else _NO_RIGHT)
         return None
-
-
-def take_due(app: App) -> bool:
-    """Take every decision whose time is over, of all tenants; whether there was one. It may be called at any time.
-
-    A decision that fails does not stop the others: what is not expected is raised after all of them.
-    """
-    tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_with_held_due)
-    with ExitStack() as each:
-        for tenant_id in tenants:
-            call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
-            # The stack runs them from the last to the first, and they are read with the newest first.
-            for held, maker in app.read_unaudited(call, _due_with_makers):
-                each.callback(take_if_due, app, maker, held)
-    return bool(tenants)
 
 
 def _due_with_makers(tx: Tx) -> list[tuple[HeldDecision, Principal]]:

@@ -207,9 +207,9 @@ def held_by(tx: Tx, caller: str, *, since: datetime) -> list[HeldDecision]:
 
 
 def held_due(tx: Tx, limit: int) -> list[HeldDecision]:
-    """Held decisions whose time to undo is over."""
+    """Held decisions whose time to undo is over: the oldest of them, the newest of those first."""
     held = tables.held_decision.c
-    return _held(tx, held.state == HoldState.HELD.value, held.due_at <= tx.now)[:limit]
+    return _held(tx, held.state == HoldState.HELD.value, held.due_at <= tx.now)[-limit:]
 
 
 def tenants_with_held_due(tx: Tx) -> list[str]:
