@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app import audit, policy_store, tokens
+from cpq.app import audit, policy_store, recorded_state, tokens
 from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
 from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
@@ -267,7 +267,9 @@ class App:
             is_ours = stored is not None and stored.trace_id == call.trace_id
             if not is_ours:  # Otherwise our first attempt was committed with its entry; only its answer was lost.
                 tokens.require_open(tx)  # Last: a write waits for its turn, its key and the rows it locks.
-                audit.record(connection, self._entry(call, command, OUTCOME_OK, _subject(command, answer)))
+                entry = self._entry(call, command, OUTCOME_OK, _subject(command, answer), answer=claim.recorded)
+                for one in recorded_state.entries(tx, entry):
+                    audit.record(connection, one)
             size = self.daily_bytes.count(tx) if not is_ours and _is_limited(call.principal) else 0
             call.enter_commit()
         if size:
@@ -284,7 +286,9 @@ class App:
         policies = self.policies.in_force()  # A write may have waited for its turn long after it was called.
         return Tx(connection, call.principal, self.effects.now(), self.effects, self.settings, policies, self.kept)
 
-    def _entry(self, call: Call, command: Command, outcome: str, subject: str | None) -> audit.Entry:
+    def _entry(
+        self, call: Call, command: Command, outcome: str, subject: str | None, answer: str | None = None
+    ) -> audit.Entry:
         return audit.Entry(
             tenant_id=call.principal.tenant_id,
             id=self.effects.new_id("au-"),
@@ -295,6 +299,7 @@ class App:
             outcome=outcome,
             subject=subject,
             trace_id=call.trace_id,
+            answer=answer,
         )
 
     def _write_audit(self, tenant_id: str, batch: list[audit.Entry]) -> None:

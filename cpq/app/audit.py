@@ -47,6 +47,10 @@ class Entry:
     trace_id: str
     seq: int | None = None
     hash: str | None = None
+    state: str | None = None
+    """What the call led to: digests of the rows of its subject, as `recorded_state` wrote them."""
+    answer: str | None = None
+    """The digest of the answer that is stored under the key of the call."""
 
 
 @dataclass(frozen=True)
@@ -301,6 +305,8 @@ def _link(previous: str, seq: int, entry: Entry) -> str:
         entry.subject,
         entry.trace_id,
     ]
+    if entry.state is not None or entry.answer is not None:
+        content += [entry.state, entry.answer]  # Entries from before these were recorded keep their hashes.
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

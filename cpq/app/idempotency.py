@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 import sqlalchemy as sa
 
 from cpq.app.call import Answer, Command
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
+from cpq.base.state_digest import row_digest
 from cpq.base.text import digest, plain_json
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import tables
@@ -42,6 +44,8 @@ class Claim:
             "answer": None,
             "trace_id": trace_id,
         }
+        self.recorded: str | None = None
+        """The digest of the stored row, once the answer is in it."""
 
     def take(self) -> Stored | None:
         """None when the key is now ours; the stored entry when the same request was done before."""
@@ -81,6 +85,8 @@ class Claim:
         written = JsonText(plain_json(answer))
         self._tx.sizes.append(len(written))
         _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
+        row = {**self._key, **self._values, "answer": written}
+        self.recorded = row_digest(_IN_ORDER(row))
 
     def _reused(self, before: Mapping[str, str]) -> CpqError:
         names = before.keys() | self._hashes.keys()
@@ -94,6 +100,7 @@ class Claim:
         )
 
 
+_IN_ORDER = itemgetter(*(column.name for column in tables.idempotency.c))
 _CLAIM = Statement(lambda dialect: insert_if_absent(dialect, tables.idempotency))
 _KEEP = Statement(
     lambda _dialect: (

@@ -13,7 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from cpq.app import recorded_state
 from cpq.app.access import GUARDED, Permission, Principal, PrincipalKind, Role
+from cpq.app.recorded_state import RIGHTS
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
 from cpq.base.text import clean_identifier
@@ -82,6 +84,7 @@ def revoke_token(tx: Tx, token_id: str) -> None:
     )
     if not found.rowcount:
         raise CpqError(Code.NOT_FOUND, f"There is no token {token_id!r}.", hint="`cpq token list` shows them.")
+    recorded_state.note(tx, RIGHTS, "token", token_id)
 
 
 def list_tokens(tx: Tx) -> list[TokenSummary]:
@@ -233,6 +236,7 @@ def _add_token(tx: Tx, principal: Principal, role: str, secret_hash: str, days: 
             expires_at=summary.expires_at,
         )
     )
+    recorded_state.note(tx, RIGHTS, "token", summary.id)
     return summary
 
 
@@ -253,6 +257,7 @@ def _enrol(tx: Tx, name: str, role: Role, kind: PrincipalKind | None) -> Princip
         _require_own_name(tx, name)
         values = {"tenant_id": tx.tenant_id, "name": name, "kind": wanted, "created_at": tx.now}
         tx.connection.execute(sa.insert(tables.principal).values(values))
+        recorded_state.note(tx, RIGHTS, "principal", name)
     elif known != wanted:
         raise CpqError(Code.CONFLICT, f"{name!r} is already known as {known}; a principal does not change its kind.")
     return Principal(name, wanted, frozenset({role}), tx.tenant_id)

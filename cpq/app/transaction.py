@@ -18,6 +18,7 @@ from cpq.storage.statements import among, listed
 from cpq.storage.tenants import of_tenant
 
 if TYPE_CHECKING:
+    from cpq.app.recorded_state import Recorded
     from cpq.domain.policy.policy_set import PolicySet
 
 
@@ -40,6 +41,12 @@ class Tx:
 
     afterwards: list[Callable[[Tx], None]] = field(default_factory=list)
     """Counts to store at its end, of a read in a transaction of their own. The answer waits for them."""
+
+    changes: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    """The parts that it changes, by subject, for the state in the audit entry; see `recorded_state`."""
+
+    records: dict[str, Recorded | None] = field(default_factory=dict)
+    """The recorded states of the subjects that it has locked."""
 
     @cached_property
     def policies(self) -> PolicySet:

@@ -13,7 +13,7 @@ from cpq.app.access import Permission, acted_for
 from cpq.app.audit import Entry
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.cli import local_app
+from cpq.cli import audit_state, local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
 from cpq.services import approvals, quotes
@@ -107,29 +107,56 @@ def _decisions(tx: Tx, entries: Sequence[Entry]) -> dict[str, str]:
 
 @audit_.command()
 @click.option("--expect", type=_Head(), help="A head that you saved earlier; it must still be in the chain.")
+@click.option("--state", "is_with_state", is_flag=True, help="Compare all rows with the entries as well.")
 @json_option
 @pass_options
-def verify(options: Options, expect: tuple[int, str] | None) -> None:
+def verify(options: Options, expect: tuple[int, str] | None, is_with_state: bool) -> None:
     """Recompute the whole chain of hashes, and print its head.
 
     Save the head outside the database: a person who can write to the database could rewrite the whole chain.
+    With --state, every quote, version, line, approval, vote, document, token, price and stored answer is compared with
+    the entry that wrote it, and every one that differs is named.
 
     \b
     Example:
-      cpq audit verify --expect 1042:3f0c…
+      cpq audit verify --state --expect 1042:3f0c…
     """
     with local_app.opened(options) as app:
         _seal_everything(app)
         report = _verify(app, expect)
+        state = audit_state.compare(app) if is_with_state and report["broken_at"] is None else None
     if report["broken_at"] is not None:
         message = f"The chain is broken at entry {report['broken_at']}: {report['reason']}."
         raise CpqError(Code.CONFLICT, message, **report)
     head = f"{report['sealed']}:{report['head']}"
-    if options.as_json:
-        show_json({**report, "head": head})
-    else:
+    if options.as_json and (state is None or not state["findings"]):
+        show_json({**report, "head": head, **({"state": state} if state else {})})
+    elif not options.as_json:
         click.echo(f"The chain is whole: {report['sealed']:,} entries sealed, {report['unsealed']:,} not yet.")
         click.echo(f"Head: {head}")
+    if state is not None:
+        audit_state.show(state, is_quiet=options.as_json)
+
+
+@audit_.command()
+@click.option("--accept", "quote_id", help="A quote whose changed rows you have looked at and accept as they are.")
+@json_option
+@pass_options
+def baseline(options: Options, quote_id: str | None) -> None:
+    """Record the state of everything that has none yet: quotes, tokens and prices from before states were recorded.
+
+    What is on record already stays as it is. A quote that differs from its record is recorded again only by --accept.
+
+    \b
+    Example:
+      cpq audit baseline
+    """
+    with local_app.opened(options) as app:
+        made = audit_state.accept(app, quote_id) if quote_id else audit_state.baseline(app)
+    if options.as_json:
+        show_json(made)
+    else:
+        click.echo(f"Recorded: {made['quotes']:,} quotes" + (f", {', '.join(made['also'])}." if made["also"] else "."))
 
 
 def _seal_everything(app: App) -> None:

@@ -136,6 +136,8 @@ def test_the_sweeper_ends_what_is_over(home: Path, run: Run, asked: dict[str, An
     assert run("approvals", "sweep").out == "0 expired, 0 withdrawn, 0 escalated.\n"
     past = "2020-01-01T00:00:00.000000Z"
     query(home, "UPDATE approval SET expires_at = ?, requested_at = ?", past, past)
+    assert json.loads(run("approvals", "sweep", "--json").out)["expired"] == 0, "the row is not as the record has it"
+    assert run("audit", "baseline", "--accept", asked["quote_id"]).out == "Recorded: 1 quotes.\n"
     assert json.loads(run("approvals", "sweep", "--json").out) == {"expired": 1, "withdrawn": 0, "escalated": 0}
     assert query(home, "SELECT status FROM approval") == [("expired",)]
 

@@ -141,8 +141,9 @@ def test_a_whole_chain_is_verified_and_its_head_printed(home: Path, run: Run):
 def test_entries_that_a_killed_process_left_unsealed_are_sealed_first(home: Path, run: Run):
     query(
         home,
-        "INSERT INTO audit_entry SELECT tenant_id, 'au-left', at, caller, operation, arguments_hash, outcome,"
-        " subject, trace_id, NULL, NULL FROM audit_entry LIMIT 1",
+        "INSERT INTO audit_entry (tenant_id, id, at, caller, operation, arguments_hash, outcome, subject, trace_id)"
+        " SELECT tenant_id, 'au-left', at, caller, operation, arguments_hash, outcome, subject, trace_id"
+        " FROM audit_entry LIMIT 1",
     )
     assert run("audit", "verify").code == 0
     assert query(home, "SELECT count(*) FROM audit_entry WHERE id = 'au-left' AND seq > 0") == [(1,)]
@@ -183,3 +184,32 @@ def test_a_token_of_a_program_names_its_owner(home: Path, run: Run):
     assert [(item["caller"], item["owner"]) for item in listed] == [("human:dana", "dana"), ("agent:bot", "dana")]
     wrong = run("token", "create", "--name", "bot", "--role", "agent", "--owner", "dena")
     assert (wrong.code, "There is no person 'dena'." in wrong.err, "dana" in wrong.err) == (1, True, True)
+
+
+def test_rows_are_compared_with_the_record_and_each_that_differs_is_named(home: Path, run: Run):
+    run("token", "create", "--name", "bot", "--role", "agent")
+    run("audit", "baseline")
+    whole = run("audit", "verify", "--state")
+    assert whole.code == 0
+    assert "tokens" in whole.out
+    assert "The digests are plain" in whole.out
+    assert json.loads(run("audit", "verify", "--state", "--json").out)["state"]["findings"] == []
+    [(token_id,)] = query(home, "SELECT id FROM token")
+    query(home, "UPDATE token SET role = 'admin'")
+    query(home, "UPDATE price SET unit_price = 1 WHERE id = (SELECT min(id) FROM price)")
+    changed = run("audit", "verify", "--state")
+    assert changed.code == 1
+    assert f"rights: token {token_id} was changed" in changed.err
+    assert "price" in changed.err
+
+
+def test_what_has_no_state_on_record_is_counted_and_recorded_once(home: Path, run: Run):
+    query(home, "UPDATE audit_entry SET state = NULL, answer = NULL, seq = NULL, hash = NULL")
+    query(home, "DELETE FROM audit_head")
+    before = run("audit", "verify", "--state")
+    assert before.code == 0
+    assert "Not checked, because they are from before states were recorded" in before.out
+    assert run("audit", "baseline").code == 0
+    [left] = [line for line in run("audit", "verify", "--state").out.splitlines() if "Not checked" in line]
+    assert left.endswith(" stored answers."), "they end by themselves"
+    assert run("audit", "baseline").out == "Recorded: 0 quotes.\n"

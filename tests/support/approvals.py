@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import App, Command, tokens
+from cpq.app import App, Command, recorded_state, tokens
 from cpq.app.access import OPERATOR, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
@@ -143,6 +143,7 @@ def let_lapse(app: App, quote_id: str) -> None:
         requests = tx.own(tables.approval) & (tables.approval.c.quote_id == quote_id)
         is_open = tables.approval.c.status == "pending"
         tx.connection.execute(sa.update(tables.approval).where(requests, is_open).values(expires_at=over))
+        recorded_state.rebase(tx, quote_id)
         return {}
 
     app.write(app.new_call(OPERATOR), Command("lapse", Permission.ADMINISTER), work)

@@ -9,7 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from cpq.app import App
+from cpq.app import App, recorded_state
+from cpq.app.transaction import Tx
 from cpq.base.text import canonical_json
 from cpq.domain import pricing
 from cpq.domain.pricing import request as pricing_request
@@ -25,7 +26,7 @@ from cpq.storage.schema.tables import (
     quote_pricing,
     quote_version,
 )
-from tests.support.engine import Tools
+from tests.support.engine import Tools, write
 
 ACME = "acct_acme_001"
 SEATS = {"product_id": "prod_pro_v2", "quantity": 150}
@@ -52,13 +53,28 @@ def status_of(tools: Tools, quote_id: str, version: int | None = None) -> str:
 
 
 def put_into(app: App, quote_id: str, status: str, version_status: str | None = None) -> None:
-    """Set the state of a quote and of its current version, as approvals do."""
-    with app.database.writing(app.effects.monotonic() + 30) as connection:
-        mine = quote.c.id == quote_id
-        number = connection.scalar(sa.select(quote.c.version).where(mine))
-        connection.execute(sa.update(quote).where(mine).values(status=status))
-        current = (quote_version.c.quote_id == quote_id) & (quote_version.c.version == number)
-        connection.execute(sa.update(quote_version).where(current).values(status=version_status or status))
+    """Set the state of a quote and of its current version, as approvals do, and record it."""
+
+    def work(tx: Tx) -> dict[str, Any]:
+        mine = tx.own(quote) & (quote.c.id == quote_id)
+        number = tx.connection.scalar(sa.select(quote.c.version).where(mine))
+        tx.connection.execute(sa.update(quote).where(mine).values(status=status))
+        current = tx.own(quote_version) & (quote_version.c.quote_id == quote_id) & (quote_version.c.version == number)
+        tx.connection.execute(sa.update(quote_version).where(current).values(status=version_status or status))
+        recorded_state.rebase(tx, quote_id)
+        return {}
+
+    write(app, work)
+
+
+def record_again(app: App, quote_id: str) -> None:
+    """Record a quote that the test has changed in the database, as `cpq audit baseline --accept` does."""
+
+    def work(tx: Tx) -> dict[str, Any]:
+        recorded_state.rebase(tx, quote_id)
+        return {}
+
+    write(app, work)
 
 
 def stored(app: App) -> dict[str, list[tuple[Any, ...]]]:

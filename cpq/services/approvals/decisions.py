@@ -10,6 +10,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
+from cpq.app import recorded_state
 from cpq.app.access import Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
@@ -107,7 +108,7 @@ def decide(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, co
     request, acted_as = case.request, views.acted_as(allowed, tx.principal.acted_by)
     if allowed.holder not in ballot.voted:
         vote = Vote(request.id, tx.caller, acted_as, allowed.holder, decision, comment, tx.now)
-        repository.add_vote(tx, vote)
+        repository.add_vote(tx, request, vote)
     if decision == "reject":
         _reject(tx, case, comment or "")
         return _decided(tx, request, acted_as, RequestStatus.REJECTED, ballot.tally(ballot.voted))
@@ -237,6 +238,7 @@ def _locked(tx: Tx, approval_id: str) -> tuple[ApprovalRequest, Quote]:
     if known is None:
         raise denied()
     quote = quote_rows.load(tx, known.quote_id, for_update=True)
+    recorded_state.require(tx, quote.id, also=recorded_state.APPROVALS)
     request = repository.find(tx, approval_id)
     assert request is not None, "requests are never deleted"
     return request, quote

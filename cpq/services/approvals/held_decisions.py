@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 
-from cpq.app import Answer, App, Command, sessions
+from cpq.app import Answer, App, Command, recorded_state, sessions
 from cpq.app.access import ENGINE, Caller, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
@@ -70,7 +70,7 @@ def hold(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comm
 def undo(tx: Tx, held_id: str) -> HeldDecision:
     """Drop the caller's decision before it takes effect; CONFLICT when it has. Undoing twice changes nothing."""
     held = get_held(tx, held_id)
-    if held.state is not HoldState.UNDONE and not repository.end_held(tx, held_id, HoldState.UNDONE):
+    if held.state is not HoldState.UNDONE and not repository.end_held(tx, held, HoldState.UNDONE):
         now = get_held(tx, held_id)
         if now.state is not HoldState.UNDONE:
             raise CpqError(
@@ -143,7 +143,8 @@ def _take(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
     command = Command("approval_decide", Permission.DECIDE, arguments, f"held:{held.id}", subject=held.approval_id)
 
     def work(tx: Tx) -> Answer:
-        if not repository.end_held(tx, held.id, HoldState.TAKEN):
+        recorded_state.require(tx, held.quote_id, also=["held_decision"], for_update=True)
+        if not repository.end_held(tx, held, HoldState.TAKEN):
             raise CpqError(Code.CONFLICT, "The decision was undone.")
         decision = held.decision
         return dict(
@@ -182,6 +183,7 @@ def _keep_open(tx: Tx, request: ApprovalRequest, decision: Decision) -> None:
         return
     # Expiry may be stored meanwhile: look again once the quote is locked.
     quote = quote_rows.load(tx, request.quote_id, for_update=True, with_lines=False)
+    recorded_state.require(tx, quote.id, also=recorded_state.APPROVALS)
     decisions.require_decidable(tx, request.id, decision)
     repository.keep_open(tx, request, until)
     transitions.wait_until(tx, quote, until)
@@ -189,5 +191,7 @@ def _keep_open(tx: Tx, request: ApprovalRequest, decision: Decision) -> None:
 
 def _fail(app: App, tenant_id: str, held: HeldDecision, reason: str) -> None:
     call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
-    if app.upkeep(call, lambda tx: repository.end_held(tx, held.id, HoldState.FAILED, reason)):
+    command = Command("approvals_sweep", Permission.ADMINISTER, subject=held.quote_id)
+    ended = app.write(call, command, lambda tx: {"ended": repository.end_held(tx, held, HoldState.FAILED, reason)})
+    if ended.answer["ended"]:
         log.info("decision failed", extra={"held_id": held.id, "approval_id": held.approval_id})

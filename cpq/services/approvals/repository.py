@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.app import recorded_state
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
@@ -140,6 +141,7 @@ def add(tx: Tx, request: ApprovalRequest) -> None:
     values = {**vars(request), "status": request.status.value}
     values["reasons"] = [reason._asdict() for reason in request.reasons]
     tx.connection.execute(sa.insert(tables.approval).values(tenant_id=tx.tenant_id, **values))
+    recorded_state.note(tx, request.quote_id, "approval", request.id)
 
 
 def close(tx: Tx, request: ApprovalRequest, status: RequestStatus, **changes: Any) -> None:
@@ -154,6 +156,7 @@ def close(tx: Tx, request: ApprovalRequest, status: RequestStatus, **changes: An
             field="/approval_id",
             next_call=next_call("approval_status", quote_id=request.quote_id),
         )
+    recorded_state.note(tx, request.quote_id, "approval", request.id)
 
 
 def keep_open(tx: Tx, request: ApprovalRequest, until: datetime) -> None:
@@ -161,10 +164,12 @@ def keep_open(tx: Tx, request: ApprovalRequest, until: datetime) -> None:
     approval = tables.approval.c
     same = is_pending(tx) & (approval.quote_id == request.quote_id) & (approval.version == request.version)
     tx.connection.execute(sa.update(tables.approval).where(same, approval.expires_at < until).values(expires_at=until))
+    recorded_state.note(tx, request.quote_id, "approval")
 
 
 def mark_escalated(tx: Tx, request: ApprovalRequest) -> None:
     tx.connection.execute(sa.update(tables.approval).where(_own(tx, request)).values(escalated_at=tx.now))
+    recorded_state.note(tx, request.quote_id, "approval", request.id)
 
 
 def votes(tx: Tx, approval_ids: Collection[str]) -> dict[str, list[Vote]]:
@@ -179,21 +184,27 @@ def votes_on_pending(tx: Tx) -> dict[str, list[Vote]]:
     return _by_request(tx, sa.select(*_VOTE_COLUMNS).select_from(VOTES_OF_REQUESTS).where(is_pending(tx)))
 
 
-def add_vote(tx: Tx, vote: Vote) -> None:
+def add_vote(tx: Tx, request: ApprovalRequest, vote: Vote) -> None:
     tx.connection.execute(sa.insert(tables.approval_vote).values(tenant_id=tx.tenant_id, **vars(vote)))
+    recorded_state.note(tx, request.quote_id, "approval_vote", request.id)
 
 
 def add_held(tx: Tx, held: HeldDecision) -> None:
     values = {**vars(held), "state": held.state.value}
     tx.connection.execute(sa.insert(tables.held_decision).values(tenant_id=tx.tenant_id, **values))
+    recorded_state.note(tx, held.quote_id, "held_decision", held.id)
 
 
-def end_held(tx: Tx, held_id: str, state: HoldState, reason: str | None = None) -> bool:
+def end_held(tx: Tx, held: HeldDecision, state: HoldState, reason: str | None = None) -> bool:
     """End a held decision; False when it has ended already. Of undo and effect, the first one wins here."""
-    held = tables.held_decision
-    still = tx.own(held) & (held.c.id == held_id) & (held.c.state == HoldState.HELD.value)
+    recorded_state.latest(tx, held.quote_id, for_update=True)  # First the quote is locked, then the decision.
+    row = tables.held_decision
+    still = tx.own(row) & (row.c.id == held.id) & (row.c.state == HoldState.HELD.value)
     values = {"state": state.value, "reason": reason, "ended_at": tx.now}
-    return tx.connection.execute(sa.update(held).where(still).values(values)).rowcount == 1
+    is_ended = tx.connection.execute(sa.update(row).where(still).values(values)).rowcount == 1
+    if is_ended:
+        recorded_state.note(tx, held.quote_id, "held_decision", held.id)
+    return is_ended
 
 
 def find_held(tx: Tx, held_id: str) -> HeldDecision | None:
@@ -247,12 +258,14 @@ def end_delegations(tx: Tx, role: str, to: str, **scope: str | None) -> None:
     delegation, given = tables.delegation, _given(tx, role, to, scope)
     tx.connection.execute(sa.delete(delegation).where(given, delegation.c.starts_at >= tx.now))
     tx.connection.execute(sa.update(delegation).where(given).values(ends_at=tx.now))
+    recorded_state.note(tx, recorded_state.RIGHTS, "delegation")
 
 
 def add_delegation(tx: Tx, delegation: Delegation) -> None:
     values = {**vars(delegation), "created_at": tx.now}
     values["from_name"], values["to_name"] = name_of(values.pop("delegator")), name_of(values.pop("delegate"))
     tx.connection.execute(sa.insert(tables.delegation).values(tenant_id=tx.tenant_id, **values))
+    recorded_state.note(tx, recorded_state.RIGHTS, "delegation", delegation.id)
 
 
 def round_of(tx: Tx, quote: Quote, requests: Sequence[ApprovalRequest]) -> Round:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
+from cpq.app import recorded_state
 from cpq.app.access import Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
@@ -119,6 +120,7 @@ def request(tx: Tx, quote_id: str, *, justification: str, role: str | None = Non
     if role is not None:
         require_role(tx, role, "/approver_role")
     quote = quote_rows.load(tx, quote_id, for_update=True)
+    recorded_state.require(tx, quote.id, also=recorded_state.APPROVALS)
     transitions.require(quote, Move.SUBMIT)
     hold_deal(tx, quote)
     requests = _requests(tx, quote)

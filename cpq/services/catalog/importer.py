@@ -16,7 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import corpus_changes
+from cpq.app import corpus_changes, recorded_sets
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError, nearest
 from cpq.base.row_problems import Problem, SourceRow, require_none
@@ -130,6 +130,7 @@ class _Import(ExitStack):
             corpus_changes.touch(self.tx, corpus_changes.PAST_QUOTES, [corpus_changes.EVERYTHING])
         if self.report.created.total() or self.report.updated.total():
             self._revise()
+            recorded_sets.finish(self.tx)
 
     def _revise(self) -> None:
         """Give the catalogue a new revision, which makes everything that was read before out of date."""
@@ -290,11 +291,13 @@ class _Import(ExitStack):
         hashes = {id_: part.content_hash for id_, part in by_id.items()}
         known = self._known(tables.product, hashes, tables.product.c.content_hash) if self._had_products else {}
         new, changed = self._differing("products", hashes, known)
-        if changed:
-            self._vacate_skus(changed)
         same = {"tenant_id": self.tx.tenant_id, "created_at": self.tx.now, "updated_at": self.tx.now}
-        insert_written(self.tx.connection, tables.product, PRODUCT_COLUMNS, [by_id[id_].columns() for id_ in new], same)
-        self._update(tables.product, [_named(by_id[id_]) for id_ in changed], dated=True)
+        written = [by_id[id_].columns() for id_ in new]
+        with recorded_sets.changing(self.tx, tables.product, new=new, changed=changed):
+            if changed:
+                self._vacate_skus(changed)
+            insert_written(self.tx.connection, tables.product, PRODUCT_COLUMNS, written, same)
+            self._update(tables.product, [_named(by_id[id_]) for id_ in changed], dated=True)
         if len(self._touched) <= corpus_changes.LISTED_MAX:
             self._touched.update((*new, *changed))
         if new or changed:
@@ -325,8 +328,9 @@ class _Import(ExitStack):
         new, changed = self._differing(section, hashes, self._known(table, hashes, table.c.content_hash))
         times = {"created_at": self.tx.now, "updated_at": self.tx.now} if dated else {}
         mine = {"tenant_id": self.tx.tenant_id}
-        insert_many(self.tx.connection, table, [{**mine, **by_id[id_], **times} for id_ in new])
-        self._update(table, [by_id[id_] for id_ in changed], dated=dated)
+        with recorded_sets.changing(self.tx, table, new=new, changed=changed):
+            insert_many(self.tx.connection, table, [{**mine, **by_id[id_], **times} for id_ in new])
+            self._update(table, [by_id[id_] for id_ in changed], dated=dated)
 
     def _differing(
         self, section: str, hashes: Mapping[str, str], known: Mapping[str, str]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
-    from cpq.services.documents.commands import issue, read_document, read_pdf, restore_files
+    from cpq.services.documents.commands import changed_files, issue, read_document, read_pdf, restore_files
     from cpq.services.documents.design import TEMPLATES, design_of
     from cpq.services.documents.document_request import DocumentRequest
     from cpq.services.documents.scan_code import read_code
@@ -19,6 +19,7 @@ __all__ = [
     "TEMPLATES",
     "DocumentRequest",
     "Standing",
+    "changed_files",
     "design_of",
     "issue",
     "read_checksum",

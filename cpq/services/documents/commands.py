@@ -9,6 +9,7 @@ from typing import Any
 
 from cpq.app import Answer, App, Call, Command, Outcome, Record
 from cpq.app.access import ENGINE, Permission
+from cpq.app.reconciliation import Finding
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.settings import Settings
@@ -104,9 +105,25 @@ def restore_files(app: App, progress: Callable[[int, int], None]) -> tuple[int, 
     return restored, len(lost) - restored
 
 
+def changed_files(tx: Tx) -> list[Finding]:
+    """The documents whose file on this machine has other bytes than were issued. A lost file is rendered again."""
+    store = Store(tx.settings.home)
+    return [
+        Finding(document_id, "file", f"document {document_id}: its file was changed")
+        for document_id, checksum in repository.checksums(tx)
+        if store.path(checksum).exists() and store.read(checksum) is None
+    ]
+
+
 def _restore(app: App, call: Call, document_id: str, store: Store, design: Design, progress: Progress) -> None:
     """Render a document again if its file is missing on this machine, so that an earlier answer stays true."""
-    document = app.read_unaudited(call, lambda tx: repository.find(tx, document_id))
+
+    def find(tx: Tx) -> IssuedDocument:
+        found = repository.find(tx, document_id)
+        repository.require_recorded(tx, found)
+        return found
+
+    document = app.read_unaudited(call, find)
     if store.read(document.checksum) is not None:
         return
     content = app.read_unaudited(call, lambda tx: repository.find_content(tx, document_id))

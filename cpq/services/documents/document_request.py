@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from cpq.app import recorded_state
 from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, nearest
 from cpq.domain.quotes.lifecycle import VersionStatus
@@ -53,6 +54,10 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
     state = _draft_state(found, stamp, design) if found.version.status is VersionStatus.DRAFT else _state(found, stamp)
     key = DocumentKey(found.id, found.version.number, state, request.template, locale)
     known = repository.find_latest(tx, key)
+    if known is not None:
+        repository.require_recorded(tx, known)
+    else:
+        recorded_state.require(tx, found.id, found.version.number, also=recorded_state.RELIED_ON)
     content = None
     if known is None:
         found = with_lines(tx, found)

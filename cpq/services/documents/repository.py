@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.app import recorded_state
 from cpq.app.transaction import Tx
 from cpq.storage.schema import tables
 from cpq.storage.upsert import insert_if_absent
@@ -138,7 +139,16 @@ def record(
     tx.sizes.append(3 * size)  # The file, and its content, which is about as large as the file before it is packed.
     insert = insert_if_absent(tx.connection.dialect.name, tables.document, "tenant_id", *unique)
     tx.connection.execute(insert.values(row))
-    return IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, **unique))).one())
+    issued = IssuedDocument(*tx.connection.execute(sa.select(*_COLUMNS).where(_is(tx, **unique))).one())
+    if issued.id == row["id"]:
+        recorded_state.note(tx, key.quote_id, "document", issued.id)
+    return issued
+
+
+def require_recorded(tx: Tx, document: IssuedDocument) -> None:
+    """CONFLICT when the document or the version it shows differ from the audit record."""
+    also = (f"document/{document.id}", "quote_line", *recorded_state.APPROVALS)
+    recorded_state.require(tx, document.quote_id, document.version, also=also)
 
 
 def _is(tx: Tx, **values: object) -> sa.ColumnElement[bool]:

@@ -13,6 +13,7 @@ from itertools import chain
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
+from cpq.app.recorded_state import StateDiffersError
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.domain.quotes.lifecycle import VersionStatus
@@ -105,6 +106,11 @@ def standing(tx: Tx, code: ScanCode) -> Standing:
     printed = [(document, content) for document, content in issued if code.is_of(content)]
     if not printed:
         return Standing.UNKNOWN
+    try:
+        for document, _ in printed:
+            repository.require_recorded(tx, document)
+    except StateDiffersError:
+        return Standing.UNKNOWN
     # In the older form, a stamped document has the same code as the one that may go out.
     unstamped = [content for document, content in printed if document.stamp is None]
     found = quote_repository.load(tx, code.quote_id, version=code.version)
@@ -120,6 +126,7 @@ def _counts(tx: Tx, found: Quote) -> bool:
 
 
 def _issued(tx: Tx, document: IssuedDocument) -> VerifiedPdf:
+    repository.require_recorded(tx, document)
     content = repository.find_content(tx, document.id)
     found = quote_repository.load(tx, document.quote_id, version=document.version)
     version = found.version

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from cpq.app import recorded_state
 from cpq.app.access import Principal
 from cpq.app.sessions import derived
 from cpq.app.transaction import Tx
@@ -76,6 +77,7 @@ def make(tx: Tx, quote_id: str, *, expected_version: int) -> NewLink:
             expires_at=made.expires_at,
         )
     )
+    recorded_state.note(tx, quote.id, "acceptance_link", made.id)
     return made
 
 
@@ -112,11 +114,13 @@ def accept(
 ) -> QuoteMoved | None:
     """The holder of the link accepts what they saw; None when the link was used before, which changes nothing."""
     link = _find(tx, code)
+    recorded_state.require(tx, link.quote_id, also=["acceptance_link"], for_update=True)
     unused = tx.own(tables.acceptance_link) & (tables.acceptance_link.c.id == link.id)
     evidence = {"used_at": tx.now, "used_by": name, "address_hash": derived("address", f"{code}\0{address}")}
     use = sa.update(tables.acceptance_link).where(unused, tables.acceptance_link.c.used_at.is_(None))
     if tx.connection.execute(use.values(evidence)).rowcount != 1:
         return None
+    recorded_state.note(tx, link.quote_id, "acceptance_link", link.id)
     quote = commands.customer_decides(tx, link.quote_id, link.version, Move.ACCEPT)
     if not quote.version.fingerprint == link.fingerprint == fingerprint:
         raise CpqError(Code.CONFLICT, "This is not the offer that was sent. Nothing was accepted.")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from cpq.app import corpus_changes
+from cpq.app import corpus_changes, recorded_state
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
@@ -193,6 +193,7 @@ def send(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | N
     """
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.SEND)
+    recorded_state.require(tx, quote.id, quote.version.number, also=recorded_state.RELIED_ON)
     hold_deal(tx, quote)
     require_sendable(tx, quote)
     sent = transitions.apply(tx, quote, Move.SEND)
@@ -375,6 +376,7 @@ def customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -
     if sent is None:
         transitions.require(quote, move)
         raise _stale(quote, expected_version)
+    recorded_state.require(tx, quote.id, sent.number, also=recorded_state.RELIED_ON)
     quote = replace(quote, version=sent, lines=repository.lines(tx, quote.id, sent.number))
     if sent.expires_at <= tx.now:
         raise _too_late(quote, move)

@@ -4,14 +4,16 @@ Of drafts that nobody has touched for as long as the policies say: a sweep alone
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import sqlalchemy as sa
 
-from cpq.app import Answer, App, Command
+from cpq.app import Answer, App, Command, recorded_state
 from cpq.app.access import ENGINE, Permission, Principal
+from cpq.app.recorded_state import StateDiffersError
 from cpq.app.transaction import Tx
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
 from cpq.domain.quotes.quote import Quote
@@ -20,6 +22,8 @@ from cpq.services.events import EventName
 from cpq.services.quotes import events as quote_events
 from cpq.services.quotes import repository, transitions
 from cpq.storage.schema import tables
+
+log = logging.getLogger("cpq.quotes")
 
 SWEEP_MAX = 200
 """Quotes in one transaction, so that a sweep after a long pause does not block other writers."""
@@ -84,9 +88,17 @@ def _each(tx: Tx, conditions: tuple[sa.ColumnElement[bool], ...], store: Callabl
     found = sa.select(columns.id).where(tx.own(tables.quote), *conditions)
     found = found.order_by(columns.expires_at, columns.id).limit(limit)
     ids = list(tx.connection.scalars(found.with_for_update(skip_locked=True)))
+    expired = []
     for quote_id in ids:
-        store(repository.load(tx, quote_id, with_lines=False))
-    return {"expired": ids}
+        quote = repository.load(tx, quote_id, with_lines=False)
+        try:
+            recorded_state.require(tx, quote_id, quote.version.number, for_update=True)
+        except StateDiffersError as error:  # The other quotes must not wait for it.
+            log.error("a quote is not expired", extra={"reason": error.message})
+        else:
+            store(quote)
+            expired.append(quote_id)
+    return {"expired": expired}
 
 
 def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:

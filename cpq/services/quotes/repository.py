@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import RowMapping
 
+from cpq.app import recorded_state
 from cpq.app.access import Caller
+from cpq.app.recorded_state import Part
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json, read_json
@@ -25,7 +28,7 @@ from cpq.domain.quotes.quote_number import is_number, written
 from cpq.services.quotes.composition import Composition
 from cpq.storage.columns import JsonText
 from cpq.storage.schema import tables
-from cpq.storage.statements import Statement
+from cpq.storage.statements import AnyRow, Statement
 from cpq.storage.upsert import upsert
 
 LINE_BYTES = 200
@@ -77,6 +80,12 @@ def load(
             next_call=next_call("quote_list"),
         )
     number = version or root.version
+    version_row = _version_row(tx, quote_id, number)
+    rows = {Part("quote"): root[: len(quote.c)], Part("quote_version", str(number)): version_row}
+    recorded_state.note_read(tx, quote_id, rows)
+    if for_update:
+        also = ("quote_line",) if with_lines else ()
+        recorded_state.require(tx, quote_id, number, also=also, for_update=True, rows=rows)
     return Quote(
         id=quote_id,
         number=root.number,
@@ -93,7 +102,7 @@ def load(
         created_at=root.created_at,
         created_by=root.created_by,
         owner=root.owner,
-        version=_version(tx, quote_id, number),
+        version=_version(tx, version_row),
         lines=lines(tx, quote_id, number) if with_lines else (),
     )
 
@@ -214,6 +223,8 @@ def add_quote(tx: Tx, quote_id: str, composed: Composition, *, source: QuoteVers
         "owner": tx.principal.owner,
     }
     _ADD_QUOTE.run(tx.connection, **root)
+    recorded_state.begin(tx, quote_id)
+    recorded_state.note_rows(tx, quote_id, Part("quote"), [_IN_ORDER_OF_QUOTE(root)])
     agents = [maker for maker in source.makers if not Caller.parse(maker).is_person] if source else ()
     add_version(tx, quote_id, 1, composed, priced_at=None, editors=agents)
     return number
@@ -248,6 +259,7 @@ def add_version(
         "edited_by": makers(tx, editors),
     }
     _ADD_VERSION.run(tx.connection, **row)
+    recorded_state.note_rows(tx, quote_id, Part("quote_version", str(version)), [_IN_ORDER_OF_VERSION(row)])
     _add_parts(tx, mine, composed)
 
 
@@ -259,6 +271,7 @@ def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: d
         tx.connection.execute(sa.delete(table).where(*_mine(tx, table, quote_id, version)))
     changed = sa.update(tables.quote_version).where(*_mine(tx, tables.quote_version, quote_id, version))
     tx.connection.execute(changed.values(**_terms(composed), priced_at=priced_at, edited_by=edited_by))
+    recorded_state.note(tx, quote_id, "quote_version", version)
     _add_parts(tx, {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}, composed)
 
 
@@ -273,11 +286,13 @@ def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:
     """Change the root and count the edit, so that earlier readers can see the change."""
     changes = {"edit": quote.edit + 1, **changes}
     tx.connection.execute(sa.update(tables.quote).where(*_root(tx, quote.id)).values(**changes))
+    recorded_state.note(tx, quote.id, "quote")
 
 
 def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
     mine = _mine(tx, tables.quote_version, quote_id, number)
     tx.connection.execute(sa.update(tables.quote_version).where(*mine).values(**changes))
+    recorded_state.note(tx, quote_id, "quote_version", number)
 
 
 def store_internal(tx: Tx, quote: Quote, draft: Draft) -> None:
@@ -290,6 +305,7 @@ def store_internal(tx: Tx, quote: Quote, draft: Draft) -> None:
             mine = (*_mine(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == line.number)
             value = line.internal.stored if line.internal else None
             tx.connection.execute(sa.update(tables.quote_line).where(*mine).values(internal=value))
+            recorded_state.note(tx, quote.id, "quote_line", number)
     tx.sizes.append(draft.text_length)
     update_root(tx, quote)
 
@@ -311,6 +327,7 @@ def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
         {f"new_{name}": getattr(line, name) for name in names} | {"line_number": int(line.id)} for line in priced.lines
     ]
     tx.connection.execute(change, rows)
+    recorded_state.note(tx, quote.id, "quote_line", number)
     return load(tx, quote.id, version=number, with_lines=False)
 
 
@@ -374,10 +391,14 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)
+    quote_id, version = mine["quote_id"], str(mine["version"])
+    recorded_state.note_rows(tx, quote_id, Part("quote_line", version), rows)
     tx.sizes.append(LINE_BYTES * len(rows) + composed.draft.text_length)
     for one in composed.sets:
         tx.sizes.append(len(one.request_json) + len(one.result_json))
         _ADD_PRICING.run(tx.connection, **mine, option_set=one.name, request=one.request_json, result=one.result_json)
+    priced_sets = [(*mine.values(), one.name, one.request_json, one.result_json) for one in composed.sets]
+    recorded_state.note_rows(tx, quote_id, Part("quote_pricing", version), priced_sets)
 
 
 _COUNT = Statement(
@@ -385,13 +406,15 @@ _COUNT = Statement(
         dialect, tables.quote_counter, {"last": tables.quote_counter.c.last + sa.literal_column("1")}
     ).returning(tables.quote_counter.c.last)
 )
+_IN_ORDER_OF_QUOTE = itemgetter(*(column.name for column in tables.quote.c))
+_IN_ORDER_OF_VERSION = itemgetter(*(column.name for column in tables.quote_version.c))
 _ADD_QUOTE = Statement(lambda _dialect: sa.insert(tables.quote))
 _ADD_VERSION = Statement(lambda _dialect: sa.insert(tables.quote_version))
 _ADD_LINES = Statement(lambda _dialect: sa.insert(tables.quote_line))
 _ADD_PRICING = Statement(lambda _dialect: sa.insert(tables.quote_pricing))
 
 
-def _version(tx: Tx, quote_id: str, number: int) -> QuoteVersion:
+def _version_row(tx: Tx, quote_id: str, number: int) -> AnyRow:
     table = tables.quote_version
     row = tx.connection.execute(sa.select(table).where(*_mine(tx, table, quote_id, number))).one_or_none()
     if row is None:
@@ -401,6 +424,10 @@ def _version(tx: Tx, quote_id: str, number: int) -> QuoteVersion:
             field="/version",
             maximum=max(statuses(tx, quote_id)),
         )
+    return row
+
+
+def _version(tx: Tx, row: AnyRow) -> QuoteVersion:
     version = version_of(row._mapping)
     if version.status.awaits_approval:
         return replace(version, status=version.status_at(tx.now))

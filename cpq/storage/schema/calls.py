@@ -112,12 +112,15 @@ audit_entry = table(
     text("trace_id"),
     whole("seq", nullable=True),
     text("hash", nullable=True),
+    *texts("state", "answer", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "seq"),
     sa.CheckConstraint("(seq IS NULL) = (hash IS NULL)", name="sealed_whole"),
     partial_index("ix_audit_entry_unsealed", "tenant_id", "at", where="seq IS NULL"),
     partial_index("ix_audit_entry_subject", "tenant_id", "subject", where="subject IS NOT NULL"),
+    partial_index("ix_audit_entry_state", "tenant_id", "subject", "at", where="state IS NOT NULL"),
 )
+"""`state` has digests of the rows that a change led to, `answer` the digest of the answer stored under its key."""
 
 audit_head = table(
     "audit_head",

@@ -28,6 +28,7 @@ from tests.support import en16931, papers
 from tests.support.en16931 import NAMES, Group, broken_rules, half_up
 from tests.support.engine import Tools, import_dicts, open_app
 from tests.support.papers import Paper
+from tests.support.quotes import record_again
 
 TAX = """
 categories: [standard, service, saas, food, book]
@@ -286,6 +287,7 @@ def as_stored_before_codes(tools: Tools, quote_id: str) -> None:
         connection.execute(sa.update(quote).where(quote.c.id == quote_id).values(total=priced.total))
         stored = {"request": JsonText(request), "result": JsonText(result)}
         connection.execute(sa.update(quote_pricing).where(mine).values(**stored))
+    record_again(tools.app, quote_id)
 
 
 def test_a_quote_stored_before_there_were_codes_keeps_its_groups_total_and_document(seller: Tools):

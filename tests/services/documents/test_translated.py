@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cpq.app import recorded_state
 from cpq.services.documents import DocumentRequest
 from cpq.services.documents.exporter import export
 from cpq.services.quotes import replay
@@ -118,6 +119,7 @@ def test_a_line_of_before_translations_prints_its_own_name(tools: Tools):
 
     def forget(tx: Any) -> dict[str, Any]:
         tx.connection.execute(sa.update(quote_line).where(tx.own(quote_line)).values(product_names={}))
+        recorded_state.rebase(tx, quote_id)
         return {}
 
     engine.write(tools.app, forget)
