@@ -48,6 +48,8 @@ def search(
         "mode": found.mode,
         "notice": NOTICE,
     }
+    if found.waiting:
+        answer["indexing"] = found.waiting
     if warning := folder.warning:
         answer["warning"] = warning
     return answer

@@ -28,5 +28,6 @@ class ContextFound(TypedDict):
     total: int
     """How many chunks pass the filters, whether or not they are among the results."""
     mode: str
+    indexing: NotRequired[str]
     notice: str
     warning: NotRequired[str]

@@ -54,7 +54,7 @@ def search(tx: Tx, query: str, *, top_k: int = TOP_K_DEFAULT, file_filter: str |
     where = Where(documents=documents, is_lenient=True)
     found = folder.corpus.search(query, limit=max(1, min(top_k, TOP_K_MAX)), where=where)
     floor = tx.settings.search_score_min
-    return {
+    answer: DocsFound = {
         "results": [
             hit_view(hit.payload, hit.payload.found(hit.id), hit.score) for hit in found.hits if hit.score >= floor
         ],
@@ -63,6 +63,9 @@ def search(tx: Tx, query: str, *, top_k: int = TOP_K_DEFAULT, file_filter: str |
         "mode": found.mode,
         "notice": NOTICE,
     }
+    if found.waiting:
+        answer["indexing"] = found.waiting
+    return answer
 
 
 def get_page(tx: Tx, file_path: str) -> DocsPage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -34,6 +35,7 @@ class DocsFound(TypedDict):
     """How many passages were searched: those of the files that `file_filter` lets pass."""
     query_ms: float
     mode: str
+    indexing: NotRequired[str]
     notice: str
 
 

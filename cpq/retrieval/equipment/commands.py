@@ -55,7 +55,7 @@ def search(
     where = _conditions(tx, bounds, words, category_id)
     found = table_source.current(tx, SOURCE).search(query, limit=top_k, where=where)
     products = repository.by_id(tx, [hit.document_id for hit in found.hits])
-    return {
+    answer: EquipmentFound = {
         "results": [
             hit_view(hit, products[hit.document_id], found.words) for hit in found.hits if hit.document_id in products
         ],
@@ -64,6 +64,9 @@ def search(
         "corrections": found.corrections,
         "notice": UNTRUSTED,
     }
+    if found.waiting:
+        answer["indexing"] = found.waiting
+    return answer
 
 
 def get(tx: Tx, model: str) -> EquipmentDetail:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -57,6 +57,7 @@ class EquipmentFound(TypedDict):
     eligible: int
     """How many products meet the filters, before ranking."""
     mode: str
+    indexing: NotRequired[str]
     corrections: dict[str, str]
     notice: str
 

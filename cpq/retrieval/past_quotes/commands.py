@@ -42,7 +42,7 @@ def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
     """The quotes whose project is most like the query."""
     found = _corpus_search(tx, QUOTES, query, top_k, ANYWHERE)
     quotes = _shown(tx, [hit.document_id for hit in found.hits])
-    return {
+    answer: QuotesFound = {
         "results": [
             {
                 "quote": header_view(tx, quotes[hit.document_id]),
@@ -58,6 +58,9 @@ def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
         "corrections": found.corrections,
         "notice": UNTRUSTED,
     }
+    if found.waiting:
+        answer["indexing"] = found.waiting
+    return answer
 
 
 def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> LinesFound:
@@ -87,6 +90,8 @@ def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> Lin
         "corrections": found.corrections,
         "notice": UNTRUSTED,
     }
+    if found.waiting:
+        answer["indexing"] = found.waiting
     if category and not found.eligible:
         answer["hint"] = _category_hint(tx, category)
     return answer

@@ -65,6 +65,7 @@ class LinesFound(TypedDict):
     results: list[LineHit]
     eligible: int
     mode: str
+    indexing: NotRequired[str]
     corrections: dict[str, str]
     hint: NotRequired[str]
     notice: str
@@ -81,6 +82,7 @@ class QuotesFound(TypedDict):
     results: list[QuoteHit]
     eligible: int
     mode: str
+    indexing: NotRequired[str]
     corrections: dict[str, str]
     notice: str
 

@@ -10,6 +10,9 @@ from cpq.retrieval.search.index import ANYWHERE, Chunk, Found, Index, Where
 from cpq.retrieval.search.scores import Scale
 from cpq.retrieval.search.vectors import Vector
 
+WAITING_SHARE_MAX = 0.05
+"""A few new texts do not take the meaning from all the others."""
+
 
 class Corpus:
     """Safe for many threads: a search uses the index that was current when it began; changes take turns."""
@@ -64,10 +67,18 @@ class Corpus:
             self.change(fresh, self.documents() - {chunk.document_id for chunk in fresh})
 
     def search(self, query: str, *, limit: int, where: Where = ANYWHERE) -> Found:
-        """The best hits among the passages that pass `where`, and how they were found."""
+        """The best hits among the passages that pass `where`, and how they were found.
+
+        While more than a few passages wait for their vectors, words alone decide, so that all scores have one scale.
+        """
         index = self._index
-        vector = self.embedder.query(query) if self.embedder is not None and index.has_vectors() else None
-        return index.search(query, vector, scale=self.scale, limit=limit, where=where)
+        if self.embedder is None or not len(index):
+            return index.search(query, None, scale=self.scale, limit=limit, where=where)
+        waiting, total = index.waiting() if index.has_missing() else 0, len(index)
+        if waiting > WAITING_SHARE_MAX * total:
+            found = index.search(query, None, scale=self.scale, limit=limit, where=where)
+            return found._replace(waiting=f"{total - waiting:,} of {total:,} texts can be found by meaning so far")
+        return index.search(query, self.embedder.query(query), scale=self.scale, limit=limit, where=where)
 
     def tags(self) -> set[str]:
         """Every tag of any passage."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import nearest_words
 from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms
-from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows
+from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows, common, is_among
 from cpq.retrieval.search.scores import (
     CLASH_SHARE,
     TITLE_SHARE,
@@ -123,6 +123,8 @@ class Found(NamedTuple):
     """Unknown words, and the words used instead."""
     words: tuple[str, ...]
     """The terms of the query, for excerpts."""
+    waiting: str | None = None
+    """While vectors are being made: how far that is."""
 
 
 def text_hash(text: str) -> bytes:
@@ -251,7 +253,7 @@ class Segment:
         if not dense.any():
             return None
         if phrase.name:
-            is_whole = _is_among(rows, self.postings.rows(phrase.name))
+            is_whole = is_among(rows, self.postings.rows(phrase.name))
         elif phrase.words == phrase.core:
             is_whole = dense > 0
         else:
@@ -263,8 +265,8 @@ class Segment:
     def _holding_words(self, phrase: Phrase) -> Rows:
         """The passages that hold every word of the phrase, in order; rare words first, to compare few."""
         either = [(self.postings.rows(whole), list(map(self.postings.rows, parts))) for whole, parts in phrase.terms]
-        held = [_common(parts) if not len(whole) else np.union1d(whole, _common(parts)) for whole, parts in either]
-        return _common(held)
+        held = [common(parts) if not len(whole) else np.union1d(whole, common(parts)) for whole, parts in either]
+        return common(held)
 
     def clashing(self, clashes: Sequence[Clash]) -> Mask:
         """Which passages hold the opposite of what is asked for, and not what is asked for."""
@@ -390,6 +392,10 @@ class Index:
     def has_missing(self) -> bool:
         return any(segment.missing for segment, _ in self._parts)
 
+    def waiting(self) -> int:
+        """How many passages have no vector yet."""
+        return sum(int((alive & (segment.scales == 0)).sum()) for segment, alive in self._parts)
+
     def text(self, name: bytes) -> str | None:
         """A text without a vector, by its hash."""
         texts = (segment.text(name) for segment, _ in self._parts)
@@ -514,25 +520,6 @@ class _Ranked:
             coverage=round(float(self.coverage[place]), 4),
             payload=self.segment.payloads[row],
         )
-
-
-def _common(lists: Sequence[Rows]) -> Rows:
-    """The rows that are in all of these lists."""
-    shortest, *others = sorted(lists, key=len)
-    for other in others:
-        if not len(shortest):
-            break
-        shortest = shortest[_is_among(shortest, other)]
-    return shortest
-
-
-def _is_among(rows: Rows, others: Rows) -> Mask:
-    """Which of the rows are in a list that is in order."""
-    if not len(others):
-        return np.zeros(len(rows), bool)
-    places = np.searchsorted(others, rows)
-    found: Mask = others[np.minimum(places, len(others) - 1)] == rows
-    return found
 
 
 def _is_nonsense(ranked: Sequence[_Ranked], scale: Scale) -> bool:

@@ -99,6 +99,25 @@ class Postings:
         return NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
 
 
+def common(lists: Sequence[Rows]) -> Rows:
+    """The rows that are in all of these lists."""
+    shortest, *others = sorted(lists, key=len)
+    for other in others:
+        if not len(shortest):
+            break
+        shortest = shortest[is_among(shortest, other)]
+    return shortest
+
+
+def is_among(rows: Rows, others: Rows) -> NDArray[np.bool_]:
+    """Which of the rows are in a list that is in order."""
+    if not len(others):
+        return np.zeros(len(rows), bool)
+    places = np.searchsorted(others, rows)
+    found: NDArray[np.bool_] = others[np.minimum(places, len(others) - 1)] == rows
+    return found
+
+
 class _Numbered:
     """Numbers for names in the order of their first use, and the rows that have them."""
 

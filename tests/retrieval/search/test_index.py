@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Found, Index, Where, text_hash
 from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.search.scores import (
@@ -459,3 +460,30 @@ def test_a_phrase_is_counted_within_each_passage_whatever_the_segments(passages:
     assert whole.counts(phrase, rows).tolist() == expected
     assert [int(whole.counts(phrase, rows[row : row + 1])[0]) for row in rows] == expected
     assert merged.counts(phrase, rows).tolist() == expected[0::2] + expected[1::2]
+
+
+def test_while_vectors_are_made_all_scores_have_one_scale_and_the_answer_says_how_far_that_is():
+    """Words decide until nearly all passages have a vector; a few new passages do not change that."""
+    passages = [Chunk(f"c{number:02}", f"d{number:02}", f"pump number {number}") for number in range(40)]
+    corpus = Corpus("test", ITEMS, StubEmbedder())  # type: ignore[arg-type] # It has what a search needs.
+    corpus.change(passages)
+    corpus.embed(20)
+    half = corpus.search("pump", limit=40)
+    assert (half.mode, half.waiting) == ("lexical", "20 of 40 texts can be found by meaning so far")
+    assert {hit.similarity for hit in half.hits} == {None}
+    corpus.embed(18)
+    assert (corpus.search("pump", limit=1).mode, corpus.search("pump", limit=1).waiting) == ("hybrid", None)
+    corpus.change([Chunk("c40", "d40", "pump number 40")], ["d00"])
+    assert corpus.search("pump", limit=1).mode == "lexical"
+    corpus.embed()
+    assert corpus.search("pump", limit=1).mode == "hybrid"
+
+
+class StubEmbedder:
+    """Makes vectors of the words, without a model."""
+
+    def query(self, text: str) -> Vector:
+        return vector_of(text)
+
+    def passage(self, text: str) -> Vector:
+        return vector_of(text)
