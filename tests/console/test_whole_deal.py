@@ -45,6 +45,33 @@ def created(answer: Any) -> str:
     return found[1]
 
 
+def test_19_4_a_seller_reads_what_is_not_for_the_customer_and_closes_the_marks(console: Console):
+    source = {"quote_id": "P21-1001", "line": 1, "score": 0.79, "customer": "Thornton Castings"}
+    noted = {"internal_notes": "Ask for the crane.", "sources": [source], "review": ["Is 460 V right?"]}
+    quote_id = new_quote(console.tools, {"product_id": "prod_tk240v", "quantity": 1, **noted}, review=["And the date?"])
+    console.tools("quote_price", quote_id=quote_id)
+    rosa = console.signed_in("rosa", "sales_rep")
+    page = rosa.get(f"/console/quotes/{quote_id}").text
+    for text in (
+        "For the seller only",
+        "Ask for the crane.",
+        "P21-1001",
+        "Thornton Castings",
+        "0.79",
+        "2 marks for review",
+    ):
+        assert text in page
+    assert "Mark as sent" not in page
+    assert "Open the PDF" not in page
+    form = rosa.get(f"/console/quotes/{quote_id}/steps/review").text
+    assert "Is 460 V right?" in form
+    assert "And the date?" in form
+    page = step(rosa, quote_id, "review")
+    assert "closed by rosa" in page
+    assert "marks for review" not in page.replace("Close the marks for review", "")
+    assert "Mark as sent" in page
+
+
 def test_a_person_finishes_a_deal_in_the_console_alone(console: Console):
     """Nothing but pages: from the account to the acceptance, with an approval by somebody else in between."""
     rosa, dana = console.signed_in("rosa", "sales_rep"), console.signed_in("dana", "sales_manager")
