@@ -37,6 +37,8 @@ log = logging.getLogger("cpq.tools")
 
 KEY = "idempotency_key"
 QUOTE = "quote_id"
+LISTS_PER_MINUTE = 60
+"""Lists of tools, prompts or resources for one caller. They are large, and a client needs one when it starts."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Registry:
         self._app = app
         self.tools = {tool.name: tool for tool in tools}
         self._limiter = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
+        self._lists = RateLimiter(min(app.settings.rate_limit_per_minute, LISTS_PER_MINUTE), app.effects)
 
     def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Never raises: every outcome becomes a result or the envelope, a log line, a metric and an audit entry."""
@@ -175,8 +178,10 @@ class Registry:
         )
         return reply
 
-    def take_turn(self, principal: Principal) -> None:
+    def take_turn(self, principal: Principal, method: str = "") -> None:
         """Count a request of the caller, or raise RATE_LIMITED."""
+        if method.endswith("/list"):
+            self._lists.take(principal.caller)
         self._limiter.take(principal.caller)
 
     def texts_of(self, name: str, reply: Reply) -> list[str]:

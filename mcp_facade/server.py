@@ -140,10 +140,10 @@ class Facade(MCPServer[None]):
         return HttpEndpoint(identified, lambda: inner.router.lifespan_context(inner))
 
     async def _limit_methods(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
-        """The rate limit for all that is not a tool call: a list of tools is large, and costs as much as a call."""
+        """The rate limit for all that is not a tool call. A list is large, and a client keeps it for minutes."""
         if ctx.method not in UNLIMITED_METHODS and not ctx.method.startswith("notifications/"):
             try:
-                self.registry.take_turn(self._principal())
+                self.registry.take_turn(self._principal(), ctx.method)
             except CpqError as error:
                 await self._refusals.wait(_caller(self._principal()))
                 raise MCPError(types.INTERNAL_ERROR, error.message, failure(error).body) from error

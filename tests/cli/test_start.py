@@ -38,10 +38,10 @@ sys.exit(code)
 
 NEEDED = {
     "token list": (430, {"sqlalchemy"}),
-    "audit show": (450, {"sqlalchemy"}),
+    "audit show": (490, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
-    "approvals list": (480, {"sqlalchemy"}),
+    "approvals list": (505, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
     "console link --user dana": (430, {"sqlalchemy"}),
     "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),

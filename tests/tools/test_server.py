@@ -25,7 +25,7 @@ from cpq.app.health import readiness
 from cpq.base.clock import Effects
 from cpq.base.disk_space import DiskSpace
 from cpq.base.settings import Settings, read_settings, shipped
-from mcp_facade import http, http_protocol, prompts, server
+from mcp_facade import http, http_protocol, prompts, registry, server
 from mcp_facade.registry import Job, tool
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS, tools_of
@@ -682,6 +682,17 @@ async def test_a_flood_of_lists_is_limited_like_calls(store: Settings, era: Any)
                 await client.session.list_tools()
     assert limited.value.data["error"]["code"] == "RATE_LIMITED"
     assert limited.value.data["error"]["details"]["retry_after_seconds"] > 0
+
+
+async def test_lists_have_a_smaller_limit_and_leave_calls_alone(sqlite_app: App, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "LISTS_PER_MINUTE", 5)
+    async with Client(Facade(sqlite_app, list(ALL_TOOLS))) as client:
+        for _ in range(5):
+            with suppress(MCPError):  # The handshake may take a turn, too.
+                await client.session.list_tools()
+        with pytest.raises(MCPError, match="More than 5 calls in a minute"):
+            await client.session.list_tools()
+        assert not (await client.call_tool("catalog_search", {"query": "air"})).is_error
 
 
 async def test_one_caller_cannot_take_all_sessions(store: Settings, monkeypatch: pytest.MonkeyPatch):

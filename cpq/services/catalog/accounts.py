@@ -10,11 +10,8 @@ import sqlalchemy as sa
 from typing_extensions import TypedDict
 
 from cpq.app.access import Permission
-from cpq.app.corpus_changes import PAST_QUOTES, generation
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
-from cpq.domain.quotes.customer_names import Names
-from cpq.services.catalog.repository import revision_of
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 
@@ -37,21 +34,6 @@ _DETAIL = (
     "tax_id",
     "purchase_order",
 )
-
-
-def customer_names(tx: Tx) -> Names:
-    """The names of all customers, of accounts and of past quotes; read again when one of them has changed."""
-    newest = (revision_of(tx), generation(tx, PAST_QUOTES))
-    known = tx.kept.get((tx.tenant_id, "customer_names"))
-    if known is None or known[0] != newest:
-        found = [
-            name
-            for table, column in ((tables.account, "name"), (tables.past_quote, "customer"))
-            for name in tx.connection.scalars(sa.select(table.c[column]).where(tx.own(table)).distinct())
-        ]
-        tx.kept[tx.tenant_id, "customer_names"] = known = (newest, Names(found))
-    names: Names = known[1]
-    return names
 
 
 class AccountSummary(TypedDict):

@@ -18,8 +18,9 @@ from cpq.domain.pricing.request import Request
 from cpq.domain.quotes.customer_text import Finding, find_secret
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
-from cpq.services.catalog.accounts import customer_names, missing_account
+from cpq.services.catalog.accounts import missing_account
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
+from cpq.services.quotes.other_customers import customer_names
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20
