@@ -17,6 +17,7 @@ from cpq.cli import audit_state, local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
 from cpq.services import approvals, quotes
+from cpq.storage import grants
 
 COLUMNS = ("number", "at", "who", "what", "about", "outcome")
 DECIDED = {"approve": "approved", "reject": "rejected"}
@@ -32,6 +33,17 @@ class _Head(click.ParamType[tuple[int, str]]):
         if found is None:
             self.fail("expected SEQ:HASH, as an earlier verify printed it", param, ctx)
         return int(found[1]), found[2]
+
+
+class _Role(click.ParamType[str]):
+    """The name of a PostgreSQL role."""
+
+    name = "NAME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not grants.is_role_name(str(value)):
+            self.fail("expected a role of small letters, digits and _, such as cpq_server", param, ctx)
+        return str(value)
 
 
 @click.group("audit")
@@ -157,6 +169,20 @@ def baseline(options: Options, quote_id: str | None) -> None:
         show_json(made)
     else:
         click.echo(f"Recorded: {made['quotes']:,} quotes" + (f", {', '.join(made['also'])}." if made["also"] else "."))
+
+
+@audit_.command("grants")
+@click.option("--role", required=True, type=_Role(), help="The role that servers connect as; not the tables' owner.")
+def grants_(role: str) -> None:
+    """Print the SQL for a PostgreSQL role that can add audit entries, and neither change nor remove them.
+
+    The owner of the tables runs it after `cpq init` and after each upgrade; servers then connect as the role.
+
+    \b
+    Example:
+      cpq audit grants --role cpq_server | psql -v ON_ERROR_STOP=1 …
+    """
+    click.echo(grants.grants(role), nl=False)
 
 
 def _seal_everything(app: App) -> None:

@@ -213,3 +213,11 @@ def test_what_has_no_state_on_record_is_counted_and_recorded_once(home: Path, ru
     [left] = [line for line in run("audit", "verify", "--state").out.splitlines() if "Not checked" in line]
     assert left.endswith(" stored answers."), "they end by themselves"
     assert run("audit", "baseline").out == "Recorded: 0 quotes.\n"
+
+
+def test_the_sql_for_a_role_is_printed_and_a_strange_name_refused(home: Path, run: Run):
+    assert 'GRANT SELECT, INSERT, UPDATE (seq, hash) ON audit_entry TO "cpq_server";' in (
+        run("audit", "grants", "--role", "cpq_server").out
+    )
+    refused = run("audit", "grants", "--role", 'x"; DROP TABLE quote')
+    assert (refused.code, "small letters" in refused.err, refused.out) == (2, True, "")
