@@ -18,6 +18,7 @@ from cpq.app.daily_bytes import DailyBytes
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.transaction import Tx
+from cpq.base.audit_key import read_audit_key
 from cpq.base.clock import Effects
 from cpq.base.disk_space import DiskSpace
 from cpq.base.errors import Code, CpqError
@@ -57,6 +58,7 @@ class App:
             self.database = Database(settings, self.effects)
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError, ValueError) as error:
             raise unusable(settings, error) from error
+        self.audit_key = read_audit_key(settings)
         self.daily_bytes = DailyBytes(settings.caller_mb_per_day, self.effects)
         self.disk = DiskSpace(settings.home, settings.disk_free_mb_min, self.effects)
         folder = settings.policies_dir or shipped("policies")
@@ -284,7 +286,8 @@ class App:
     def _tx(self, call: Call, connection: Connection) -> Tx:
         """The transaction that has just begun, at its moment and under the policies in force then."""
         policies = self.policies.in_force()  # A write may have waited for its turn long after it was called.
-        return Tx(connection, call.principal, self.effects.now(), self.effects, self.settings, policies, self.kept)
+        now, kept = self.effects.now(), self.kept
+        return Tx(connection, call.principal, now, self.effects, self.settings, policies, kept, self.audit_key)
 
     def _entry(
         self, call: Call, command: Command, outcome: str, subject: str | None, answer: str | None = None

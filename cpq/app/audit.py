@@ -291,10 +291,9 @@ def arguments_hash(arguments: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{{{written}}}".encode(errors="surrogatepass")).hexdigest()
 
 
-def _link(previous: str, seq: int, entry: Entry) -> str:
+def contents(entry: Entry) -> list[str | None]:
+    """What an entry says, without the place and the hash that it gets with its seal."""
     content = [
-        previous,
-        seq,
         entry.tenant_id,
         entry.id,
         entry.at.isoformat(timespec="microseconds"),
@@ -307,7 +306,11 @@ def _link(previous: str, seq: int, entry: Entry) -> str:
     ]
     if entry.state is not None or entry.answer is not None:
         content += [entry.state, entry.answer]  # Entries from before these were recorded keep their hashes.
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return content
+
+
+def _link(previous: str, seq: int, entry: Entry) -> str:
+    return hashlib.sha256(json.dumps([previous, seq, *contents(entry)]).encode()).hexdigest()
 
 
 def _lock_head(connection: Connection, tenant_id: str) -> tuple[int, str]:

@@ -9,11 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from cpq.app import recorded_sets, recorded_state
+from cpq.app.audit import Entry
 from cpq.app.recorded_sets import CATALOG
 from cpq.app.recorded_state import BY_ROW, OF_VERSION, RIGHTS, RIGHTS_TABLES, Part, Parts, described, differences
 from cpq.app.transaction import Tx
 from cpq.base.state_digest import row_digest
-from cpq.base.text import read_json
 from cpq.storage.columns import as_stored
 from cpq.storage.schema import tables
 
@@ -42,6 +42,11 @@ class StateReport:
     unchecked_answers: int = 0
     is_catalog_checked: bool = False
     are_rights_checked: bool = False
+    has_key: bool = False
+    signed: int = 0
+    """Subjects whose last state is signed by the key; without a key those that are signed at all, unverified."""
+    plain: int = 0
+    """Subjects whose last state has no signature."""
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -58,7 +63,8 @@ class _Entries:
 
 def reconcile(tx: Tx, progress: Progress) -> StateReport:
     """Compare every quote, right, price and stored answer with the entries."""
-    report, entries = StateReport(), _gather(tx)
+    report = StateReport(has_key=tx.audit_key is not None)
+    entries = _gather(tx, report)
     ids = list(tx.connection.scalars(sa.select(tables.quote.c.id).where(tx.own(tables.quote)).order_by("id")))
     for done, quote_id in enumerate(ids):
         progress(done, len(ids))
@@ -69,6 +75,20 @@ def reconcile(tx: Tx, progress: Progress) -> StateReport:
     report.is_catalog_checked = _compare(tx, report, entries, CATALOG, lambda: recorded_sets.sums(tx))
     _compare_answers(tx, report, entries)
     return report
+
+
+def matches(tx: Tx, subject: str) -> bool:
+    """Whether the rows of a subject are as its last entry has them, signed or not."""
+    known = recorded_state.on_record(tx, subject)
+    readers = {RIGHTS: lambda: read_rights(tx), CATALOG: lambda: recorded_sets.sums(tx)}
+    return known is not None and known.parts == readers.get(subject, lambda: read_quote(tx, subject))()
+
+
+def quote_ids(tx: Tx, *, after: str, limit: int) -> list[str]:
+    """The ids of quotes after this one, in their order."""
+    quote = tables.quote
+    query = sa.select(quote.c.id).where(tx.own(quote), quote.c.id > after).order_by(quote.c.id).limit(limit)
+    return list(tx.connection.scalars(query))
 
 
 def unrecorded_quotes(tx: Tx) -> list[str]:
@@ -95,21 +115,30 @@ def read_rights(tx: Tx) -> Parts:
     }
 
 
-def _gather(tx: Tx) -> _Entries:
-    entry, found = tables.audit_entry.c, _Entries()
-    query = sa.select(entry.subject, entry.state, entry.answer, entry.at).where(
-        tx.own(tables.audit_entry), entry.state.is_not(None) | entry.answer.is_not(None)
+def _gather(tx: Tx, report: StateReport) -> _Entries:
+    """What all entries say; those with a signature that is not by the key are findings."""
+    columns, found = tables.audit_entry.c, _Entries()
+    query = sa.select(tables.audit_entry).where(
+        tx.own(tables.audit_entry), columns.state.is_not(None) | columns.answer.is_not(None)
     )
     with tx.connection.execute(query.execution_options(yield_per=1000)) as rows:
-        for subject, state, answer, at in rows:
-            if state is not None:
-                number = read_json(state)["number"]
-                found.last[subject] = max(number, found.last.get(subject, 0))
-                found.counts[subject] = found.counts.get(subject, 0) + 1
-            if answer is not None:
-                found.answers.add(answer)
-                found.answers_since = at if found.answers_since is None else min(at, found.answers_since)
+        for entry in (Entry(**row._mapping) for row in rows):
+            if entry.state is not None:
+                _count_state(tx, report, found, entry)
+            if entry.answer is not None:
+                found.answers.add(entry.answer)
+                since = found.answers_since
+                found.answers_since = entry.at if since is None else min(entry.at, since)
     return found
+
+
+def _count_state(tx: Tx, report: StateReport, found: _Entries, entry: Entry) -> None:
+    known, subject = recorded_state.parse(entry), entry.subject or ""
+    found.last[subject] = max(known.number, found.last.get(subject, 0))
+    found.counts[subject] = found.counts.get(subject, 0) + 1
+    if tx.audit_key and known.signature is not None and not recorded_state.is_signed(tx, known):
+        message = f"{subject}: the signature of entry {entry.id} is not by the key"
+        report.findings.append(Finding(subject, "audit_entry", message))
 
 
 def _compare_quote(tx: Tx, report: StateReport, entries: _Entries, quote_id: str) -> None:
@@ -121,9 +150,11 @@ def _compare_quote(tx: Tx, report: StateReport, entries: _Entries, quote_id: str
 
 def _compare(tx: Tx, report: StateReport, entries: _Entries, subject: str, read: Callable[[], Parts]) -> bool:
     """Whether there is a record to compare with."""
-    known = recorded_state.latest(tx, subject)
+    known = recorded_state.on_record(tx, subject)
     if known is None:
         return False
+    report.signed += known.signature is not None
+    report.plain += known.signature is None
     last = entries.last.get(subject, 0)
     if known.number != last or entries.counts.get(subject) != last:
         report.findings.append(Finding(subject, "audit_entry", f"{subject}: the entries about it are not complete"))

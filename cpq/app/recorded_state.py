@@ -3,6 +3,9 @@
 An entry about a quote carries a digest of every part of it: the quote, its versions, lines, prices, approvals, votes,
 links and documents. Parts that a call did not change keep the digest of the entry before, so that a row which somebody
 changed in the database differs from its record until a person accepts it.
+
+With a key outside the database, the state is signed together with its entry, and a state without the signature is
+relied on by nobody: who can write the database could take a signature away as well.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cpq.app.audit import Entry
+from cpq.app.audit import Entry, contents
 from cpq.app.transaction import Tx
+from cpq.base.audit_key import COMMAND, FILE
 from cpq.base.errors import Code, CpqError
 from cpq.base.state_digest import row_digest, rows_digest
 from cpq.base.text import digest, plain_json, read_json
@@ -44,6 +48,9 @@ RELIED_ON = ("quote_line", "quote_pricing", *APPROVALS)
 
 BY_ROW = (*APPROVALS, "acceptance_link", "document")
 """Tables with a part for each row; the key of the row follows the name."""
+
+SIGNED = "audit state"
+"""What the signature of a state is for."""
 
 RIGHTS = "rights"
 """The subject of the entries about tokens, the callers they belong to, and delegations."""
@@ -80,6 +87,7 @@ class Recorded:
     number: int
     parts: Parts
     entry: Entry
+    signature: str | None = None
     checked: set[Part] = field(default_factory=set)
     """What this transaction has compared with the stored rows."""
 
@@ -110,8 +118,7 @@ def begin(tx: Tx, quote_id: str) -> None:
 
 def rebase(tx: Tx, quote_id: str) -> None:
     """Record the quote as it is stored now, whatever the record says."""
-    known = latest(tx, quote_id, for_update=True)
-    tx.records[quote_id] = replace(known, parts={}) if known else None
+    forget(tx, quote_id)
     version = tables.quote_version
     numbers = sa.select(version.c.version).where(tx.own(version), version.c.quote_id == quote_id)
     for table in ("quote", *BY_ROW):
@@ -119,6 +126,12 @@ def rebase(tx: Tx, quote_id: str) -> None:
     for number in tx.connection.scalars(numbers):
         for table in OF_VERSION:
             note(tx, quote_id, table, number)
+
+
+def forget(tx: Tx, subject: str) -> None:
+    """Begin a new state of the subject in this transaction, numbered after the one on record and without its parts."""
+    known = on_record(tx, subject, for_update=True)
+    tx.records[subject] = replace(known, parts={}) if known else None
 
 
 def entries(tx: Tx, entry: Entry) -> Iterator[Entry]:
@@ -133,7 +146,26 @@ def entries(tx: Tx, entry: Entry) -> Iterator[Entry]:
         number, parts = (before.number, before.parts) if before else (0, {})
         if before:  # The clocks of two servers differ, and the later entry is found by its time.
             own = replace(own, at=max(own.at, before.entry.at + timedelta(microseconds=1)))
-        yield replace(own, state=plain_json({"number": number + 1, "parts": _after(tx, subject, parts)}))
+        yield _with_state(tx, own, {"number": number + 1, "parts": _after(tx, subject, parts)})
+
+
+def _with_state(tx: Tx, entry: Entry, state: dict[str, Any]) -> Entry:
+    entry = replace(entry, state=plain_json(state))
+    if tx.audit_key is None:
+        return entry
+    return replace(entry, state=plain_json({**state, "signature": tx.audit_key.sign(SIGNED, _signed_text(entry))}))
+
+
+def _signed_text(entry: Entry) -> str:
+    return plain_json(contents(entry))
+
+
+def is_signed(tx: Tx, known: Recorded) -> bool:
+    """Whether the key of this process has signed the state, as it is in this entry."""
+    if tx.audit_key is None or known.signature is None:
+        return False
+    unsigned = replace(known.entry, state=plain_json({"number": known.number, "parts": known.parts}))
+    return tx.audit_key.has_signed(SIGNED, _signed_text(unsigned), known.signature)
 
 
 def _besides(tx: Tx, entry: Entry, subject: str) -> Entry:
@@ -142,7 +174,21 @@ def _besides(tx: Tx, entry: Entry, subject: str) -> Entry:
 
 
 def latest(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | None:
-    """The state that was recorded last; None for a quote from before states were recorded."""
+    """The state that was recorded last; None for a quote from before states were recorded.
+
+    CONFLICT when it is not signed by the key, or is signed and this process has no key.
+    """
+    if subject in tx.records:
+        return tx.records[subject]
+    known = on_record(tx, subject, for_update=for_update)
+    if known is not None and not _may_rely_on(tx, known):
+        tx.records.pop(subject, None)
+        raise _unsigned(tx, subject, known)
+    return known
+
+
+def on_record(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | None:
+    """The state that was recorded last, whether it is signed or not."""
     if subject in tx.records:
         return tx.records[subject]
     if for_update and tx.connection.dialect.name != "sqlite":
@@ -152,6 +198,26 @@ def latest(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | None
     if for_update:
         tx.records[subject] = known
     return known
+
+
+def _may_rely_on(tx: Tx, known: Recorded) -> bool:
+    return is_signed(tx, known) if tx.audit_key else known.signature is None
+
+
+def _unsigned(tx: Tx, subject: str, known: Recorded | None) -> StateDiffersError:
+    if tx.audit_key is None:
+        reason, hint = "is signed, and this process has no key", f"Set {FILE} or {COMMAND} as for the servers."
+    elif known is None or known.signature is None:
+        reason = "is not signed; it is from before the key, or somebody changed it in the database"
+        hint = "The operator runs `cpq audit verify --state`, then `cpq audit baseline`, which signs what is whole."
+    else:
+        reason, hint = "has a signature that is not by the key", "The operator runs `cpq audit verify --state`."
+    return StateDiffersError(
+        Code.CONFLICT,
+        f"The audit record of {subject} {reason}. Nothing was done.",
+        differing=["audit_entry"],
+        hint=hint,
+    )
 
 
 def _lock_subject(tx: Tx, subject: str) -> None:
@@ -172,10 +238,12 @@ def require(
 ) -> None:
     """CONFLICT when the quote, some versions or other parts of it differ from the record; `rows` are read already.
 
-    A quote from before states were recorded passes; `cpq audit verify --state` counts those.
+    A quote from before states were recorded passes, unless there is a key; `cpq audit verify --state` counts those.
     """
     known = latest(tx, quote_id, for_update=for_update)
     if known is None:
+        if tx.audit_key and quote_id not in tx.changes:
+            raise _unsigned(tx, quote_id, None)
         return
     by_version = ("quote_version", *(table for table in also if table in OF_VERSION))
     wanted = [Part("quote"), *(Part(table, str(version)) for version in versions for table in by_version)]
@@ -255,7 +323,7 @@ def _groups(table: str, row: Any) -> Iterator[tuple[str, str]]:
 def parse(entry: Entry) -> Recorded:
     """The state in an entry that has one."""
     state = read_json(entry.state or "{}")
-    return Recorded(state["number"], state["parts"], entry)
+    return Recorded(state["number"], state["parts"], entry, state.get("signature"))
 
 
 def _after(tx: Tx, subject: str, parts: Parts) -> Parts:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.app.access import Permission, Principal
+from cpq.base.audit_key import AuditKey
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
 from cpq.storage.statements import among, listed
@@ -35,6 +36,9 @@ class Tx:
     load_policies: Callable[[], PolicySet]
     kept: dict[Any, Any] = field(default_factory=dict)
     """Caches of this process between transactions, such as search indexes; never the source of truth."""
+
+    audit_key: AuditKey | None = None
+    """Signs the states in the audit entries; see `recorded_state`."""
 
     sizes: list[int] = field(default_factory=list)
     """The bytes of large values that it stores, for the caller's share of a day."""

@@ -172,6 +172,16 @@ class Settings:
         variable="CPQ_DATABASE_URL",
         description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise",
     )
+    audit_key_file: Path | None = setting(
+        None,
+        variable="CPQ_AUDIT_KEY_FILE",
+        description="the key that signs the audit record: a file outside the database that only you can read",
+    )
+    audit_key_command: str = setting(
+        "",
+        variable="CPQ_AUDIT_KEY_COMMAND",
+        description="a command that prints that key, for example of a vault; it runs without a shell",
+    )
     policies_dir: Path | None = setting(None, variable="CPQ_POLICIES_DIR", description="your own policies")
     policies_adopt: Literal["auto", "manual"] = setting(
         among=("auto", "manual"),

@@ -158,6 +158,7 @@ def baseline(options: Options, quote_id: str | None) -> None:
     """Record the state of everything that has none yet: quotes, tokens and prices from before states were recorded.
 
     What is on record already stays as it is. A quote that differs from its record is recorded again only by --accept.
+    With a key, states from before it are signed where the rows are as they say; compare before you set the key.
 
     \b
     Example:
@@ -169,6 +170,8 @@ def baseline(options: Options, quote_id: str | None) -> None:
         show_json(made)
     else:
         click.echo(f"Recorded: {made['quotes']:,} quotes" + (f", {', '.join(made['also'])}." if made["also"] else "."))
+        if made["differing"]:
+            click.echo(f"Not signed, because rows differ from the record: {', '.join(made['differing'])}.", err=True)
 
 
 @audit_.command("grants")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
+from functools import partial
 
 import click
 
 from cpq.app import Answer, App, recorded_sets, recorded_state
 from cpq.app.access import Permission
-from cpq.app.reconciliation import reconcile, unrecorded_quotes
+from cpq.app.reconciliation import matches, quote_ids, reconcile, unrecorded_quotes
 from cpq.app.recorded_sets import CATALOG
 from cpq.app.recorded_state import RIGHTS, RIGHTS_TABLES
 from cpq.app.transaction import Tx
+from cpq.base.audit_key import FILE
 from cpq.base.errors import Code, CpqError
 from cpq.cli import local_app
 from cpq.cli.output import Meter
@@ -43,7 +46,7 @@ def show(state: Answer, *, is_quiet: bool) -> None:
             click.echo(line)
         for one in findings:
             click.echo(f"DIFFERS {one['message']}", err=True)
-        click.echo("The digests are plain: who can write the database and rewrite the whole chain can forge them, too.")
+        click.echo(_about_key(state))
     if findings:
         raise CpqError(
             Code.CONFLICT,
@@ -67,17 +70,29 @@ def _unchecked(state: Answer) -> list[str]:
     return [f"Not checked, because they are from before states were recorded: {', '.join(missing)}.", _NEXT]
 
 
+def _about_key(state: Answer) -> str:
+    if state["has_key"]:
+        plain = f"; {state['plain']:,} are plain, from before the key: `cpq audit baseline` signs those that are whole"
+        return f"States signed by the key: {state['signed']:,}{plain if state['plain'] else ''}."
+    if state["signed"]:
+        return f"{state['signed']:,} states are signed, and were not verified: this process has no key ({FILE})."
+    return "The digests are plain: who can write the database and rewrite the whole chain can forge them, too."
+
+
 _NEXT = "`cpq audit baseline` records quotes, tokens and prices as they are now."
 
 
 def baseline(app: App) -> Answer:
-    """Record what has no record, in batches."""
-    done, also = 0, list[str]()
+    """Record what has no record, in batches; with a key, sign what is plain and whole."""
+    done, also, differing, after = 0, list[str](), list[str](), ""
+    record = _sign_some if app.audit_key else _record_some
     while True:
-        answer = local_app.write(app, "audit_baseline", _record_some, {"done": done})
-        done, also = done + answer["quotes"], also + answer["also"]
-        if answer["quotes"] < QUOTES_MAX:
-            return {"quotes": done, "also": also}
+        given = {"done": done, "after": after}
+        answer = local_app.write(app, "audit_baseline", partial(record, after=after), given)
+        done, also, differing = done + answer["quotes"], also + answer["also"], differing + answer["differing"]
+        after = answer["after"]
+        if not after:
+            return {"quotes": done, "also": also, "differing": differing}
 
 
 def accept(app: App, given: str) -> Answer:
@@ -86,21 +101,50 @@ def accept(app: App, given: str) -> Answer:
 
     def work(tx: Tx) -> Answer:
         recorded_state.rebase(tx, quote_id)
-        return {"quotes": 1, "also": []}
+        return {"quotes": 1, "also": [], "differing": []}
 
     return local_app.write(app, "audit_baseline", work, {"accept": quote_id}, subject=quote_id)
 
 
-def _record_some(tx: Tx) -> Answer:
+def _record_some(tx: Tx, after: str) -> Answer:  # noqa: ARG001 - what is recorded is not found again
     ids = unrecorded_quotes(tx)[:QUOTES_MAX]
     for quote_id in ids:
         recorded_state.rebase(tx, quote_id)
-    also = []
-    if recorded_state.latest(tx, RIGHTS, for_update=True) is None:
+    also = [name for subject, name in _OTHERS.items() if recorded_state.latest(tx, subject, for_update=True) is None]
+    _record_others(tx, also)
+    return {"quotes": len(ids), "also": also, "differing": [], "after": ids[-1] if len(ids) == QUOTES_MAX else ""}
+
+
+def _sign_some(tx: Tx, after: str) -> Answer:
+    """Sign the next quotes; the tokens and prices with the first of them."""
+    ids = quote_ids(tx, after=after, limit=QUOTES_MAX)
+    found = [one for one in (*ids, *(() if after else _OTHERS)) if not _is_signed(tx, one)]
+    whole = [one for one in found if recorded_state.on_record(tx, one) is None or matches(tx, one)]
+    quotes = [one for one in whole if one not in _OTHERS]
+    for quote_id in quotes:
+        recorded_state.rebase(tx, quote_id)
+    also = [name for subject, name in _OTHERS.items() if subject in whole]
+    _record_others(tx, also)
+    differing = [one for one in found if one not in whole]
+    after = ids[-1] if len(ids) == QUOTES_MAX else ""
+    return {"quotes": len(quotes), "also": also, "differing": differing, "after": after}
+
+
+def _is_signed(tx: Tx, subject: str) -> bool:
+    """Whether there is a signature, be it a wrong one: only what is plain is signed here."""
+    known = recorded_state.on_record(tx, subject)
+    return known is not None and known.signature is not None
+
+
+def _record_others(tx: Tx, names: Collection[str]) -> None:
+    if _OTHERS[RIGHTS] in names:
+        recorded_state.forget(tx, RIGHTS)
         for table in RIGHTS_TABLES:
             recorded_state.note(tx, RIGHTS, table)
-        also.append("tokens")
-    if recorded_state.latest(tx, CATALOG, for_update=True) is None:
-        recorded_sets.finish(tx)
-        also.append("prices")
-    return {"quotes": len(ids), "also": also}
+    if _OTHERS[CATALOG] in names:
+        recorded_state.forget(tx, CATALOG)
+        tx.changes.setdefault(CATALOG, {}).update(recorded_sets.sums(tx))
+
+
+_OTHERS = {RIGHTS: "tokens", CATALOG: "prices"}
+"""The subjects besides quotes, and what they are called."""

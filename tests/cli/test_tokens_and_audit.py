@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 from pathlib import Path
@@ -221,3 +222,22 @@ def test_the_sql_for_a_role_is_printed_and_a_strange_name_refused(home: Path, ru
     )
     refused = run("audit", "grants", "--role", 'x"; DROP TABLE quote')
     assert (refused.code, "small letters" in refused.err, refused.out) == (2, True, "")
+
+
+def test_a_key_is_introduced_by_a_baseline_and_a_bad_one_refused(
+    home: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    key = tmp_path / "audit.key"
+    key.write_text(base64.b64encode(b"k" * 32).decode(), encoding="utf-8")
+    key.chmod(0o600)
+    monkeypatch.setenv("CPQ_AUDIT_KEY_FILE", str(key))
+    assert "are plain, from before the key" in run("audit", "verify", "--state").out
+    assert run("audit", "baseline").code == 0
+    assert run("token", "create", "--name", "bot", "--role", "agent").code == 0
+    assert "States signed by the key: 2." in run("audit", "verify", "--state").out
+    monkeypatch.delenv("CPQ_AUDIT_KEY_FILE")
+    assert "CPQ_AUDIT_KEY_FILE" in run("token", "create", "--name", "pip", "--role", "agent").err
+    assert "were not verified" in run("audit", "verify", "--state").out
+    key.write_text("short", encoding="utf-8")
+    monkeypatch.setenv("CPQ_AUDIT_KEY_FILE", str(key))
+    assert "gives no key" in run("audit", "verify").err
