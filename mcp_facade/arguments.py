@@ -9,11 +9,12 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, read_json
+from cpq.domain.catalog import units
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
 from cpq.domain.pricing.request import Segment
@@ -32,6 +33,7 @@ MONTHS_MAX = 1200
 PERCENT_MAX = 100
 ATTRIBUTE_MAX = 10**12
 ATTRIBUTE_LENGTH_MAX = 1000
+SIZE_LENGTH_MAX = 64
 YEARS = (1900, 2200)
 
 
@@ -214,6 +216,15 @@ def _measure(value: object) -> object:
     return _scalar(value)
 
 
+def _size(value: object) -> object:
+    """A number, or a text with a number and its unit."""
+    if isinstance(value, str) and len(value) <= SIZE_LENGTH_MAX and (amount := units.read(value)):
+        return amount
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        raise ValueError("is neither a number nor a number with a unit, such as `75 kW`, `8 bar` or `10 m³/min`")
+    return _measure(value)
+
+
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ISO_MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -269,6 +280,11 @@ TopK = Annotated[
     WithJsonSchema({"type": "integer"}),
 ]
 Measure = Annotated[Decimal, BeforeValidator(_measure), WithJsonSchema({"type": "number"})]
+Size = Annotated[
+    Decimal | InstanceOf[units.Amount], BeforeValidator(_size), WithJsonSchema({"type": ["number", "string"]})
+]
+"""A number in the unit of its name, or a text with another unit."""
+
 Word = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Encoded = Annotated[str, Field(min_length=1, max_length=4 * 1024 * 1024), BeforeValidator(_identifier)]
 """A file in base64; a message cannot be larger."""

@@ -12,7 +12,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field
 from cpq.retrieval import equipment
 from cpq.retrieval.equipment import EquipmentDetail, EquipmentFound, EquipmentRows
-from mcp_facade.arguments import Identifier, Listed, Measure, Part, Question, TopK, Word, clamped
+from mcp_facade.arguments import Identifier, Listed, Part, Question, Size, TopK, Word, clamped
 from mcp_facade.registry import tool
 
 TOP_K_DEFAULT = 5
@@ -31,8 +31,8 @@ class SpecLimit(Part):
     spec: Annotated[
         Word, Field(description="The name of the spec, for example `noise_dba`, `voltage`, `dew_point_f`, `type`.")
     ]
-    min: Measure | None = None
-    max: Measure | None = None
+    min: Size | None = None
+    max: Size | None = None
     is_: Annotated[Word | None, Field(alias="is"), BeforeValidator(_as_word)] = None
 
     @model_validator(mode="after")
@@ -48,14 +48,17 @@ def search_equipment(
     tx: Tx,
     *,
     query: Annotated[Question, Field(description="The purpose or the product: `quiet compressor for a dental lab`.")],
-    cfm_min: Annotated[Measure | None, Field(description="Air flow, cubic feet a minute.")] = None,
-    cfm_max: Measure | None = None,
-    psi_min: Annotated[Measure | None, Field(description="Pressure.")] = None,
-    psi_max: Measure | None = None,
-    hp_min: Annotated[
-        Measure | None, Field(description="Power; for exactly 100 HP set hp_min and hp_max to 100.")
+    cfm_min: Annotated[
+        Size | None, Field(description="Air flow, cubic feet a minute; or with a unit: `10 m³/min`, `160 l/s`.")
     ] = None,
-    hp_max: Measure | None = None,
+    cfm_max: Size | None = None,
+    psi_min: Annotated[Size | None, Field(description="Pressure; or with a unit: `8 bar`.")] = None,
+    psi_max: Size | None = None,
+    hp_min: Annotated[
+        Size | None,
+        Field(description="Power; for exactly 100 HP set hp_min and hp_max to 100. Or with a unit: `75 kW`."),
+    ] = None,
+    hp_max: Size | None = None,
     lubrication: Annotated[
         Word | None,
         Field(description="Only this kind; unknown ones are excluded. Set it for food, pharma or breathing air."),
@@ -70,10 +73,11 @@ def search_equipment(
     Limits apply first: only products that meet them are ranked. A product whose spec is unknown does not meet a limit
     on that spec. Use limits for what must be true and the query for the rest. `confidence` is `likely_good`, `analog`
     or `probable_miss`; when all hits are `probable_miss`, nothing suitable was found. `eligible` is the number of
-    products that meet the limits.
+    products that meet the limits. Limits in other units are converted exactly, and amounts in the query are also
+    searched in the products' units; `conversions` says how.
     """
     named = {"cfm": (cfm_min, cfm_max), "psi": (psi_min, psi_max), "hp": (hp_min, hp_max)}
-    bounds = {name: pair for name, pair in named.items() if pair != (None, None)}
+    bounds: dict[str, equipment.Bounds] = {name: pair for name, pair in named.items() if pair != (None, None)}
     words = {} if lubrication is None else {"lubrication": lubrication}
     for place, limit in enumerate(specs):
         if limit.spec in bounds or limit.spec in words:

@@ -212,3 +212,73 @@ def test_products_without_specs_are_found_where_no_limit_excludes_them(tools: To
     limited = tools("search_equipment", query="Wanderer lantern", psi_min=1, top_k=20)["results"]
     assert "prod_lantern" not in [hit["product"]["id"] for hit in limited]
     assert tools("get_product", model="prod_lantern")["name"] == "Wanderer lantern"
+
+
+def test_c2_02_a_limit_in_another_unit_is_converted_exactly_and_told(tools: Tools):
+    found = tools("search_equipment", query="oilless", hp_min="74 kW", hp_max="75 kW", psi_min="7.9 bar", top_k=50)
+    assert found["conversions"] == [
+        {"argument": "psi_min", "from": "7.9 bar", "to": "114.58 psi"},
+        {"argument": "hp_min", "from": "74 kW", "to": "99.236 hp"},
+        {"argument": "hp_max", "from": "75 kW", "to": "100.58 hp"},
+    ]
+    same = tools("search_equipment", query="oilless", hp_min=100, hp_max=100, psi_min=115, top_k=50)
+    assert found["results"] == same["results"]
+    assert found["eligible"] == same["eligible"] > 0
+    assert "conversions" not in same
+
+
+def test_c2_02_a_limit_in_another_unit_is_exact_at_its_edge(sqlite_tools: Tools):
+    def count(**limits: str) -> int:
+        return sqlite_tools("search_equipment", query="screw", **limits)["eligible"]
+
+    exactly = "22.3709961474681066"  # kW, the mechanical horsepower times 30
+    assert count(hp_min=f"{exactly} kW", hp_max=f"{exactly} kW") == count(hp_min="30 hp", hp_max="30") == 6
+    assert count(hp_min="22.3709961474681067 kW", hp_max="22.38 kW") == 0
+    assert count(hp_min="22.36 kW", hp_max="22.3709961474681065 kW") == 0
+    assert count(psi_min="8 bar", psi_max="8 bar") == 0  # 116.03 psi: a machine of 116 psi does not reach 8 bar
+
+
+def test_conditions_on_other_specs_take_units_too(sqlite_tools: Tools):
+    drop = [{"spec": "power_kw", "min": "0.5 hp", "max": "1 hp"}]
+    found = sqlite_tools("search_equipment", query="dryer", specs=drop, top_k=50)
+    powers = {hit["product"]["specs"]["power_kw"]["value"] for hit in found["results"]}
+    assert (len(found["results"]), powers) == (found["eligible"], {0.4, 0.5, 0.7})
+    assert [told["to"] for told in found["conversions"]] == ["0.37285 kW", "0.7457 kW"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"hp_min": "75 bar"}, "/hp_min"),
+        ({"psi_max": "75 stones"}, "/psi_max"),
+        ({"specs": [{"spec": "rpm", "max": "75 kW"}]}, "/rpm_max"),
+        ({"specs": [{"spec": "voltage", "min": "75 kW"}]}, "/voltage"),
+        ({"hp_min": "75 kW", "hp_max": 100}, "/hp_min"),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_refused_by_name(sqlite_tools: Tools, arguments: dict, field: str):
+    error = sqlite_tools.error("search_equipment", query="x", **arguments)
+    assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", field)
+
+
+@pytest.mark.parametrize(
+    ("asked", "same", "told"),
+    [
+        ("75 kW oilless", "100 HP oilless", {"from": "75 kW", "to": "100.58 hp", "searched": "100 hp"}),
+        ("rotary screw 8 bar", "rotary screw 116 psi", {"from": "8 bar", "to": "116.03 psi", "searched": "116 psi"}),
+        ("dryer 14.2 m³/min", "dryer 500 cfm", {"from": "14.2 m³/min", "to": "501.47 cfm", "searched": "500 cfm"}),
+        ("dryer 236 l/s", "dryer 500 cfm", {"from": "236 l/s", "to": "500.06 cfm", "searched": "500 cfm"}),
+    ],
+)
+def test_an_amount_in_another_unit_finds_what_the_unit_of_the_products_finds(
+    tools: Tools, asked: str, same: str, told: dict
+):
+    found, expected = (tools("search_equipment", query=query, top_k=3) for query in (asked, same))
+    assert [hit["product"]["id"] for hit in found["results"]] == [hit["product"]["id"] for hit in expected["results"]]
+    assert found["conversions"] == [{"argument": "query", **told}]
+    assert "conversions" not in expected
+
+
+def test_without_an_amount_in_another_unit_nothing_is_converted(sqlite_tools: Tools):
+    for query in ("100 HP oilless", "1.7 kW dryer", "compressor"):
+        assert "conversions" not in sqlite_tools("search_equipment", query=query)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
-    from cpq.retrieval.equipment.commands import MODELS_MAX, SOURCE, Bounds, compare, get, search
+    from cpq.retrieval.equipment.commands import MODELS_MAX, SOURCE, Bounds, Limit, compare, get, search
     from cpq.retrieval.equipment.views import EquipmentDetail, EquipmentFound, EquipmentRows
 
 export_late(__name__, __file__)
@@ -17,6 +17,7 @@ __all__ = [
     "EquipmentDetail",
     "EquipmentFound",
     "EquipmentRows",
+    "Limit",
     "compare",
     "get",
     "search",

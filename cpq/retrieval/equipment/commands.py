@@ -5,18 +5,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from itertools import compress
 from typing import Any
 
 from cpq.app.corpus_changes import EQUIPMENT
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.domain.catalog import units
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
+from cpq.domain.catalog.units import Amount, Unit
 from cpq.domain.catalog.words import compact
 from cpq.retrieval.equipment import repository
 from cpq.retrieval.equipment.repository import Equipment
 from cpq.retrieval.equipment.views import (
     UNTRUSTED,
+    Conversion,
     EquipmentDetail,
     EquipmentFound,
     EquipmentRows,
@@ -25,7 +29,7 @@ from cpq.retrieval.equipment.views import (
 )
 from cpq.retrieval.search import table_source
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.index import Chunk, Where
+from cpq.retrieval.search.index import Chunk, Found, Where
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
 
@@ -36,7 +40,11 @@ _COMPARED_MAX = 50
 """Codes that are compared with an unknown one letter by letter, which is slow."""
 
 
-Bounds = tuple[Decimal | None, Decimal | None]
+Limit = Decimal | Amount
+Bounds = tuple[Limit | None, Limit | None]
+"""Smallest and largest value; a number is in the unit of the spec, an amount in its own."""
+
+Exact = Decimal | Fraction
 
 
 def search(
@@ -50,10 +58,19 @@ def search(
 ) -> EquipmentFound:
     """The products that meet every bound and word, best match first.
 
-    A product without a requested spec does not meet it: unknown is never a match.
+    A product without a requested spec does not meet it: unknown is never a match. A query with amounts in other units
+    than the products have is searched in both forms; a product has the better of its two scores.
     """
-    where = _conditions(tx, bounds, words, category_id)
-    found = table_source.current(tx, SOURCE).search(query, limit=top_k, where=where)
+    declared = repository.declared_specs(tx)
+    known = _definitions(declared.values())
+    exact, conversions = _in_units_of_specs(known, bounds)
+    where = _conditions(declared, known, exact, words, category_id)
+    corpus = table_source.current(tx, SOURCE)
+    found = corpus.search(query, limit=top_k, where=where)
+    other, converted = units.converted(query, _stated(corpus, known, units.kinds(query)))
+    if converted:
+        found = _better(found, corpus.search(other, limit=top_k, where=where), top_k)
+        conversions += map(_query_conversion, converted)
     products = repository.by_id(tx, [hit.document_id for hit in found.hits])
     answer: EquipmentFound = {
         "results": [
@@ -64,6 +81,8 @@ def search(
         "corrections": found.corrections,
         "notice": UNTRUSTED,
     }
+    if conversions:
+        answer["conversions"] = conversions
     if found.waiting:
         answer["indexing"] = found.waiting
     return answer
@@ -92,8 +111,62 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
 SOURCE = Source(EQUIPMENT, ITEMS, _gather)
 
 
-def _conditions(tx: Tx, bounds: Mapping[str, Bounds], words: Mapping[str, str], category_id: str | None) -> Where:
-    declared = repository.declared_specs(tx)
+def _better(one: Found, other: Found, limit: int) -> Found:
+    """Two searches with the same conditions as one; every passage with the better of its scores."""
+    best = {hit.id: hit for hit in sorted((*one.hits, *other.hits), key=lambda hit: hit.score)}
+    hits = sorted(best.values(), key=lambda hit: (-hit.score, hit.id))[:limit]
+    words = tuple(dict.fromkeys((*one.words, *other.words)))
+    return one._replace(hits=hits, corrections={**one.corrections, **other.corrections}, words=words)
+
+
+def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collection[str]) -> dict[Unit, list[Decimal]]:
+    """The numbers of these kinds of all products, by their unit."""
+    stated: dict[Unit, list[Decimal]] = {}
+    for name, definition in known.items():
+        unit = units.unit_named(definition["unit"]) if kinds else None
+        if unit and unit.kind in kinds:
+            stated.setdefault(unit, []).extend(Decimal(repr(value)) for value in corpus.values(name))
+    return stated
+
+
+def _query_conversion(made: units.Converted) -> Conversion:
+    shown: Conversion = {"argument": "query", "from": str(made.amount), "to": made.shown}
+    if made.searched is not None:
+        shown["searched"] = made.text
+    return shown
+
+
+def _in_units_of_specs(
+    known: Mapping[str, dict[str, Any]], bounds: Mapping[str, Bounds]
+) -> tuple[dict[str, tuple[Exact | None, Exact | None]], list[Conversion]]:
+    """Every bound as a number in the unit of its spec, and what was converted."""
+    conversions: list[Conversion] = []
+
+    def number(name: str, end: str, limit: Limit | None) -> Exact | None:
+        if not isinstance(limit, Amount):
+            return limit
+        _require_spec(known, name, "number")
+        unit = units.unit_named(known[name]["unit"])
+        if unit is None or unit.kind != limit.unit.kind:
+            reason = f"{limit} cannot be compared with {name}, which is in {known[name]['unit'] or 'no unit'}."
+            raise bad_field(f"/{name}_{end}", reason)
+        if unit == limit.unit:
+            return limit.number
+        exact = limit.in_unit(unit)
+        conversions.append({"argument": f"{name}_{end}", "from": str(limit), "to": f"{units.shown(exact)} {unit.name}"})
+        return exact
+
+    exact = {name: (number(name, "min", low), number(name, "max", high)) for name, (low, high) in bounds.items()}
+    return exact, conversions
+
+
+def _conditions(
+    declared: Mapping[str, Any],
+    known: Mapping[str, dict[str, Any]],
+    bounds: Mapping[str, tuple[Exact | None, Exact | None]],
+    words: Mapping[str, str],
+    category_id: str | None,
+) -> Where:
     if category_id and category_id not in declared:
         near = nearest(category_id, declared) or None
         raise CpqError(
@@ -103,11 +176,11 @@ def _conditions(tx: Tx, bounds: Mapping[str, Bounds], words: Mapping[str, str], 
             allowed=sorted(declared),
             nearest=near,
         )
-    known = _definitions(declared.values())
     for name, (low, high) in bounds.items():
         _require_spec(known, name, "number")
-        if low is not None and high is not None and low > high:
-            raise bad_field(f"/{name}_min", f"The least {name} is above the most: {low} > {high}.", maximum=high)
+        if low is not None and high is not None and Fraction(low) > Fraction(high):
+            least, most = (units.shown(end) if isinstance(end, Fraction) else end for end in (low, high))
+            raise bad_field(f"/{name}_min", f"The least {name} is above the most: {least} > {most}.", maximum=most)
     for name, word in words.items():
         allowed = _require_spec(known, name, "enum")
         if word not in allowed:
@@ -122,7 +195,7 @@ def _definitions(declared: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, A
     known: dict[str, dict[str, Any]] = {}
     for specs in declared:
         for name, definition in specs.items():
-            kept = known.setdefault(name, {"kind": definition["kind"], "values": []})
+            kept = known.setdefault(name, {"kind": definition["kind"], "unit": definition.get("unit"), "values": []})
             kept["values"] = list(dict.fromkeys([*kept["values"], *(definition.get("values") or ())]))
     return known
 

@@ -52,6 +52,11 @@ class EquipmentHit(TypedDict):
     provenance: EquipmentProvenance
 
 
+Conversion = TypedDict("Conversion", {"argument": str, "from": str, "to": str, "searched": NotRequired[str]})
+"""An amount that was given in another unit than the products have. `to` is rounded to five digits, limits are exact;
+`searched` is the number that products have, when a query's is near one."""
+
+
 class EquipmentFound(TypedDict):
     results: list[EquipmentHit]
     eligible: int
@@ -59,6 +64,7 @@ class EquipmentFound(TypedDict):
     mode: str
     indexing: NotRequired[str]
     corrections: dict[str, str]
+    conversions: NotRequired[list[Conversion]]
     notice: str
 
 

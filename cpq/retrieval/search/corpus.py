@@ -84,6 +84,10 @@ class Corpus:
         """Every tag of any passage."""
         return self._index.tags()
 
+    def values(self, name: str) -> list[float]:
+        """The numbers of this name, of all passages."""
+        return self._index.values(name)
+
     def matching(self, where: Where) -> list[str]:
         """The ids of all passages that pass, in order, without ranking."""
         return self._index.matching(where)

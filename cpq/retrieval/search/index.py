@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
@@ -49,6 +50,7 @@ _TAG, _TITLE = "\0", "\1"
 
 
 Number = float | Decimal
+Bound = Number | Fraction
 Mask = NDArray[np.bool_]
 
 
@@ -81,7 +83,7 @@ class Chunk:
 class Where:
     """Hard conditions, checked before ranking. A passage without a requested number or tag does not pass."""
 
-    numbers: Mapping[str, tuple[Number | None, Number | None]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[Bound | None, Bound | None]] = field(default_factory=dict)
     """Smallest and largest value, both included; None for no bound."""
     all_tags: Collection[str] = ()
     any_tags: Collection[Collection[str]] = ()
@@ -445,6 +447,11 @@ class Index:
         found = ((part, np.flatnonzero(part.eligible(alive, where))) for part, alive in self._parts)
         return sorted(part.ids[row] for part, rows in found for row in rows.tolist())
 
+    def values(self, name: str) -> list[float]:
+        """The numbers of this name, of all passages."""
+        columns = ((part.numbers[name], alive) for part, alive in self._parts if name in part.numbers)
+        return [value for column, alive in columns for value in column[alive & ~np.isnan(column)].tolist()]
+
     def count(self, term: str) -> int:
         """How many passages hold a term."""
         total = 0
@@ -542,12 +549,14 @@ def _terms_of(
         yield found.terms, found.spellings
 
 
-def _bound(number: Number, inwards: float) -> float:
+def _bound(number: Bound, inwards: float) -> float:
     """A bound as a float; the next float inwards when rounding would admit a value outside the bound."""
     near = float(number)
-    rounded = Decimal(repr(near))
-    is_outside = rounded < Decimal(number) if inwards > 0 else rounded > Decimal(number)
-    return float(np.nextafter(near, inwards)) if isinstance(number, Decimal) and is_outside else near
+    if not isinstance(number, Decimal | Fraction):
+        return near
+    rounded: Decimal | Fraction = Decimal(repr(near)) if isinstance(number, Decimal) else Fraction(repr(near))
+    is_outside = rounded < number if inwards > 0 else rounded > number
+    return float(np.nextafter(near, inwards)) if is_outside else near
 
 
 def _strings(texts: Iterable[str]) -> NDArray[Any]:
