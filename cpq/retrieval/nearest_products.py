@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from cpq.app.corpus_changes import EQUIPMENT
 from cpq.app.transaction import Tx
@@ -30,23 +31,37 @@ def search(
         tx, query=query, category_id=category_id, active_only=active_only, limit=limit, page=page, locale=locale
     )
     category = (category_id or "").strip().lower()
-    if not query or found["matched"] == "category" or found["pagination"]["total"] or not sources(tx):
+    if not query or found["matched"] == "category" or found["pagination"]["total"]:
         return found
+    near = _nearest(tx, query, category, active_only) if sources(tx) else _most_words(tx, query, category, active_only)
+    if not near.ids:
+        return found
+    return {
+        "items": catalog.summaries(tx, near.ids[(page - 1) * limit : page * limit], locale),
+        "pagination": pagination(len(near.ids), page, limit),
+        "matched": "meaning",
+        "hint": f"No product has all these words. {near.hint}",
+    }
+
+
+class _Near(NamedTuple):
+    ids: list[str]
+    hint: str
+
+
+def _nearest(tx: Tx, query: str, category: str, active_only: bool) -> _Near:
     tags = [_ACTIVE] * active_only + [f"category={category}"] * bool(category)
     near = table_source.current(tx, SOURCE).search(query, limit=NEAREST_MAX, where=Where(all_tags=tags, is_asked=False))
-    if not near.hits:
-        return found
     ids = [hit.document_id for hit in near.hits if hit.confidence != PROBABLE_MISS]
     how = "meaning and words" if near.mode == "hybrid" else "words alone"
-    hint = f"No product has all these words. These are the nearest by {how}, best first"
-    hint += _NEAR if ids else _FAR
-    ids = ids or [hit.document_id for hit in near.hits]
-    return {
-        "items": catalog.summaries(tx, ids[(page - 1) * limit : page * limit], locale),
-        "pagination": pagination(len(ids), page, limit),
-        "matched": "nearest",
-        "hint": hint,
-    }
+    hint = f"These are the nearest by {how}, best first{_NEAR if ids else _FAR}"
+    return _Near(ids or [hit.document_id for hit in near.hits], hint)
+
+
+def _most_words(tx: Tx, query: str, category: str, active_only: bool) -> _Near:
+    """For a large catalogue, which is not in memory."""
+    ids = catalog.with_most_words(tx, query, category_id=category or None, active_only=active_only, limit=NEAREST_MAX)
+    return _Near(ids, f"These have some of them, the rarest words first{_NEAR}")
 
 
 def sources(tx: Tx) -> list[Source]:

@@ -79,7 +79,7 @@ def catalog_search(
 
     Give `query`, `category`, or both. Exact codes come first, then products whose name has all words, then the rest;
     small typing errors are tolerated. If no product has all words, the nearest ones are listed and `matched` is
-    `nearest`: they may be something else. A category alone lists all its products. `pagination.total` is the exact
+    `meaning`: they may be something else. A category alone lists all its products. `pagination.total` is the exact
     number of hits. Prices are not included; use `catalog_get`. An empty result is not an error: `hint` says what to try
     next.
     """

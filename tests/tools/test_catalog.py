@@ -230,7 +230,7 @@ def test_q09_what_is_ambiguous_is_refused(tools: Tools, field: str, value: objec
 def test_q14_words_that_no_product_has_together_give_the_nearest_products_marked(tools: Tools):
     asked = {"query": "heat exchanger for milk"}
     whole = tools("catalog_search", **asked)
-    assert whole["matched"] == "nearest"
+    assert whole["matched"] == "meaning"
     assert "No product has all these words. These are the nearest by words alone" in whole["hint"]
     ids = [item["id"] for item in whole["items"]]
     assert 4 <= len(ids) == len(set(ids)) == whole["pagination"]["total"] <= 20
@@ -238,13 +238,37 @@ def test_q14_words_that_no_product_has_together_give_the_nearest_products_marked
     assert [item["id"] for page in pages for item in page["items"]] == ids
     assert pages[0]["pagination"]["has_more"]
     inside = tools("catalog_search", **asked, category=" Dryers")
-    assert (inside["matched"], [item["id"] for item in inside["items"]]) == ("nearest", ["prod_ddx800", "prod_dr35"])
+    assert (inside["matched"], [item["id"] for item in inside["items"]]) == ("meaning", ["prod_ddx800", "prod_dr35"])
     assert "none is near: it is probably not sold" in inside["hint"]
     assert found(tools, **asked, category="nowhere") == []
     assert tools("catalog_search", query="pro plan", category="saas")["matched"] == "all_words"
     assert tools("catalog_search", category="saas")["matched"] == "category"
     nonsense = tools("catalog_search", query="zzyzx qwertzuiop")
     assert (nonsense["items"], nonsense["matched"]) == ([], "all_words")
+
+
+def test_q14_a_large_catalogue_gives_the_products_with_the_rarest_words(tools: Tools, monkeypatch: pytest.MonkeyPatch):
+    """It is not in memory, so the word index answers."""
+    monkeypatch.setattr("cpq.retrieval.equipment.repository.PRODUCTS_MAX", 10)
+    rows = [
+        engine.product_row(id="prod_a", name="Wanderer lantern"),
+        engine.product_row(id="prod_b", name="Wanderer lamp in brass"),
+        engine.product_row(id="prod_c", name="Unicorn lantern in brass"),
+        engine.product_row(id="prod_d", name="Wanderer lantern in brass", active=False),
+    ]
+    engine.import_dicts(tools.app, "products", *rows)
+    asked = {"query": "the wanderer lantrn of brass for a zzyzx"}
+    whole = tools("catalog_search", **asked)
+    assert (whole["matched"], whole["pagination"]["total"]) == ("meaning", 2)
+    assert [item["id"] for item in whole["items"]] == ["prod_a", "prod_b"]
+    assert "These have some of them, the rarest words first" in whole["hint"]
+    assert [found(tools, **asked, limit=1, page=page) for page in (1, 2, 3)] == [["prod_a"], ["prod_b"], []]
+    assert found(tools, **asked, active_only=False)[0] == "prod_d"
+    assert found(tools, **asked, category=rows[0]["category"]) == ["prod_a", "prod_b"]
+    assert found(tools, **asked, category="dryers") == []
+    assert found(tools, query="zzyzx qwertzuiop") == []
+    stranger = Tools(tools.app, principal=replace(OPERATOR, tenant_id="other"))
+    assert found(stranger, **asked, active_only=False) == []
 
 
 def test_q14_the_nearest_products_follow_the_catalogue_and_its_tenant(tools: Tools):
@@ -266,7 +290,7 @@ def test_q14_a_search_whose_words_match_builds_no_corpus(sqlite_app: App, monkey
     assert not sqlite_app.kept
     monkeypatch.setattr(repository, "PRODUCTS_MAX", 10)
     large = tools("catalog_search", query="heat exchanger for milk")
-    assert (large["items"], large["matched"]) == ([], "all_words")
+    assert (len(large["items"]), large["matched"]) == (large["pagination"]["total"], "meaning")
     assert not sqlite_app.kept
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cpq.base import vocabulary
-from cpq.domain.catalog.words import CODE_LENGTH_MAX, compact, words
+from cpq.domain.catalog.words import CODE_LENGTH_MAX, STOP_WORDS, compact, words
 
 QUERY_LENGTH_MAX = 200
 QUERY_WORDS_MAX = 12
@@ -68,12 +68,21 @@ class Query:
         """
         return [self._open(self._corrected(fields, near)) for fields in ("n", "nt")]
 
+    def partial_sets(self, near: dict[str, list[str]], count: Callable[[Expression], int]) -> list[Expression]:
+        """Growing sets for a query that no product matches whole: all words that occur, then always one less, the most
+        common first, and at last the rarest word alone."""
+        choices = [self._choice(word, "nt", near) for word in self.words if word not in STOP_WORDS]
+        counts = [count(self._open(choice)) for choice in choices]
+        ranked = sorted((many, place) for place, many in enumerate(counts) if many)
+        rare_first = [choices[place] for _, place in ranked]
+        return [self._open(All(tuple(rare_first[:many]))) for many in range(len(rare_first), 0, -1)]
+
     def _corrected(self, fields: str, near: dict[str, list[str]]) -> Expression:
-        choices = []
-        for word in self.words:
-            others = (self._all_of(other.split(), fields) for other in near.get(word, ()))
-            choices.append(Any((self._typed(word, fields), *others)))
-        return All(tuple(choices))
+        return All(tuple(self._choice(word, fields, near) for word in self.words))
+
+    def _choice(self, word: str, fields: str, near: dict[str, list[str]]) -> Expression:
+        others = (self._all_of(other.split(), fields) for other in near.get(word, ()))
+        return Any((self._typed(word, fields), *others))
 
     def _all_of(self, others: list[str], fields: str) -> Expression:
         return All(tuple(Any(tuple(self._term(field, other) for field in fields)) for other in others))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cpq.services.catalog.accounts import get_account, search_accounts
     from cpq.services.catalog.importer import ImportReport, import_rows
     from cpq.services.catalog.views import get, search, summaries
+    from cpq.services.catalog.word_index import with_most_words
 
 export_late(__name__, __file__)
 
@@ -22,4 +23,5 @@ __all__ = [
     "search",
     "search_accounts",
     "summaries",
+    "with_most_words",
 ]

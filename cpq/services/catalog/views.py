@@ -37,8 +37,8 @@ class ProductSummary(TypedDict):
 class CatalogPage(TypedDict):
     items: list[ProductSummary]
     pagination: Pagination
-    matched: Literal["all_words", "nearest", "category"]
-    """`all_words`: every hit has every word, some perhaps spelt otherwise; `nearest`: no product has all of them."""
+    matched: Literal["all_words", "meaning", "category"]
+    """`all_words`: every hit has every word, some perhaps spelt otherwise; `meaning`: no product has all of them."""
     hint: NotRequired[str]
 
 

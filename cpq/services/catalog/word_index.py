@@ -43,6 +43,13 @@ def find(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit
     return Hits(_page(tx, sets, min(limit, total - offset), offset), total)
 
 
+def with_most_words(tx: Tx, text: str, *, category_id: str | None, active_only: bool, limit: int) -> list[str]:
+    """Products that have some of the words, those with more and rarer ones first."""
+    query = Query(text, scope_code(tx.tenant_id, category_id), active_only=active_only)
+    near = _near_words(tx, query.words, other_words(words(text)))
+    return _page(tx, query.partial_sets(near, lambda part: _count(tx, part)), limit, 0)
+
+
 def tenants(tx: Tx) -> list[str]:
     """Every tenant that has products."""
     return sorted(tx.connection.scalars(sa.select(tables.product.c.tenant_id).distinct()))
