@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from cpq.app import OUTCOME_OK, Answer, App, audit
 from cpq.app.access import Permission, acted_for
 from cpq.app.audit import Entry
+from cpq.app.signed_head import key_for_heads
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.cli import audit_state, local_app
+from cpq.base.text import canonical_json
+from cpq.cli import audit_head, audit_state, local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, moment, show_json, show_table
 from cpq.services import approvals, quotes
@@ -119,10 +122,17 @@ def _decisions(tx: Tx, entries: Sequence[Entry]) -> dict[str, str]:
 
 @audit_.command()
 @click.option("--expect", type=_Head(), help="A head that you saved earlier; it must still be in the chain.")
+@click.option(
+    "--head",
+    "head_file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A head that `cpq audit head` signed; its signature must be right, and it must still be in the chain.",
+)
 @click.option("--state", "is_with_state", is_flag=True, help="Compare all rows with the entries as well.")
 @json_option
 @pass_options
-def verify(options: Options, expect: tuple[int, str] | None, is_with_state: bool) -> None:
+def verify(options: Options, expect: tuple[int, str] | None, head_file: Path | None, is_with_state: bool) -> None:
     """Recompute the whole chain of hashes, and print its head.
 
     Save the head outside the database: a person who can write to the database could rewrite the whole chain.
@@ -133,21 +143,44 @@ def verify(options: Options, expect: tuple[int, str] | None, is_with_state: bool
     Example:
       cpq audit verify --state --expect 1042:3f0c…
     """
+    if expect and head_file:
+        raise click.UsageError("Give --expect or --head, not both.")
     with local_app.opened(options) as app:
-        _seal_everything(app)
-        report = _verify(app, expect)
-        state = audit_state.compare(app) if is_with_state and report["broken_at"] is None else None
-    if report["broken_at"] is not None:
-        message = f"The chain is broken at entry {report['broken_at']}: {report['reason']}."
-        raise CpqError(Code.CONFLICT, message, **report)
-    head = f"{report['sealed']}:{report['head']}"
+        report = _whole(app, audit_head.expected(app, head_file) if head_file else expect)
+        state = audit_state.compare(app) if is_with_state else None
+    last = f"{report['sealed']}:{report['head']}"
     if options.as_json and (state is None or not state["findings"]):
-        show_json({**report, "head": head, **({"state": state} if state else {})})
+        show_json({**report, "head": last, **({"state": state} if state else {})})
     elif not options.as_json:
         click.echo(f"The chain is whole: {report['sealed']:,} entries sealed, {report['unsealed']:,} not yet.")
-        click.echo(f"Head: {head}")
+        click.echo(f"Head: {last}")
     if state is not None:
         audit_state.show(state, is_quiet=options.as_json)
+
+
+@audit_.command()
+@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout.")
+@click.option("--publish", "is_published", is_flag=True, help="Send it to the webhooks as well, as `audit.head`.")
+@pass_options
+def head(options: Options, output: Path | None, is_published: bool) -> None:
+    """Verify the chain and sign its head, as JSON; keep it elsewhere, and compare it with `cpq audit verify --head`.
+
+    Entries before the head that somebody cuts off, or rewrites with all hashes after them, are noticed. It needs a key.
+
+    \b
+    Example:
+      cpq audit head --output /mnt/elsewhere/head.json --publish
+    """
+    with local_app.opened(options) as app:
+        key_for_heads(app.audit_key)
+        signed = audit_head.sign(app, _whole(app, None))
+        if is_published:
+            audit_head.publish(app, signed)
+    if output is None:
+        show_json(signed.written())
+        return
+    output.write_text(f"{canonical_json(signed.written())}\n", encoding="utf-8")
+    click.echo(f"Wrote {output}: head {signed.seq}:{signed.hash}", err=True)
 
 
 @audit_.command()
@@ -197,6 +230,16 @@ def _seal_everything(app: App) -> None:
         )
         sealed = answer["sealed"]
     app.flush_audit()
+
+
+def _whole(app: App, expect: tuple[int, str] | None) -> Answer:
+    """The report about a chain that is whole; CONFLICT names where it is not."""
+    _seal_everything(app)
+    report = _verify(app, expect)
+    if report["broken_at"] is not None:
+        message = f"The chain is broken at entry {report['broken_at']}: {report['reason']}."
+        raise CpqError(Code.CONFLICT, message, **report)
+    return report
 
 
 def _verify(app: App, expect: tuple[int, str] | None) -> Answer:

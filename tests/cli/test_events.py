@@ -86,6 +86,7 @@ def test_only_the_events_of_one_quote_are_listed_when_asked(home: Path, receiver
 def test_a_quote_that_expired_is_told_by_deliver(home: Path, receiver: Receiver, run: Run):
     quote_id, _ = send_one(home)
     query(home, "UPDATE quote SET expires_at = '2026-01-01T00:00:00.000000Z' WHERE id = ?", quote_id)
+    assert run("audit", "baseline", "--accept", quote_id).code == 0
     assert json.loads(run("events", "deliver", "--json").out)["expired"] == 1
     assert [one.event["type"] for one in receiver.received] == ["quote.sent", "quote.expired"]
 

@@ -224,13 +224,19 @@ def test_the_sql_for_a_role_is_printed_and_a_strange_name_refused(home: Path, ru
     assert (refused.code, "small letters" in refused.err, refused.out) == (2, True, "")
 
 
-def test_a_key_is_introduced_by_a_baseline_and_a_bad_one_refused(
-    home: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+@pytest.fixture
+def keyed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The key file of a home."""
     key = tmp_path / "audit.key"
     key.write_text(base64.b64encode(b"k" * 32).decode(), encoding="utf-8")
     key.chmod(0o600)
     monkeypatch.setenv("CPQ_AUDIT_KEY_FILE", str(key))
+    return key
+
+
+def test_a_key_is_introduced_by_a_baseline_and_a_bad_one_refused(
+    keyed: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
     assert "are plain, from before the key" in run("audit", "verify", "--state").out
     assert run("audit", "baseline").code == 0
     assert run("token", "create", "--name", "bot", "--role", "agent").code == 0
@@ -238,6 +244,64 @@ def test_a_key_is_introduced_by_a_baseline_and_a_bad_one_refused(
     monkeypatch.delenv("CPQ_AUDIT_KEY_FILE")
     assert "CPQ_AUDIT_KEY_FILE" in run("token", "create", "--name", "pip", "--role", "agent").err
     assert "were not verified" in run("audit", "verify", "--state").out
-    key.write_text("short", encoding="utf-8")
-    monkeypatch.setenv("CPQ_AUDIT_KEY_FILE", str(key))
+    keyed.write_text("short", encoding="utf-8")
+    monkeypatch.setenv("CPQ_AUDIT_KEY_FILE", str(keyed))
     assert "gives no key" in run("audit", "verify").err
+
+
+CUT = "DELETE FROM audit_entry WHERE seq >= 3"
+HEAD_OF_CUT = "UPDATE audit_head SET seq = 2, hash = (SELECT hash FROM audit_entry WHERE seq = 2)"
+FORGED = "UPDATE audit_entry SET caller = 'human:nobody' WHERE seq = 2"
+RESEALED = "UPDATE audit_entry SET seq = NULL, hash = NULL"
+
+
+@pytest.mark.parametrize(
+    "attack", [(CUT, HEAD_OF_CUT), (FORGED, RESEALED, "DELETE FROM audit_head")], ids=["cut off", "rewritten"]
+)
+def test_a_signed_head_notices_a_chain_that_is_whole_and_not_the_same(
+    home: Path, keyed: Path, run: Run, tmp_path: Path, attack: tuple[str, ...]
+):
+    kept = tmp_path / "head.json"
+    assert run("audit", "head", "--output", kept).code == 0
+    assert run("audit", "verify", "--head", kept).code == 0
+    for statement in attack:
+        query(home, statement)
+    assert run("audit", "verify").code == 0, "the forged chain is whole"
+    ran = run("audit", "verify", "--head", kept)
+    assert (ran.code, "it is not the one you kept" in ran.err) == (1, True)
+
+
+def test_a_head_that_somebody_changed_is_not_believed(keyed: Path, run: Run, tmp_path: Path):
+    kept = tmp_path / "head.json"
+    signed = json.loads(run("audit", "head").out)
+    for name, value in (("seq", 1), ("hash", "0" * 64), ("at", "2026-01-01T00:00:00Z"), ("tenant_id", "other")):
+        kept.write_text(json.dumps({**signed, name: value}), encoding="utf-8")
+        ran = run("audit", "verify", "--head", kept)
+        assert (ran.code, "is not by the key" in ran.err) == (1, True), name
+    for text in ("", "[]", "{}", json.dumps({**signed, "seq": "1"}), json.dumps({**signed, "more": 1})):
+        kept.write_text(text, encoding="utf-8")
+        ran = run("audit", "verify", "--head", kept)
+        assert (ran.code, "is not a head of the audit chain" in ran.err) == (1, True), text
+    kept.write_text(json.dumps(signed), encoding="utf-8")
+    keyed.write_text(base64.b64encode(b"n" * 32).decode(), encoding="utf-8")
+    assert "is not by the key" in run("audit", "verify", "--head", kept).err
+    assert run("audit", "verify", "--head", kept, "--expect", f"1:{'0' * 64}").code == 2
+
+
+def test_a_head_needs_a_key_and_a_whole_chain(home: Path, run: Run, keyed: Path, monkeypatch: pytest.MonkeyPatch):
+    run("token", "list")
+    query(home, FORGED)
+    broken = run("audit", "head")
+    assert (broken.code, broken.out, "broken at entry 2" in broken.err) == (1, "", True)
+    monkeypatch.delenv("CPQ_AUDIT_KEY_FILE")
+    ran = run("audit", "head")
+    assert (ran.code, "there is no key" in ran.err) == (1, True)
+
+
+def test_a_head_is_published_to_the_webhooks(home: Path, keyed: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    assert "CPQ_WEBHOOKS" in run("audit", "head", "--publish").err
+    monkeypatch.setenv("CPQ_WEBHOOKS", "http://127.0.0.1:9/hook")
+    monkeypatch.setenv("CPQ_WEBHOOK_SECRET", "whsec_" + base64.b64encode(b"w" * 32).decode())
+    signed = json.loads(run("audit", "head", "--publish").out)
+    [(name, subject, body)] = query(home, "SELECT name, subject, body FROM event")
+    assert (name, subject, json.loads(body)) == ("audit.head", "audit", signed)

@@ -31,6 +31,7 @@ class EventName(StrEnum):
     APPROVAL_DECIDED = "approval.decided"
     APPROVAL_EXPIRED = "approval.expired"
     APPROVAL_ESCALATED = "approval.escalated"
+    AUDIT_HEAD = "audit.head"
 
 
 @dataclass(frozen=True)
