@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from cpq.app import recorded_sets, recorded_state
 from cpq.app.audit import Entry
 from cpq.app.recorded_sets import CATALOG
-from cpq.app.recorded_state import BY_ROW, OF_VERSION, RIGHTS, RIGHTS_TABLES, Part, Parts, described, differences
+from cpq.app.recorded_state import RIGHTS, Parts, described, differences, read_all
 from cpq.app.transaction import Tx
 from cpq.base.state_digest import row_digest
 from cpq.storage.columns import as_stored
@@ -71,7 +71,7 @@ def reconcile(tx: Tx, progress: Progress) -> StateReport:
         _compare_quote(tx, report, entries, quote_id)
     gone = entries.last.keys() - {*ids, CATALOG, RIGHTS}
     report.findings += [Finding(one, "quote", f"quote {one} is on record, and its row is gone") for one in sorted(gone)]
-    report.are_rights_checked = _compare(tx, report, entries, RIGHTS, lambda: read_rights(tx))
+    report.are_rights_checked = _compare(tx, report, entries, RIGHTS, lambda: read_all(tx, RIGHTS))
     report.is_catalog_checked = _compare(tx, report, entries, CATALOG, lambda: recorded_sets.sums(tx))
     _compare_answers(tx, report, entries)
     return report
@@ -80,8 +80,9 @@ def reconcile(tx: Tx, progress: Progress) -> StateReport:
 def matches(tx: Tx, subject: str) -> bool:
     """Whether the rows of a subject are as its last entry has them, signed or not."""
     known = recorded_state.on_record(tx, subject)
-    readers = {RIGHTS: lambda: read_rights(tx), CATALOG: lambda: recorded_sets.sums(tx)}
-    return known is not None and known.parts == readers.get(subject, lambda: read_quote(tx, subject))()
+    return known is not None and known.parts == (
+        recorded_sets.sums(tx) if subject == CATALOG else read_all(tx, subject)
+    )
 
 
 def quote_ids(tx: Tx, *, after: str, limit: int) -> list[str]:
@@ -96,23 +97,6 @@ def unrecorded_quotes(tx: Tx) -> list[str]:
     quote, entry = tables.quote, tables.audit_entry
     known = sa.exists().where(tx.own(entry), entry.c.subject == quote.c.id, entry.c.state.is_not(None))
     return list(tx.connection.scalars(sa.select(quote.c.id).where(tx.own(quote), ~known).order_by(quote.c.id)))
-
-
-def read_quote(tx: Tx, quote_id: str) -> Parts:
-    """The digests of all parts of a quote, as they are stored now."""
-    version = tables.quote_version
-    numbers = list(
-        tx.connection.scalars(sa.select(version.c.version).where(tx.own(version), version.c.quote_id == quote_id))
-    )
-    parts = [Part("quote"), *map(Part, BY_ROW)]
-    parts += [Part(table, str(number)) for table in OF_VERSION for number in numbers]
-    return {name: digest for part in parts for name, digest in recorded_state.read(tx, quote_id, part).items()}
-
-
-def read_rights(tx: Tx) -> Parts:
-    return {
-        name: digest for table in RIGHTS_TABLES for name, digest in recorded_state.read(tx, RIGHTS, Part(table)).items()
-    }
 
 
 def _gather(tx: Tx, report: StateReport) -> _Entries:
@@ -142,7 +126,7 @@ def _count_state(tx: Tx, report: StateReport, found: _Entries, entry: Entry) -> 
 
 
 def _compare_quote(tx: Tx, report: StateReport, entries: _Entries, quote_id: str) -> None:
-    if _compare(tx, report, entries, quote_id, lambda: read_quote(tx, quote_id)):
+    if _compare(tx, report, entries, quote_id, lambda: read_all(tx, quote_id)):
         report.quotes += 1
     else:
         report.unchecked_quotes += 1

@@ -41,6 +41,7 @@ def changing(tx: Tx, table: sa.Table, *, new: Collection[str], changed: Collecti
 def finish(tx: Tx) -> None:
     """Record the whole catalogue, if nothing is on record about it."""
     if latest(tx, CATALOG, for_update=True) is None:
+        tx.begun.add(CATALOG)
         tx.changes.setdefault(CATALOG, {}).update(sums(tx))
 
 

@@ -114,28 +114,29 @@ def note_read(tx: Tx, quote_id: str, rows: Mapping[Part, Sequence[object]]) -> N
 def begin(tx: Tx, quote_id: str) -> None:
     """Note that this transaction creates the quote, so that nothing is on record about it."""
     tx.records[quote_id] = None
+    tx.begun.add(quote_id)
 
 
-def rebase(tx: Tx, quote_id: str) -> None:
-    """Record the quote as it is stored now, whatever the record says."""
-    forget(tx, quote_id)
-    version = tables.quote_version
-    numbers = sa.select(version.c.version).where(tx.own(version), version.c.quote_id == quote_id)
-    for table in ("quote", *BY_ROW):
-        note(tx, quote_id, table)
-    for number in tx.connection.scalars(numbers):
-        for table in OF_VERSION:
-            note(tx, quote_id, table, number)
+def rebase(tx: Tx, subject: str) -> None:
+    """Record the quote or the rights as they are stored now, whatever the record says."""
+    forget(tx, subject)
+    for part in _all_parts(tx, subject):
+        note(tx, subject, *part)
 
 
 def forget(tx: Tx, subject: str) -> None:
     """Begin a new state of the subject in this transaction, numbered after the one on record and without its parts."""
     known = on_record(tx, subject, for_update=True)
     tx.records[subject] = replace(known, parts={}) if known else None
+    tx.begun.add(subject)
 
 
 def entries(tx: Tx, entry: Entry) -> Iterator[Entry]:
-    """The entry of a call with the state it leads to, and one more for every other subject that it changed."""
+    """The entry of a call with the state it leads to, and one more for every other subject that it changed.
+
+    The first state of a subject from before states were recorded has all of its parts. The key signs it only if there
+    is nothing besides what this call wrote, and signs no state after one that nobody relies on.
+    """
     if entry.subject is None and tx.changes:
         entry = replace(entry, subject=min(tx.changes))
     if entry.subject not in tx.changes:
@@ -144,14 +145,21 @@ def entries(tx: Tx, entry: Entry) -> Iterator[Entry]:
         own = entry if subject == entry.subject else _besides(tx, entry, subject)
         before = latest(tx, subject, for_update=True)
         number, parts = (before.number, before.parts) if before else (0, {})
+        parts, is_sound = _after(tx, subject, parts), True
+        if subject not in tx.begun:
+            if before is None:
+                changed, parts = parts, read_all(tx, subject)
+                is_sound = changed == parts
+            else:
+                is_sound = _may_rely_on(tx, before)
         if before:  # The clocks of two servers differ, and the later entry is found by its time.
             own = replace(own, at=max(own.at, before.entry.at + timedelta(microseconds=1)))
-        yield _with_state(tx, own, {"number": number + 1, "parts": _after(tx, subject, parts)})
+        yield _with_state(tx, own, {"number": number + 1, "parts": parts}, is_sound=is_sound)
 
 
-def _with_state(tx: Tx, entry: Entry, state: dict[str, Any]) -> Entry:
+def _with_state(tx: Tx, entry: Entry, state: dict[str, Any], *, is_sound: bool) -> Entry:
     entry = replace(entry, state=plain_json(state))
-    if tx.audit_key is None:
+    if tx.audit_key is None or not is_sound:
         return entry
     return replace(entry, state=plain_json({**state, "signature": tx.audit_key.sign(SIGNED, _signed_text(entry))}))
 
@@ -296,6 +304,20 @@ def read(tx: Tx, quote_id: str, part: Part) -> Parts:
     if part.table not in RIGHTS_TABLES:
         values["quote_id"] = quote_id
     return written(part, statement.rows(tx.connection, **values))
+
+
+def read_all(tx: Tx, subject: str) -> Parts:
+    """The digests of all parts of a quote or of the rights, as they are stored now."""
+    return {name: one for part in _all_parts(tx, subject) for name, one in read(tx, subject, part).items()}
+
+
+def _all_parts(tx: Tx, subject: str) -> list[Part]:
+    if subject == RIGHTS:
+        return [Part(table) for table in RIGHTS_TABLES]
+    version = tables.quote_version
+    numbers = sa.select(version.c.version).where(tx.own(version), version.c.quote_id == subject)
+    of_versions = [Part(table, str(one)) for one in tx.connection.scalars(numbers) for table in OF_VERSION]
+    return [Part("quote"), *map(Part, BY_ROW), *of_versions]
 
 
 def written(part: Part, rows: Iterable[Any]) -> Parts:

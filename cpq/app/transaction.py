@@ -52,6 +52,9 @@ class Tx:
     records: dict[str, Recorded | None] = field(default_factory=dict)
     """The recorded states of the subjects that it has locked."""
 
+    begun: set[str] = field(default_factory=set)
+    """The subjects whose record begins in it, with everything that is to be on record."""
+
     @cached_property
     def policies(self) -> PolicySet:
         """The policies in force, the same for the whole transaction."""

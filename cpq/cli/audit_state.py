@@ -12,7 +12,7 @@ from cpq.app import Answer, App, recorded_sets, recorded_state
 from cpq.app.access import Permission
 from cpq.app.reconciliation import matches, quote_ids, reconcile, unrecorded_quotes
 from cpq.app.recorded_sets import CATALOG
-from cpq.app.recorded_state import RIGHTS, RIGHTS_TABLES
+from cpq.app.recorded_state import RIGHTS
 from cpq.app.transaction import Tx
 from cpq.base.audit_key import FILE
 from cpq.base.errors import Code, CpqError
@@ -138,9 +138,7 @@ def _is_signed(tx: Tx, subject: str) -> bool:
 
 def _record_others(tx: Tx, names: Collection[str]) -> None:
     if _OTHERS[RIGHTS] in names:
-        recorded_state.forget(tx, RIGHTS)
-        for table in RIGHTS_TABLES:
-            recorded_state.note(tx, RIGHTS, table)
+        recorded_state.rebase(tx, RIGHTS)
     if _OTHERS[CATALOG] in names:
         recorded_state.forget(tx, CATALOG)
         tx.changes.setdefault(CATALOG, {}).update(recorded_sets.sums(tx))

@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.app import App, audit, recorded_state
+from cpq.app.reconciliation import reconcile
 from cpq.app.recorded_state import BY_ROW, OF_VERSION, Part
 from cpq.app.transaction import Tx
 from cpq.services.documents.file_store import Store, checksum_of
@@ -188,11 +189,38 @@ def test_a_change_that_was_not_made_by_a_call_stays_visible_after_later_calls(ap
     assert stale == ["quote_pricing/1"]
 
 
-def test_a_quote_from_before_states_were_recorded_is_sent_as_ever(app: App, tools: Tools):
-    quote_id = new_quote(tools)
-    tamper(app, sa.update(tables.audit_entry).where(tables.audit_entry.c.subject == quote_id).values(state=None))
-    tools("quote_price", quote_id=quote_id)
-    tools("quote_send", quote_id=quote_id, expected_version=1)
+def forget_states(app: App) -> None:
+    """Leave the entries as they were before states were recorded."""
+    tamper(app, sa.update(tables.audit_entry).values(state=None, answer=None))
+
+
+def findings(app: App) -> list[str]:
+    app.flush_audit()
+    found = app.read_unaudited(app.new_call(), lambda tx: reconcile(tx, lambda _done, _total: None))
+    return [one.message for one in found.findings]
+
+
+def test_a_quote_from_before_states_were_recorded_goes_on_to_its_end(app: App, tools: Tools):
+    priced, sent, asked = priced_quote(tools, 0), sent_quote(tools), priced_quote(tools)
+    made, ann = ask(tools, asked), person(app, "ann", "sales_manager")
+    forget_states(app)
+    tools("quote_send", quote_id=priced, expected_version=1)
+    assert recorded(app, priced).parts == read_back(app, priced)
+    tools("quote_pdf", quote_id=priced)
+    tools.seller("quote_accept", quote_id=priced, expected_version=1)
+    tools("quote_revise", quote_id=sent, expected_version=1)
+    tools.seller("quote_accept", quote_id=sent, expected_version=1)
+    decide(ann, made)
+    tools("quote_send", quote_id=asked, expected_version=1)
+    assert findings(app) == []
+
+
+def test_tokens_from_before_states_were_recorded_are_on_record_with_the_next_one(app: App):
+    person(app, "ann", "sales_manager")
+    person(app, "bob", "sales_rep")
+    forget_states(app)
+    person(app, "cy", "sales_rep")
+    assert findings(app) == []
 
 
 def test_a_sweep_passes_a_changed_quote_over_and_expires_the_others(app: App, tools: Tools):

@@ -12,7 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.app import App
-from cpq.app.reconciliation import StateReport, read_quote, reconcile
+from cpq.app.reconciliation import StateReport, reconcile
+from cpq.app.recorded_state import RIGHTS, read_all
 from cpq.base.audit_key import read_audit_key
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
@@ -80,7 +81,7 @@ def forge(app: App, quote_id: str, status: str = "approved") -> dict[str, str]:
     for table, column in ((tables.quote, "id"), (tables.quote_version, "quote_id")):
         mine = (table.c.tenant_id == "main") & (table.c[column] == quote_id)
         tamper(app, sa.update(table).where(mine).values(status=status))
-    return app.read_unaudited(app.new_call(), lambda tx: read_quote(tx, quote_id))
+    return app.read_unaudited(app.new_call(), lambda tx: read_all(tx, quote_id))
 
 
 def report(app: App) -> StateReport:
@@ -239,3 +240,21 @@ def test_a_command_gives_the_key_without_a_shell(tmp_path: Path):
     with pytest.raises(CpqError, match="both set"):
         read_audit_key(read_settings({"CPQ_AUDIT_KEY_COMMAND": "true", "CPQ_AUDIT_KEY_FILE": str(path)}))
     assert read_audit_key(read_settings({})) is None
+
+
+def test_tokens_without_a_record_are_signed_by_a_baseline_and_by_no_later_token(signing: App):
+    """Who takes the states of the tokens away does not get a forged token signed together with the next one."""
+    audit_state.baseline(signing)
+    person(signing, "ann", "sales_manager")
+    tamper(signing, sa.update(tables.audit_entry).where(tables.audit_entry.c.subject == RIGHTS).values(state=None))
+    person(signing, "bob", "sales_rep")
+    signing.flush_audit()
+    found = report(signing)
+    assert (found.plain, found.findings) == (1, [])
+    with pytest.raises(CpqError, match="is not signed"):
+        person(signing, "cy", "sales_rep")
+    assert audit_state.baseline(signing)["also"] == ["tokens"]
+    person(signing, "cy", "sales_rep")
+    signing.flush_audit()
+    found = report(signing)
+    assert (found.plain, found.findings) == (0, [])
