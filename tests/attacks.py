@@ -372,6 +372,68 @@ ATTACKS: dict[str, tuple[Attack, ...]] = {
             "test_a_flood_of_lines_is_counted_and_not_written",
         ),
     ),
+    "Rows and record agree": (
+        _attack(
+            "a status set to approved by SQL, then sent",
+            "refused as CONFLICT that names the part",
+            "test_a_status_set_to_approved_is_not_sent",
+        ),
+        _attack(
+            "forged approvals and votes",
+            "nothing is asked, decided or sent",
+            "test_a_forged_approval_does_not_let_a_quote_out",
+        ),
+        _attack(
+            "notes, terms, lines or amounts of a sent version changed by SQL",
+            "neither accepted nor printed",
+            "test_changed_terms_of_a_sent_version_are_neither_accepted_nor_printed",
+            "test_a_change_that_was_not_made_by_a_call_stays_visible_after_later_calls",
+        ),
+        _attack(
+            "a document row pointed at a forged file, or the file replaced",
+            "refused by `quote_pdf` and `quote_verify_pdf`, and named",
+            "test_a_document_row_that_points_at_a_forged_file_is_refused",
+            "test_a_changed_file_of_a_document_is_named",
+        ),
+        _attack(
+            "tokens, prices, accounts, stored answers or any other row changed by SQL",
+            "`cpq audit verify --state` names each",
+            "test_every_forged_row_is_named",
+            "test_forged_and_deleted_rows_are_told_apart",
+            "test_a_price_is_named_and_stays_forged_after_the_next_import",
+            "test_rows_are_compared_with_the_record_and_each_that_differs_is_named",
+        ),
+        _attack(
+            "an entry about a quote removed",
+            "the entries about the quote are not complete, and it is said",
+            "test_a_removed_entry_is_noticed",
+        ),
+        _attack(
+            "rows and their digests forged together; signatures or states left out; an older state put back",
+            "with a key outside the database no call relies on it",
+            "test_a_record_forged_together_with_its_rows_is_relied_on_by_no_call",
+            "test_a_signature_that_is_not_by_the_key_is_named",
+            "test_states_from_before_the_key_are_counted_and_signed_where_the_rows_are_whole",
+        ),
+        _attack(
+            "a key that others can read or replace",
+            "refused",
+            "test_a_key_that_others_can_read_or_write_is_refused",
+        ),
+        _attack(
+            "the chain cut off or rewritten with all its hashes, and a kept head changed to fit",
+            "a head that the key signed shows it",
+            "test_a_signed_head_notices_a_chain_that_is_whole_and_not_the_same",
+            "test_a_head_that_somebody_changed_is_not_believed",
+            "test_a_chain_cut_off_together_with_its_head_does_not_match_a_kept_head",
+        ),
+        _attack(
+            "audit entries changed, sealed again, deleted or truncated with the credentials of a server",
+            "PostgreSQL refuses; the role only adds entries",
+            "test_the_server_refuses_every_change_of_the_record",
+            "test_the_owner_of_the_tables_is_not_taken_for_the_role",
+        ),
+    ),
     "Faults": (
         _attack(
             "a full disk, an unreadable store, a directory in the way of a PDF",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -9,11 +10,11 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from cpq.app import App, audit
-from cpq.base.settings import Settings
+from cpq.base.settings import Settings, read_settings
 from cpq.storage.grants import grants, is_role_name
 from tests.support import postgres
 from tests.support.approvals import ask, decide, person, priced_quote
-from tests.support.engine import Tools, open_app, unique_name
+from tests.support.engine import Tools, copy_of, open_app, unique_name
 from tests.support.quotes import sent_quote
 
 Role = tuple[Settings, str]
@@ -21,12 +22,20 @@ Role = tuple[Settings, str]
 
 
 @pytest.fixture
-def role(cluster: postgres.Cluster, store: Settings) -> Iterator[Role]:
+def owned(cluster: postgres.Cluster, postgres_template: str, tmp_path: Path) -> Iterator[Settings]:
+    """The settings of the owner of the tables."""
+    name = copy_of(cluster, postgres_template)
+    yield read_settings({}, home=tmp_path, database_url=cluster.url(name))
+    cluster.drop_database(name)
+
+
+@pytest.fixture
+def role(owned: Settings) -> Iterator[Role]:
     name = unique_name("server")
-    as_owner(store, grants(name))
-    as_owner(store, grants(name))  # As after an upgrade.
-    yield replace(store, database_url=store.database_url.replace(f"//{postgres.OWNER}@", f"//{name}@")), name
-    as_owner(store, f'DROP OWNED BY "{name}"; DROP ROLE "{name}"')
+    as_owner(owned, grants(name))
+    as_owner(owned, grants(name))  # As after an upgrade.
+    yield replace(owned, database_url=owned.database_url.replace(f"//{postgres.OWNER}@", f"//{name}@")), name
+    as_owner(owned, f'DROP OWNED BY "{name}"; DROP ROLE "{name}"')
 
 
 def as_owner(store: Settings, script: str) -> None:
@@ -47,10 +56,6 @@ def served(role: Role) -> Iterator[App]:
     app.close()
 
 
-only_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
-
-
-@only_postgresql
 def test_a_server_without_rights_to_the_record_does_whole_deals(served: App):
     tools = Tools(served)
     quote_id = priced_quote(tools)
@@ -82,7 +87,6 @@ REFUSED = [
 ]
 
 
-@only_postgresql
 def test_the_server_refuses_every_change_of_the_record(role: Role, served: App):
     sent_quote(Tools(served))
     served.flush_audit()
@@ -100,18 +104,16 @@ def rows(store: Settings) -> list[tuple[object, ...]]:
         return connection.execute("SELECT * FROM audit_entry ORDER BY id").fetchall()
 
 
-@only_postgresql
-def test_a_table_of_a_later_migration_can_be_used(role: Role, store: Settings):
-    as_owner(store, "CREATE TABLE later (id serial PRIMARY KEY, name text)")
+def test_a_table_of_a_later_migration_can_be_used(role: Role, owned: Settings):
+    as_owner(owned, "CREATE TABLE later (id serial PRIMARY KEY, name text)")
     with connected(role[0]) as connection:
         connection.execute("INSERT INTO later (name) VALUES ('x')")
         assert connection.execute("DELETE FROM later").rowcount == 1
 
 
-@only_postgresql
-def test_the_owner_of_the_tables_is_not_taken_for_the_role(store: Settings):
+def test_the_owner_of_the_tables_is_not_taken_for_the_role(owned: Settings):
     with pytest.raises(psycopg.errors.RaiseException, match="choose another role"):
-        as_owner(store, grants(postgres.OWNER))
+        as_owner(owned, grants(postgres.OWNER))
 
 
 @pytest.mark.parametrize("name", ['x"; DROP TABLE quote; --', "x'y", "", "Robert", "a b", "a" * 64, "x\n"])
