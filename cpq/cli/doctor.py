@@ -17,18 +17,21 @@ import click
 import sqlalchemy as sa
 
 from cpq import __version__
-from cpq.app import App, audit, policy_store, tokens
+from cpq.app import Answer, App, audit, policy_store, tokens
 from cpq.app.access import DECIDERS, OPERATOR
 from cpq.app.policy_files import load
 from cpq.app.policy_keeper import HASH_SHOWN
+from cpq.app.transaction import Tx
 from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
-from cpq.base.settings import Settings, shipped, strange_variables
+from cpq.base.settings import TOOLSETS, Settings, shipped, strange_variables
 from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_table
+from cpq.retrieval.search import table_source
 from cpq.retrieval.search.installed_model import MODEL, is_installed
+from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
 from cpq.services.documents import APT_LINE
@@ -142,12 +145,28 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
         yield Finding("word index", State.OK, "finds the products")
     else:
         yield Finding("word index", State.PROBLEM, "lacks products or cannot be read", "run `cpq repair`")
+    if is_installed():
+        yield _check_vectors(app)
     counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):
         yield Finding("catalogue", State.OK, summary)
     else:
         yield Finding("catalogue", State.WARNING, summary, "load yours with `cpq import`, or `cpq init --sample`")
+
+
+def _check_vectors(app: App) -> Finding:
+    """How far search by meaning is; until then words decide."""
+
+    def look(tx: Tx) -> Answer:
+        return {source.corpus: table_source.progress(tx, source) for source in sources_of(TOOLSETS)}
+
+    figures = local_app.read(app, "search_progress", look)
+    found = ", ".join(f"{done:,} of {total:,} {name.replace('_', ' ')}" for name, (done, total) in figures.items())
+    is_whole = all(done == total for done, total in figures.values())
+    return Finding(
+        "vectors", State.OK, found if is_whole else f"{found}; a server or `cpq search index` makes the rest"
+    )
 
 
 def _check_recovery(app: App) -> Iterator[Finding]:

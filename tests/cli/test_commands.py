@@ -179,6 +179,8 @@ def test_doctor_counts_what_a_ready_database_holds(home: Path, run: Run):
     assert ran.code == (0 if report["healthy"] else 1)
     assert findings["database"]["state"] == findings["migrations"]["state"] == findings["catalogue"]["state"] == "ok"
     assert findings["catalogue"]["found"].startswith(f"{products} products, ")
+    assert findings["vectors"]["found"].startswith(f"0 of {products} equipment, ")
+    assert findings["vectors"]["found"].endswith(" web; a server or `cpq search index` makes the rest")
 
 
 def test_doctor_fails_on_an_older_schema(home: Path, run: Run):

@@ -35,6 +35,15 @@ def load(tx: Tx, corpus: Corpus) -> None:
         corpus.fill(part)
 
 
+def stored_names(tx: Tx, corpus: str) -> set[bytes]:
+    """The hashes of all texts of a corpus that have a stored vector."""
+    vector = tables.search_vector.c
+    mine = sa.select(vector.text_hash).where(
+        tx.own(tables.search_vector), vector.corpus == corpus, vector.model == MODEL
+    )
+    return set(map(bytes.fromhex, tx.connection.scalars(mine)))
+
+
 def embed(
     app: App,
     call: Call,

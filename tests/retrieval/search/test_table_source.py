@@ -12,7 +12,7 @@ from cpq.app.access import ENGINE
 from cpq.app.transaction import Tx
 from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.index import Chunk
+from cpq.retrieval.search.index import Chunk, Where
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
 from cpq.storage.schema.tables import product, search_vector
@@ -117,6 +117,36 @@ def test_a_killed_run_goes_on_where_it_stopped(app: App, monkeypatch: pytest.Mon
     assert vector_repository.embed(again, again.new_call(ENGINE), corpus_of(again)) == 1
     assert stored_vectors(again) == 2
     again.close()
+
+
+def test_the_progress_counts_texts_with_a_stored_vector(app: App, monkeypatch: pytest.MonkeyPatch):
+    def progress() -> tuple[int, int]:
+        return look(app, lambda tx: table_source.progress(tx, SOURCE))
+
+    assert progress() == (0, 2)
+    assert not app.kept
+    vector_repository.embed(app, app.new_call(ENGINE), corpus_of(app), limit=1)
+    assert progress() == (1, 2)
+    vector_repository.embed(app, app.new_call(ENGINE), corpus_of(app))
+    assert progress() == (2, 2)
+    rename(app, "prod_qmb30", name="Marzipan machine")
+    assert progress() == (1, 2)
+    monkeypatch.setattr(vector_repository, "MODEL", "another")
+    assert progress() == (0, 2)
+
+
+@pytest.mark.parametrize("with_vectors", [False, True])
+def test_c2_22_a_small_corpus_answers_whatever_shares_a_word_or_has_a_condition(app: App, with_vectors: bool):
+    corpus = corpus_of(app)
+    if with_vectors:
+        vector_repository.embed(app, app.new_call(ENGINE), corpus)
+    for asked in ("does anybody here sell a compressor for my garage?", "belt", "30 HP"):
+        found = corpus.search(asked, limit=5)
+        assert (found.mode, found.eligible) == ("hybrid" if with_vectors else "lexical", 2)
+        assert found.hits[0].id == "prod_qmb30"
+    for asked in ("equipment that inflates tyres", "zzyzx"):
+        within = Where(documents=NAMES)
+        assert {hit.id for hit in corpus.search(asked, limit=5, where=within).hits} == set(NAMES)
 
 
 def test_only_what_changed_is_embedded_again(app: App):
