@@ -195,6 +195,11 @@ def latest(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | None
     return known
 
 
+def lock(tx: Tx, subject: str) -> None:
+    """Lock the subject for a change that relies on nothing, such as a failure; a plain state stays plain."""
+    (latest if tx.audit_key is None else on_record)(tx, subject, for_update=True)
+
+
 def on_record(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | None:
     """The state that was recorded last, whether it is signed or not."""
     if subject in tx.records:
@@ -368,7 +373,11 @@ def _of(parts: Parts, part: Part) -> Parts:
 
 
 def _is_of(name: str, whole: str) -> bool:
-    return name == whole or name.startswith((f"{whole}.", f"{whole}/"))
+    """Names of callers may have dots: only tables with a status of its own have a dot of ours."""
+    table, key = Part.parse(whole)
+    if name == whole or (table in _STATUS and name.startswith(f"{whole}.")):
+        return True
+    return (key is None or table == "approval_vote") and name.startswith(f"{whole}/")
 
 
 @cache

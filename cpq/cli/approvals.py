@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import TextIO
 
 import click
@@ -146,11 +147,12 @@ def sweep(options: Options) -> None:
     """
     total = {"expired": 0, "withdrawn": 0, "escalated": 0}
     with local_app.opened(options) as app:
-        is_more = True
+        after, is_more = "", True
         while is_more:
-            swept = local_app.write(app, "approvals_sweep", lambda tx: dict(approvals.sweep(tx)), {})
+            swept = local_app.write(app, "approvals_sweep", partial(approvals.sweep, after=after), {})
             total = {word: count + swept[word] for word, count in total.items()}
-            is_more = bool(swept["has_more"])
+            after = swept["after"]
+            is_more = bool(after)
     if options.as_json:
         show_json(total)
     else:

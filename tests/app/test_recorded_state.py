@@ -9,11 +9,13 @@ from cpq.app import App, audit, recorded_state
 from cpq.app.reconciliation import reconcile
 from cpq.app.recorded_state import BY_ROW, OF_VERSION, Part
 from cpq.app.transaction import Tx
+from cpq.base.settings import Settings
+from cpq.services import approvals
 from cpq.services.documents.file_store import Store, checksum_of
 from cpq.services.quotes import expiry
 from cpq.storage.schema import tables
 from tests.support.approvals import ask, decide, person, priced_quote
-from tests.support.engine import Tools
+from tests.support.engine import StillEffects, Tools, open_app
 from tests.support.quotes import new_quote, record_again, sent_quote, stored
 
 
@@ -223,6 +225,12 @@ def test_tokens_from_before_states_were_recorded_are_on_record_with_the_next_one
     assert findings(app) == []
 
 
+def test_a_name_that_begins_another_name_leaves_its_record_alone(app: App):
+    for name in ("ann.b", "ann"):
+        person(app, name, "sales_rep")
+    assert findings(app) == []
+
+
 def test_a_sweep_passes_a_changed_quote_over_and_expires_the_others(app: App, tools: Tools):
     changed, other = sent_quote(tools), sent_quote(tools)
     long_ago = app.effects.now().replace(year=2020)
@@ -233,3 +241,36 @@ def test_a_sweep_passes_a_changed_quote_over_and_expires_the_others(app: App, to
     with app.database.reading() as connection:
         status = dict(connection.execute(sa.select(tables.quote.c.id, tables.quote.c.status)).all())
     assert (status[changed], status[other]) == ("sent", "expired")
+
+
+def test_a_sweep_gets_past_the_oldest_quotes_when_they_are_changed(
+    app: App, tools: Tools, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(expiry, "SWEEP_MAX", 2)
+    monkeypatch.setattr(expiry.expire, "__kwdefaults__", {"limit": 2, "after": None})
+    quotes = [sent_quote(tools) for _ in range(5)]
+    for number, quote_id in enumerate(quotes):
+        long_ago = app.effects.now().replace(year=2020 + number // 2)
+        tamper(app, sa.update(tables.quote).where(of(tables.quote, quote_id)).values(expires_at=long_ago))
+    for quote_id in quotes[3:]:
+        record_again(app, quote_id)
+    assert expiry.sweep(app) == 2
+
+
+def test_a_sweep_of_requests_gets_past_quotes_that_are_changed(
+    store: Settings, clock: StillEffects, monkeypatch: pytest.MonkeyPatch
+):
+    app = open_app(store, clock)
+    tools = Tools(app)
+    monkeypatch.setattr(approvals.sweep, "__kwdefaults__", {"quotes_max": 1})
+    first, second = sorted(priced_quote(tools) for _ in range(2))
+    for quote_id in (first, second):
+        ask(tools, quote_id)
+    tamper(app, sa.update(tables.approval).where(of(tables.approval, first)).values(justification="Forged."))
+    clock.advance(days=60)
+    approvals.sweep_if_due(app)
+    row = tables.approval.c
+    with app.database.reading() as connection:
+        found = dict(connection.execute(sa.select(row.quote_id, row.status)).all())
+    app.close()
+    assert found == {first: "pending", second: "expired"}

@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cpq.app import App
+from cpq.app import App, Command
+from cpq.app.access import Permission
 from cpq.app.reconciliation import StateReport, reconcile
 from cpq.app.recorded_state import RIGHTS, read_all
+from cpq.app.transaction import Tx
 from cpq.base.audit_key import read_audit_key
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
 from cpq.base.text import plain_json
 from cpq.cli import audit_state
+from cpq.services.approvals import held_decisions
 from cpq.storage.schema import tables
 from tests.support.approvals import ask, decide, person, priced_quote
-from tests.support.engine import Tools, open_app
+from tests.support.engine import StillEffects, Tools, open_app
 from tests.support.quotes import new_quote, sent_quote, stored
 
 KEY, NEWER = (base64.b64encode(bytes([byte]) * 32).decode() for byte in (1, 2))
@@ -258,3 +261,35 @@ def test_tokens_without_a_record_are_signed_by_a_baseline_and_by_no_later_token(
     signing.flush_audit()
     found = report(signing)
     assert (found.plain, found.findings) == (0, [])
+
+
+def test_a_held_decision_fails_once_when_a_key_has_come_meanwhile(
+    store: Settings, keyed: Settings, clock: StillEffects
+):
+    app = open_app(store, clock)
+    tools = Tools(app)
+    quote_id = priced_quote(tools)
+    made, ann = ask(tools, quote_id), person(app, "ann", "sales_manager")
+    command = Command("approval_hold", Permission.DECIDE)
+
+    def hold(tx: Tx) -> dict[str, Any]:
+        fingerprint = made["fingerprint"]
+        held_decisions.hold(tx, made["approval_id"], "approve", fingerprint=fingerprint, comment=None)
+        return {}
+
+    app.write(app.new_call(ann.principal), command, hold)
+    app.flush_audit()
+    app.close()
+    clock.advance(seconds=held_decisions.UNDO_SECONDS)
+    app = open_app(keyed, clock)
+    held_decisions.take_due(app)
+    with app.database.reading() as connection:
+        row = tables.held_decision.c
+        [(state, reason)] = connection.execute(sa.select(row.state, row.reason)).all()
+    assert (state, "is not signed" in reason) == ("failed", True)
+    assert not held_decisions.take_due(app)
+    app.flush_audit()
+    assert report(app).findings == []
+    assert report(app).signed == 0, "nobody has looked at the quote yet"
+    assert audit_state.baseline(app)["differing"] == []
+    app.close()

@@ -500,8 +500,8 @@ def test_what_later_policies_hold_is_not_freed_by_withdrawing(store: Settings, t
     app.close()
 
 
-def swept(app: App) -> dict[str, int]:
-    counts: dict[str, int] = {}
+def swept(app: App) -> dict[str, object]:
+    counts: dict[str, object] = {}
 
     def work(tx):
         counts.update(sweep(tx))
@@ -521,13 +521,13 @@ def test_the_sweeper_writes_down_what_time_has_done_and_reads_do_not_change(
     ask(tools, partly, "finance")
     decide(dana, answer)
     tools("quote_revise", quote_id=revised, expected_version=1)
-    assert swept(app) == {"expired": 0, "withdrawn": 1, "escalated": 0, "quotes": 1, "has_more": 0}
+    assert swept(app) == {"expired": 0, "withdrawn": 1, "escalated": 0, "quotes": 1, "after": ""}
     clock.advance(hours=2)
-    assert swept(app) == {"expired": 0, "withdrawn": 0, "escalated": 1, "quotes": 1, "has_more": 0}
+    assert swept(app) == {"expired": 0, "withdrawn": 0, "escalated": 1, "quotes": 1, "after": ""}
     clock.advance(hours=2)
     seen = ("approval_status", "quote_get")
     before = [tools(name, quote_id=one) for name in seen for one in (left, revised, partly)]
-    assert swept(app) == {"expired": 2, "withdrawn": 0, "escalated": 0, "quotes": 2, "has_more": 0}
+    assert swept(app) == {"expired": 2, "withdrawn": 0, "escalated": 0, "quotes": 2, "after": ""}
     assert [tools(name, quote_id=one) for name in seen for one in (left, revised, partly)] == before
     assert status_of(tools, partly) == status_of(tools, left) == "draft", "nothing is approved by silence"
     assert swept(app)["quotes"] == 0

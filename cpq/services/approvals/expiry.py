@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
-from cpq.app import App, Command, recorded_state
+from cpq.app import Answer, App, Command, recorded_state
 from cpq.app.access import ENGINE, Permission
 from cpq.app.recorded_state import StateDiffersError
 from cpq.app.transaction import Tx
@@ -20,20 +21,20 @@ log = logging.getLogger("cpq.approvals")
 QUOTES_MAX = 200
 
 
-def sweep(tx: Tx, *, quotes_max: int = QUOTES_MAX) -> dict[str, int]:
-    """Store expiries and escalations, and count them. Reads do not depend on it: they compare times themselves."""
+def sweep(tx: Tx, after: str = "", *, quotes_max: int = QUOTES_MAX) -> Answer:
+    """Store expiries and escalations of the quotes after this one, and count them; `after` is where to go on.
+
+    Reads do not depend on it: they compare times themselves.
+    """
     counts = {RequestStatus.EXPIRED.value: 0, RequestStatus.WITHDRAWN.value: 0, "escalated": 0}
-    due = repository.overdue(tx, quotes_max)
-    swept = 0
+    due = repository.overdue(tx, quotes_max, after)
     for quote_id in due:
         try:
             for done in _sweep_quote(tx, quote_id):
                 counts[done] += 1
         except StateDiffersError as error:  # Raised before anything is changed; the other quotes must not wait for it.
             log.error("a quote is not swept", extra={"reason": error.message})
-        else:
-            swept += 1
-    return {**counts, "quotes": len(due), "has_more": int(len(due) == quotes_max and swept > 0)}
+    return {**counts, "quotes": len(due), "after": due[-1] if len(due) == quotes_max else ""}
 
 
 def sweep_if_due(app: App) -> bool:
@@ -44,10 +45,11 @@ def sweep_if_due(app: App) -> bool:
     tenants = app.read_unaudited(app.new_call(ENGINE), repository.tenants_overdue)
     command = Command("approvals_sweep", Permission.ADMINISTER)
     for tenant_id in tenants:
-        has_more = True
-        while has_more:
+        after, is_more = "", True
+        while is_more:
             call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
-            has_more = bool(app.write(call, command, lambda tx: dict(sweep(tx))).answer["has_more"])
+            after = app.write(call, command, partial(sweep, after=after)).answer["after"]
+            is_more = bool(after)
     return bool(tenants)
 
 

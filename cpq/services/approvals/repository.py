@@ -125,10 +125,10 @@ def is_pending(tx: Tx) -> sa.ColumnElement[bool]:
     return tx.own(tables.approval) & (approval.status == RequestStatus.PENDING.value)
 
 
-def overdue(tx: Tx, limit: int) -> list[str]:
-    """Quotes with a request that is stored as pending but has ended, or that is due for escalation."""
+def overdue(tx: Tx, limit: int, after: str = "") -> list[str]:
+    """Quotes after this one with a request that is stored as pending but has ended, or that is due for escalation."""
     approval = tables.approval.c
-    query = _overdue(tx, approval.quote_id).where(tx.own(tables.approval))
+    query = _overdue(tx, approval.quote_id).where(tx.own(tables.approval), approval.quote_id > after)
     return list(tx.connection.scalars(query.order_by(approval.quote_id).limit(limit)))
 
 
@@ -197,7 +197,11 @@ def add_held(tx: Tx, held: HeldDecision) -> None:
 
 def end_held(tx: Tx, held: HeldDecision, state: HoldState, reason: str | None = None) -> bool:
     """End a held decision; False when it has ended already. Of undo and effect, the first one wins here."""
-    recorded_state.latest(tx, held.quote_id, for_update=True)  # First the quote is locked, then the decision.
+    # First the quote is locked, then the decision. A failure is stored whatever the record says.
+    if state is HoldState.FAILED:
+        recorded_state.lock(tx, held.quote_id)
+    else:
+        recorded_state.latest(tx, held.quote_id, for_update=True)
     row = tables.held_decision
     still = tx.own(row) & (row.c.id == held.id) & (row.c.state == HoldState.HELD.value)
     values = {"state": state.value, "reason": reason, "ended_at": tx.now}

@@ -5,9 +5,10 @@ Of drafts that nobody has touched for as long as the policies say: a sweep alone
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 import sqlalchemy as sa
 
@@ -29,6 +30,11 @@ SWEEP_MAX = 200
 """Quotes in one transaction, so that a sweep after a long pause does not block other writers."""
 
 
+_Condition = Callable[[Tx], tuple[sa.ColumnElement[bool], ...]]
+_Place = Sequence[str]
+"""Where a sweep goes on: the last valid moment and the id of a quote."""
+
+
 def sweep(app: App) -> int:
     """Expire every quote whose last valid day is over; returns how many. Any number of processes may do it at once."""
     return _sweep(app, _over, expire)
@@ -39,7 +45,7 @@ def sweep_drafts(app: App) -> int:
     return _sweep(app, _untouched, expire_drafts)
 
 
-def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
+def expire(tx: Tx, *, limit: int = SWEEP_MAX, after: _Place | None = None) -> Answer:
     """Store which quotes have expired, the oldest first, and publish it."""
 
     def store(quote: Quote) -> None:
@@ -47,23 +53,20 @@ def expire(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
         if not _is_published(tx, quote):
             quote_events.publish(tx, EventName.QUOTE_EXPIRED, quote)
 
-    return _each(tx, _over(tx), store, limit)
+    return _each(tx, (*_over(tx), _behind(after)), store, limit)
 
 
-def expire_drafts(tx: Tx, *, limit: int = SWEEP_MAX) -> Answer:
+def expire_drafts(tx: Tx, *, limit: int = SWEEP_MAX, after: _Place | None = None) -> Answer:
     """End drafts that nobody has touched for so long, the oldest first, and publish it."""
 
     def store(quote: Quote) -> None:
         reason = f"nobody touched it for {tx.policies.terms.draft_days} days after {quote.valid_until}"
         quote_events.publish(tx, EventName.QUOTE_EXPIRED, transitions.expire_draft(tx, quote, reason))
 
-    return _each(tx, _untouched(tx), store, limit)
+    return _each(tx, (*_untouched(tx), _behind(after)), store, limit)
 
 
-_Condition = Callable[[Tx], tuple[sa.ColumnElement[bool], ...]]
-
-
-def _sweep(app: App, condition: _Condition, work: Callable[[Tx], Answer]) -> int:
+def _sweep(app: App, condition: _Condition, work: Callable[..., Answer]) -> int:
     found = app.read_unaudited(app.new_call(ENGINE), lambda tx: _tenants_over(tx, condition))
     return sum(_sweep_tenant(app, replace(ENGINE, tenant_id=tenant_id), work) for tenant_id in found)
 
@@ -73,23 +76,24 @@ def _tenants_over(tx: Tx, condition: _Condition) -> list[str]:
     return sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*condition(tx)).distinct()))
 
 
-def _sweep_tenant(app: App, principal: Principal, work: Callable[[Tx], Answer]) -> int:
-    swept = 0
+def _sweep_tenant(app: App, principal: Principal, work: Callable[..., Answer]) -> int:
+    swept, after = 0, None
     while True:
         command = Command("quote_sweep", Permission.ADMINISTER)
-        expired = app.write(app.new_call(principal), command, work).answer["expired"]
-        swept += len(expired)
-        if len(expired) < SWEEP_MAX:
+        step = partial(work, limit=SWEEP_MAX, after=after)
+        answer = app.write(app.new_call(principal), command, step).answer
+        swept, after = swept + len(answer["expired"]), answer["after"]
+        if not after:
             return swept
 
 
 def _each(tx: Tx, conditions: tuple[sa.ColumnElement[bool], ...], store: Callable[[Quote], None], limit: int) -> Answer:
     columns = tables.quote.c
-    found = sa.select(columns.id).where(tx.own(tables.quote), *conditions)
+    found = sa.select(columns.id, columns.expires_at).where(tx.own(tables.quote), *conditions)
     found = found.order_by(columns.expires_at, columns.id).limit(limit)
-    ids = list(tx.connection.scalars(found.with_for_update(skip_locked=True)))
+    rows = tx.connection.execute(found.with_for_update(skip_locked=True)).all()
     expired = []
-    for quote_id in ids:
+    for quote_id, _ in rows:
         quote = repository.load(tx, quote_id, with_lines=False)
         try:
             recorded_state.require(tx, quote_id, quote.version.number, for_update=True)
@@ -98,7 +102,17 @@ def _each(tx: Tx, conditions: tuple[sa.ColumnElement[bool], ...], store: Callabl
         else:
             store(quote)
             expired.append(quote_id)
-    return {"expired": expired}
+    last = rows[-1] if len(rows) == limit else None
+    return {"expired": expired, "after": [last.expires_at.isoformat(), last.id] if last else None}
+
+
+def _behind(place: _Place | None) -> sa.ColumnElement[bool]:
+    """Quotes that come after this one: those that were passed over are not found again by the same sweep."""
+    if place is None:
+        return sa.true()
+    at, quote_id = datetime.fromisoformat(place[0]), place[1]
+    columns = tables.quote.c
+    return (columns.expires_at > at) | ((columns.expires_at == at) & (columns.id > quote_id))
 
 
 def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
