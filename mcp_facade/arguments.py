@@ -340,7 +340,16 @@ InternalNotes = Annotated[Notes | None, WithJsonSchema({"type": "string"})]
 Sources = Annotated[
     Annotated[list[TextSource], Field(max_length=100)] | None,
     Listed,
-    WithJsonSchema({"type": "array", "items": {"type": "object"}}),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"quote_id": {"type": "string", "minLength": 1}},
+                "required": ["quote_id"],
+            },
+        }
+    ),
 ]
 Review = Annotated[
     Annotated[list[Justification], Field(max_length=50)] | None,

@@ -38,7 +38,7 @@ log = logging.getLogger("cpq.tools")
 KEY = "idempotency_key"
 QUOTE = "quote_id"
 LISTS_PER_MINUTE = 60
-"""Lists of tools, prompts or resources for one caller. They are large, and a client needs one when it starts."""
+"""Lists of tools for one caller. They are large, and a client needs one when it starts."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Registry:
 
     def take_turn(self, principal: Principal, method: str = "") -> None:
         """Count a request of the caller, or raise RATE_LIMITED."""
-        if method.endswith("/list"):
+        if method == "tools/list":
             self._lists.take(principal.caller)
         self._limiter.take(principal.caller)
 

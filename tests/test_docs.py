@@ -60,7 +60,7 @@ def test_tool_descriptions_stay_within_a_budget_of_tokens():
     """
     for tool in ALL_TOOLS:
         described = json.dumps([tool.description, tool.input_schema])
-        assert len(described) / 4 < (1_700 if tool.name == "quote_update" else 1_430), tool.name
+        assert len(described) / 4 < (1_800 if tool.name == "quote_update" else 1_430), tool.name
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

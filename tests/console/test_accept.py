@@ -151,7 +151,10 @@ def test_a_link_ends_with_the_version_it_is_for(console: Console, clock: StillEf
     assert title(customer.get(link).text) == OVER
     before = stored(console.app)
     assert customer.post(link, data=form).headers.get("location") == link
-    assert stored(console.app) == before
+    after = stored(console.app)
+    if end == "expired":  # The server may forget old keys meanwhile.
+        before["idempotency"] = after["idempotency"] = []
+    assert after == before
     assert links(console)[0].used_at is None
     with pytest.raises(CpqError):
         console.app.upkeep(

@@ -12,7 +12,7 @@ from cpq.app import App
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import ALL_TOOLS
 from tests.support.approvals import decide, person, refused
-from tests.support.engine import Tools, import_history
+from tests.support.engine import Tools, import_dicts, import_history
 from tests.support.quotes import ACME, SEATS
 
 SOURCE = {"quote_id": "P25-1257", "line": 1, "score": 0.79, "customer": "Groeb Honey Packing"}
@@ -107,6 +107,47 @@ def test_19_4_a_changed_line_and_a_copy_must_be_looked_at_again(app: App, tools:
     assert (
         refused(rita, "quote_review", quote_id=copy, expected_version=1, line_id="x")["details"]["field"] == "/line_id"
     )
+
+
+def test_19_4_a_program_cannot_get_past_a_mark(app: App, tools: Tools):
+    rita = person(app, "rita", "sales_rep")
+    quote_id = made(tools)
+    rita("quote_review", quote_id=quote_id, expected_version=1)
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=3)
+    assert refused(tools, "quote_send", quote_id=quote_id, expected_version=1)["details"]["review_total"] == 1
+    line = f"{quote_id}-ql-1"
+    tools("quote_update", quote_id=quote_id, expected_version=1, add_lines=[SEATS], remove_lines=[line])
+    tools("quote_price", quote_id=quote_id)
+    assert refused(tools, "quote_send", quote_id=quote_id, expected_version=1)["details"]["review_total"] == 1
+    rita("quote_cancel", quote_id=quote_id, expected_version=1)
+    assert refused(rita, "quote_review", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
+
+
+def test_19_4_a_word_that_may_be_a_customers_name_needs_a_person(app: App, tools: Tools):
+    quote_id = made(tools, notes="Deliver it like the one for Thornton.", line_items=[SEATS])
+    for _ in range(2):
+        [mark] = tools("quote_get", quote_id=quote_id)["quote"]["review"]
+        assert "'Thornton'" in mark["text"]
+        tools("quote_update", quote_id=quote_id, expected_version=1, deal_id="D-1")
+    tools("quote_price", quote_id=quote_id)
+    assert refused(tools, "quote_send", quote_id=quote_id, expected_version=1)["details"]["review_total"] == 1
+
+
+def test_19_4_a_name_that_became_a_customers_is_no_dead_end(app: App, tools: Tools):
+    quote_id = made(tools, notes="Next to the Quokka Dental tower.", line_items=[SEATS])
+    sent = made(tools, notes="Next to the Quokka Dental tower.", line_items=[SEATS])
+    tools("quote_send", quote_id=sent, expected_version=1)
+    account = {"id": "acct_quokka", "name": "Quokka Dental", "segment": "smb", "region": "emea", "country": "DE"}
+    import_dicts(app, "accounts", {**account, "tax_zone": "eu", "currency": "EUR", "price_book": "standard"})
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    assert (error["code"], error["details"]["problems"][0]["found"]) == ("CONFLICT", "Quokka Dental")
+    assert tools("quote_price", quote_id=quote_id)["stored"] is True
+    assert tools("quote_clone", quote_id=sent)["status"] == "draft"
+    tools("quote_revise", quote_id=sent, expected_version=1)
+    for id_, version in ((quote_id, 1), (sent, 2)):
+        tools("quote_update", quote_id=id_, expected_version=version, notes="Next to the tower.")
+        tools("quote_price", quote_id=id_)
+        assert tools("quote_send", quote_id=id_, expected_version=version)["status"] == "sent"
 
 
 @pytest.mark.parametrize(

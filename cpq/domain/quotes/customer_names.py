@@ -36,12 +36,7 @@ class Names:
         self._heads: set[str] = set()
         self._joined: set[str] = set()
         self._firsts: set[str] = set()
-        for parsed in map(_parsed, customers):
-            for phrase in parsed.phrases:
-                self._phrases.setdefault(phrase[0], set()).add(phrase)
-            self._heads |= parsed.written
-            self._firsts |= parsed.first
-            self._joined |= {"".join(phrase) for phrase in parsed.phrases}
+        self.add(customers)
 
     def hidden(self, text: str, customer: str) -> str:
         """The text with customer names replaced by HIDDEN.
@@ -71,30 +66,48 @@ class Names:
             place += length or 1
         return "".join([*kept, text[end:]])
 
-    def mentioned(self, text: str, customer: str, usual: Collection[str] = ()) -> str | None:
+    def mentioned(self, text: str, customer: str) -> str | None:
         """The first name of another customer than this one, as the text has it; None for none.
 
-        A name of two words is found where they are written with capitals, a longer one in any case, and a single word
-        only in its own case, where it is the first of a name and neither a part of another word nor among the `usual`.
+        A name of two words is found where one of them has a capital, a longer one in any case, also as one word.
         """
         own = _parsed(customer)
-        text = text if text.isascii() else unicodedata.normalize("NFC", text)
         found = [(word.start(), word.end(), _folded(word[0])) for word in _WORD.finditer(text)]
         place = 0
         while place < len(found):
-            start, after, word = found[place]
+            start, _, word = found[place]
             length = self._length(own, found, place)
-            end = found[place + max(length, 1) - 1][1]
-            name = text[start:end]
+            name = text[start : found[place + max(length, 1) - 1][1]]
             phrase = tuple(folded for _, _, folded in found[place : place + length])
-            if length and phrase not in own.phrases and (length > 2 or _is_capitalised(name)):
+            if length and phrase not in own.phrases and (length > 2 or name != name.lower()):
                 return name
-            is_joined = text[start - 1 : start] in _JOINTS or text[after : after + 1] in _JOINTS
-            is_alone = not length and name in self._firsts and not is_joined
-            if is_alone and word not in usual and name not in own.written and word not in own.heads:
+            if not length and len(word) > 7 and word in self._joined and word not in own.heads:
                 return name
             place += length or 1
         return None
+
+    def perhaps_mentioned(self, text: str, customer: str, usual: Collection[str] = ()) -> str | None:
+        """The first word that begins another customer's name, in its own case or in capitals; None for none.
+
+        A part of another word, and a word among the `usual`, is nobody's name.
+        """
+        own = _parsed(customer)
+        for found in _WORD.finditer(text):
+            name, start, after = found[0], found.start(), found.end()
+            is_first = name in self._firsts or (name.isupper() and name.capitalize() in self._firsts)
+            is_joined = text[start - 1 : start] in _JOINTS or text[after : after + 1] in _JOINTS
+            word = _folded(name)
+            if is_first and not is_joined and word not in usual and word not in own.heads and name not in own.written:
+                return name
+        return None
+
+    def add(self, customers: Iterable[str]) -> None:
+        for parsed in map(_parsed, customers):
+            for phrase in parsed.phrases:
+                self._phrases.setdefault(phrase[0], set()).add(phrase)
+            self._heads |= parsed.written
+            self._firsts |= parsed.first
+            self._joined |= {"".join(phrase) for phrase in parsed.phrases}
 
     def _length(self, own: _Parsed, found: list[tuple[int, int, str]], place: int) -> int:
         """Number of words of the longest name that begins here; 0 for none."""
@@ -117,7 +130,7 @@ class _Parsed(NamedTuple):
     """A text without any of these words does not contain the name."""
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=1_000)
 def _parsed(name: str) -> _Parsed:
     words = _WORD.findall(unicodedata.normalize("NFC", name))
     first = next((place for place, word in enumerate(words) if _folded(word) not in STOP_WORDS), 0)

@@ -53,19 +53,36 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
         cleared["end_date"] = None
     if "end_date" in changes.terms:
         cleared["term_months"] = None
-    changed = replace(draft, **{**cleared, **changes.terms}, lines=(*kept, *added))
-    noted = draft.internal
-    if noted and not changed.for_customer.is_same(draft.for_customer):
-        noted = noted.reopened()
-    return replace(changed, internal=internal.changed(noted, changes.internal))
+    noted = internal.changed(draft.internal, changes.internal)
+    return replace(draft, **{**cleared, **changes.terms}, lines=(*kept, *added), internal=noted)
 
 
 def _changed_line(line: DraftLine, values: Mapping[str, Any]) -> DraftLine:
-    """A change of the line itself opens its marks again: what a person looked at is no longer what it was."""
-    given = values.get("internal", {})
-    changed = line._replace(**{name: value for name, value in values.items() if name != "internal"})
-    noted = line.internal.reopened() if line.internal and changed != line else line.internal
-    return changed._replace(internal=internal.changed(noted, given))
+    noted = internal.changed(line.internal, values.get("internal", {}))
+    return line._replace(**{**values, "internal": noted})
+
+
+def looked_at_again(before: Draft, after: Draft, *, keeps_marks: bool) -> Draft:
+    """`after` with the marks for review open again on all that is another offer than `before`.
+
+    Open marks of a line that is gone become marks of the quote where `keeps_marks`: only a person drops them.
+    """
+    if after.for_customer.is_same(before.for_customer):
+        return after
+    old = {line.number: line._replace(internal=None) for line in before.lines}
+    whole = replace(before.for_customer, lines=()) != replace(after.for_customer, lines=())
+    lines = tuple(
+        line._replace(internal=line.internal.reopened())
+        if line.internal and (whole or old.get(line.number) != line._replace(internal=None))
+        else line
+        for line in after.lines
+    )
+    kept = {line.number for line in after.lines}
+    lost = [
+        text for line in before.lines if line.internal and line.number not in kept for text in line.internal.open_marks
+    ]
+    noted = after.internal.reopened() if after.internal else None
+    return replace(after, lines=lines, internal=internal.changed(noted, {"review": lost if keeps_marks else ()}))
 
 
 def changed_arguments(draft: Draft, changes: Changes, quote_id: str) -> dict[int, str]:

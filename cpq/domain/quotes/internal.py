@@ -72,3 +72,10 @@ def changed(before: Internal | None, given: Mapping[str, Any]) -> Internal | Non
     marks = (*old.review, *map(Mark, given.get("review", ())))
     new = Internal(given.get("notes", old.notes) or None, tuple(given.get("sources", old.sources)), marks)
     return new if any(new) else None
+
+
+def marked(before: Internal | None, texts: Sequence[str]) -> Internal | None:
+    """With marks of these texts, as far as there are none yet."""
+    known = {mark.text for mark in before.review} if before else set()
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    return changed(before, {"review": new}) if new else before

@@ -39,7 +39,7 @@ from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved,
 def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> CreatedQuote:
     """Create a quote: version 1, a draft with list prices and line discounts; `price` makes them final."""
     require_little_text(draft, tx.settings.quote_text_max)
-    return _add(tx, compose(tx, draft), idempotency_key)
+    return _add(tx, compose(tx, draft, is_written=True), idempotency_key)
 
 
 def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: bool = False) -> PricedQuoteView:
@@ -95,7 +95,7 @@ def update(
         repository.store_internal(tx, quote, draft)
         quote = repository.load(tx, quote.id, with_lines=False)
         return views.moved(quote, "Internal notes changed. The price stays as it is.")
-    composed = _recompose(tx, quote, draft, arguments, has_currency="currency" in changes.terms)
+    composed = _recompose(tx, quote, draft, arguments, has_currency="currency" in changes.terms, is_written=True)
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=None)
     return views.moved(quote, "Quote changed; price it again.", warnings=composed.warnings)
@@ -165,6 +165,14 @@ def close_review(
             field="/quote_id",
             hint="Ask a seller, who closes it on the quote's page in the console or with "
             f"`cpq quote review {quote.id} --as NAME`.",
+            next_call=next_call("quote_get", quote_id=quote.id),
+        )
+    if not (quote.status.is_draft or quote.status in (QuoteStatus.PENDING_APPROVAL, QuoteStatus.APPROVED)):
+        raise CpqError(
+            Code.CONFLICT,
+            f"The quote is {quote.status}: nothing of it is still to be looked at.",
+            field="/quote_id",
+            status=quote.status,
             next_call=next_call("quote_get", quote_id=quote.id),
         )
     draft = quote.as_draft()
@@ -270,10 +278,11 @@ def _recompose(
     arguments: Mapping[int, str] | None = None,
     *,
     has_currency: bool = False,
+    is_written: bool = False,
 ) -> Composition:
     """Compose a stored quote; a problem of a line names the argument that changed it, and the line's id."""
     try:
-        return compose(tx, draft)
+        return compose(tx, draft, is_written=is_written)
     except CpqError as error:
         refused = about_lines(error, draft, quote.id, arguments or {}, has_currency=has_currency)
         if quote.status.is_draft and not quote.is_rejected:

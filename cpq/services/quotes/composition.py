@@ -37,6 +37,7 @@ from cpq.services.quotes.draft_check import (
     text_problems,
     unpriceable,
     with_clauses,
+    with_doubts,
 )
 from cpq.services.quotes.policy_facts import line_inputs, payment_terms_of, quote_inputs
 from cpq.storage.columns import JsonText
@@ -89,8 +90,11 @@ class Composition:
         return found
 
 
-def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Composition:
-    """Look everything up and price it; CpqError lists every problem at once."""
+def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX, is_written: bool = False) -> Composition:
+    """Look everything up and price it; CpqError lists every problem at once.
+
+    Texts that are written now are checked for what is not the customer's; stored ones when they are sent.
+    """
     draft = with_clauses(tx.policies.library, draft)
     buyer, products = gather(tx, draft)
     if any(line.product_id not in products for line in draft.lines):
@@ -103,7 +107,9 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX) -> Compos
     if buyer is None:
         refuse(problems)
         raise AssertionError
-    problems += text_problems(tx, draft, buyer, products)
+    if is_written:
+        problems += text_problems(tx, draft, buyer, products)
+        draft = with_doubts(tx, draft, buyer, products)
     draft = replace(draft, currency=draft.currency or buyer.currency)
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)

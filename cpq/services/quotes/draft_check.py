@@ -15,7 +15,8 @@ from cpq.domain.policy.free_text import ClauseLibrary
 from cpq.domain.pricing import PriceSelection, selling_models, terms
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Request
-from cpq.domain.quotes.customer_text import Finding, find_secret
+from cpq.domain.quotes import internal
+from cpq.domain.quotes.customer_text import Finding, find_doubt, find_secret
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.accounts import missing_account
@@ -118,25 +119,56 @@ def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[Cpq
 
 def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
     """Texts that the customer would read and that are not for them; those of the clause library are."""
-    texts = [("/notes", draft.notes or "")]
+    free = _free_texts(tx, draft, products)
+    found = [(at, find_secret(text, buyer.name, customer_names(tx))) for at, _, text in free]
+    return [_not_for_customer(at, secret) for at, secret in found if secret]
+
+
+def with_doubts(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> Draft:
+    """The draft with a mark for review at each text with a word that may be another customer's name."""
+    free = _free_texts(tx, draft, products)
+    usual = {word for product in products.values() for word in product.name.casefold().split()} if free else set()
+    marks: dict[int | None, list[str]] = {}
+    for _, number, text in free:
+        word = find_doubt(text, buyer.name, customer_names(tx), usual)
+        if word:
+            marks.setdefault(number, []).append(
+                f"The customer reads {word!r}, which begins the name of another customer."
+            )
+    if not marks:
+        return draft
+    lines = tuple(
+        line._replace(internal=internal.marked(line.internal, marks.get(line.number, ()))) for line in draft.lines
+    )
+    return replace(draft, lines=lines, internal=internal.marked(draft.internal, marks.get(None, ())))
+
+
+def _free_texts(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> list[tuple[str, int | None, str]]:
+    """The texts for the customer that are not from the clause library: their places, lines and words."""
+    texts: list[tuple[str, int | None, str]] = [
+        ("/notes", None, draft.notes or ""),
+        ("/payment_terms", None, "" if _is_code(draft.payment_terms or "") else draft.payment_terms or ""),
+        ("/deal_id", None, draft.deal_id or ""),
+    ]
     for index, line in enumerate(draft.lines):
-        at = f"/line_items/{index}"
-        texts.append((f"{at}/notes", line.notes or ""))
-        texts.append((f"{at}/option_set", line.option_set or ""))
+        if not (line.notes or line.option_set or line.attributes):
+            continue
+        at, number = f"/line_items/{index}", line.number
+        texts += [(f"{at}/notes", number, line.notes or ""), (f"{at}/option_set", number, line.option_set or "")]
         product = products.get(line.product_id)
-        options = {option["name"] for option in product.options} if product and line.attributes else ()
+        options = {option["name"] for option in product.options} if product else ()
         texts += [
-            (f"{at}/attributes/{name}", f"{name}\n{text}")
-            for name, text in line.attributes.items()
+            (f"{at}/attributes/{name}", number, f"{name}\n{value}")
+            for name, value in line.attributes.items()
             if name not in options
         ]
-    free = [(at, "\n".join(tx.policies.library.free_lines(text))) for at, text in texts if text]
-    if not free:
-        return []
-    names = customer_names(tx)
-    usual = {word for product in products.values() for word in product.name.casefold().split()}
-    found = [(at, find_secret(text, buyer.name, names, usual)) for at, text in free]
-    return [_not_for_customer(at, secret) for at, secret in found if secret]
+    free = [(at, number, "\n".join(tx.policies.library.free_lines(text))) for at, number, text in texts if text]
+    return [one for one in free if one[2]]
+
+
+def _is_code(text: str) -> bool:
+    """Whether it is a word such as `net_30`, which names nobody."""
+    return text.islower() and text.isascii() and text.replace("_", "").isalnum() and len(text) < 16
 
 
 def _not_for_customer(at: str, secret: Finding) -> CpqError:
@@ -147,7 +179,7 @@ def _not_for_customer(at: str, secret: Finding) -> CpqError:
         message = f"The customer would read {secret.words!r}, which is the name of another customer."
         hint = (
             "Leave the name out, or put it into internal_notes. A reference that may be named belongs into the "
-            "clause library; an ordinary word is written without a capital."
+            "clause library."
         )
     return CpqError(Code.VALIDATION_ERROR, message, field=at, found=secret.words, hint=hint)
 

@@ -86,7 +86,7 @@ class _Import:
             return
         row, kept, wrong = rest
         try:
-            compose(self.tx, row.as_draft(), problems_max=PROBLEMS_MAX)
+            compose(self.tx, row.as_draft(), problems_max=PROBLEMS_MAX, is_written=True)
         except CpqError as error:
             for detail in _problems_of(error):
                 field = str(detail.get("field", ""))
@@ -117,7 +117,7 @@ class _Import:
         self.report.updated[SECTION] += 1
 
     def _compose(self, quote_id: str, draft: Draft) -> Composition:
-        composed = compose(self.tx, draft, problems_max=PROBLEMS_MAX)
+        composed = compose(self.tx, draft, problems_max=PROBLEMS_MAX, is_written=True)
         room = WARNINGS_MAX - len(self.report.warnings)
         self.report.warnings += [f"{quote_id}: {message}" for message in composed.warnings[:room]]
         return composed

@@ -14,13 +14,18 @@ from cpq.storage.schema import tables
 def customer_names(tx: Tx) -> Names:
     """The names of all customers, of accounts and of past quotes; read again when one of them has changed."""
     newest = (revision_of(tx), generation(tx, PAST_QUOTES))
-    known = tx.kept.get((tx.tenant_id, "customer_names"))
-    if known is None or known[0] != newest:
-        found = [
-            name
-            for table, column in ((tables.account, "name"), (tables.past_quote, "customer"))
-            for name in tx.connection.scalars(sa.select(table.c[column]).where(tx.own(table)).distinct())
-        ]
-        tx.kept[tx.tenant_id, "customer_names"] = known = (newest, Names(found))
-    names: Names = known[1]
+    known: tuple[object, frozenset[str], Names] | None = tx.kept.get((tx.tenant_id, "customer_names"))
+    if known is not None and known[0] == newest:
+        return known[2]
+    found = frozenset(
+        name
+        for table, column in ((tables.account, "name"), (tables.past_quote, "customer"))
+        for name in tx.connection.scalars(sa.select(table.c[column]).where(tx.own(table)).distinct())
+    )
+    if known is not None and known[1] <= found:
+        names = known[2]
+        names.add(found - known[1])  # To read a name takes a tenth of a millisecond.
+    else:
+        names = Names(found)
+    tx.kept[tx.tenant_id, "customer_names"] = (newest, found, names)
     return names

@@ -19,6 +19,7 @@ from cpq.domain.quotes.quote import Pricing, Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import Composition, PricedSet, broken_relations, compose, gather
+from cpq.services.quotes.draft_check import text_problems
 from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
 from cpq.services.quotes.views import totals_view
 
@@ -50,6 +51,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     buyer, products = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
     _require_complete(quote, draft, buyer, products)
+    _require_own_texts(tx, quote, draft, buyer, products)
     composed = _priced_again(tx, quote, draft)
     _require_same_price(tx, quote, composed)
     is_changed = any(composed.hashes[name] != quote.version.hashes.get(name) for name in _FACTS)
@@ -254,6 +256,23 @@ def _require_answered(quote: Quote) -> None:
             "Somebody was asked to approve this version and did not decide in time: ask again, or withdraw it.",
             field="/quote_id",
             next_call=next_call("approval_status", quote_id=quote.id),
+        )
+
+
+def _require_own_texts(
+    tx: Tx, quote: Quote, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]
+) -> None:
+    """CONFLICT when a text has what is not for this customer; it may have become so since it was written."""
+    problems = text_problems(tx, draft, buyer, products)
+    if problems:
+        way = next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version)
+        raise CpqError(
+            Code.CONFLICT,
+            problems[0].message,
+            field="/quote_id",
+            problems=[{"code": one.code.value, "message": one.message, **one.details} for one in problems],
+            hint="Change the text with quote_update, after quote_revise where the quote is no draft.",
+            next_call=next_call("quote_get", quote_id=quote.id) if quote.status.is_draft else way,
         )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from cpq.app.transaction import Tx
+from cpq.domain.quotes.draft_changes import looked_at_again
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, after
 from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.services.quotes import repository
@@ -42,6 +44,7 @@ def require(quote: Quote, move: Move) -> None:
 
 def rewrite_draft(tx: Tx, quote: Quote, composed: Composition, *, priced_at: datetime | None) -> Quote:
     """Rewrite the loaded draft, as one edit; returns the quote without lines."""
+    composed = _to_review(tx, quote, composed)
     repository.replace_version(tx, quote, composed, priced_at=priced_at)
     return _point_to(tx, quote, quote.version.number, composed)
 
@@ -51,10 +54,17 @@ def open_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: date
 
     Its number is one above the highest ever used: a cancelled revision keeps its number.
     """
+    composed = _to_review(tx, quote, composed)
     number = max(repository.statuses(tx, quote.id)) + 1
     repository.update_version(tx, quote.id, quote.version.number, lapses_at=_past_lapse(quote))
     repository.add_version(tx, quote.id, number, composed, priced_at=priced_at, editors=quote.version.makers)
     return _point_to(tx, quote, number, composed)
+
+
+def _to_review(tx: Tx, quote: Quote, composed: Composition) -> Composition:
+    """With marks open again on all that a person has not looked at."""
+    draft = looked_at_again(quote.as_draft(), composed.draft, keeps_marks=not tx.principal.is_person)
+    return composed if draft is composed.draft else replace(composed, draft=draft)
 
 
 def wait_until(tx: Tx, quote: Quote, lapses_at: datetime | None) -> None:
