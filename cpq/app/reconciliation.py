@@ -92,6 +92,12 @@ def quote_ids(tx: Tx, *, after: str, limit: int) -> list[str]:
     return list(tx.connection.scalars(query))
 
 
+def has_quote(tx: Tx, quote_id: str) -> bool:
+    """Whether there is a row of this quote."""
+    mine = tx.own(tables.quote) & (tables.quote.c.id == quote_id)
+    return tx.connection.scalar(sa.select(tables.quote.c.id).where(mine)) is not None
+
+
 def unrecorded_quotes(tx: Tx) -> list[str]:
     """The quotes without any entry that has their state."""
     quote, entry = tables.quote, tables.audit_entry

@@ -184,13 +184,13 @@ def head(options: Options, output: Path | None, is_published: bool) -> None:
 
 
 @audit_.command()
-@click.option("--accept", "quote_id", help="A quote whose changed rows you have looked at and accept as they are.")
+@click.option("--accept", "subject", help="A quote, `rights` or `catalog`: accept its changed rows as they are.")
 @json_option
 @pass_options
-def baseline(options: Options, quote_id: str | None) -> None:
+def baseline(options: Options, subject: str | None) -> None:
     """Record the state of everything that has none yet: quotes, tokens and prices from before states were recorded.
 
-    What is on record already stays as it is. A quote that differs from its record is recorded again only by --accept.
+    What is on record already stays as it is. What differs from its record is recorded again only by --accept.
     With a key, states from before it are signed where the rows are as they say; compare before you set the key.
 
     \b
@@ -198,7 +198,7 @@ def baseline(options: Options, quote_id: str | None) -> None:
       cpq audit baseline
     """
     with local_app.opened(options) as app:
-        made = audit_state.accept(app, quote_id) if quote_id else audit_state.baseline(app)
+        made = audit_state.accept(app, subject) if subject else audit_state.baseline(app)
     if options.as_json:
         show_json(made)
     else:

@@ -10,7 +10,7 @@ import click
 
 from cpq.app import Answer, App, recorded_sets, recorded_state
 from cpq.app.access import Permission
-from cpq.app.reconciliation import matches, quote_ids, reconcile, unrecorded_quotes
+from cpq.app.reconciliation import has_quote, matches, quote_ids, reconcile, unrecorded_quotes
 from cpq.app.recorded_sets import CATALOG
 from cpq.app.recorded_state import RIGHTS
 from cpq.app.transaction import Tx
@@ -53,7 +53,7 @@ def show(state: Answer, *, is_quiet: bool) -> None:
             f"{len(findings):,} rows are not as the record has them: {findings[0]['message']}"
             + (", …" if len(findings) > 1 else "."),
             **state,
-            hint="Mend the rows from a backup, or look at them and run `cpq audit baseline --accept QUOTE`.",
+            hint="Mend the rows from a backup, or accept them with `cpq audit baseline --accept QUOTE|rights|catalog`.",
         )
 
 
@@ -96,14 +96,23 @@ def baseline(app: App) -> Answer:
 
 
 def accept(app: App, given: str) -> Answer:
-    """Record one quote as it is stored now, whatever the record says."""
-    quote_id = local_app.quote_id(app, given)
+    """Record one quote, the tokens or the prices as they are stored now, whatever the record says."""
+    subject = local_app.quote_id(app, given)
 
     def work(tx: Tx) -> Answer:
-        recorded_state.rebase(tx, quote_id)
+        if subject in _OTHERS:
+            _record_others(tx, [_OTHERS[subject]])
+            return {"quotes": 0, "also": [_OTHERS[subject]], "differing": []}
+        if not has_quote(tx, subject):
+            raise CpqError(
+                Code.NOT_FOUND,
+                f"There is no quote '{given}'.",
+                hint=f"Give the id or number of a quote, or {' or '.join(_OTHERS)}; see `cpq audit verify --state`.",
+            )
+        recorded_state.rebase(tx, subject)
         return {"quotes": 1, "also": [], "differing": []}
 
-    return local_app.write(app, "audit_baseline", work, {"accept": quote_id}, subject=quote_id)
+    return local_app.write(app, "audit_baseline", work, {"accept": subject}, subject=subject)
 
 
 def _record_some(tx: Tx, after: str) -> Answer:  # noqa: ARG001 - what is recorded is not found again

@@ -9,7 +9,9 @@ from cpq.app import App, audit, recorded_state
 from cpq.app.reconciliation import reconcile
 from cpq.app.recorded_state import BY_ROW, OF_VERSION, Part
 from cpq.app.transaction import Tx
+from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
+from cpq.cli import audit_state
 from cpq.services import approvals
 from cpq.services.documents.file_store import Store, checksum_of
 from cpq.services.quotes import expiry
@@ -274,3 +276,22 @@ def test_a_sweep_of_requests_gets_past_quotes_that_are_changed(
         found = dict(connection.execute(sa.select(row.quote_id, row.status)).all())
     app.close()
     assert found == {first: "pending", second: "expired"}
+
+
+def test_what_differs_is_accepted_by_its_name_and_nothing_else_is(app: App, tools: Tools):
+    quote_id = sent_quote(tools)
+    person(app, "ann", "sales_rep")
+    audit_state.baseline(app)
+    tamper(app, sa.update(tables.quote).where(of(tables.quote, quote_id)).values(owner="mallory"))
+    tamper(app, sa.update(tables.token).values(role="admin"))
+    tamper(app, sa.update(tables.product).values(name="Forged"))
+    for given, name in (("rights", "tokens"), ("catalog", "prices")):
+        assert [one for one in findings(app) if one.startswith(given)]
+        assert audit_state.accept(app, given) == {"quotes": 0, "also": [name], "differing": []}
+        assert not [one for one in findings(app) if one.startswith(given)]
+    before = findings(app)
+    with pytest.raises(CpqError, match="There is no quote 'Q-nothing'") as refused:
+        audit_state.accept(app, "Q-nothing")
+    assert (refused.value.code, findings(app)) == ("NOT_FOUND", before)
+    assert audit_state.accept(app, quote_id)["quotes"] == 1
+    assert findings(app) == []
