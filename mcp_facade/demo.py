@@ -422,7 +422,7 @@ def _manager() -> Iterator[tuple[str, str]]:
     def create(tx: Tx) -> Body:
         nonlocal secret
         role = "sales_manager"
-        if tokens.is_guarded(tx, MANAGER, role):
+        if tokens.is_guarded(tx, MANAGER, role, is_person=True):
             tokens.require_administrator(tx, os.environ.get(TOKEN_VARIABLE, ""), role)
         if tokens.has_tokens(tx.connection):
             summary, secret = tokens.create_token(tx, name=MANAGER, role=role, days=1)

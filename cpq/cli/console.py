@@ -84,7 +84,7 @@ def sample(options: Options) -> None:
     _require_address(settings)
     with local_app.opened(options) as app:
         for name, role in sample_quotes.PEOPLE.items():
-            local_app.grantor(app, options, name, role)
+            local_app.grantor(app, options, name, role, is_person=True)
         made = sample_quotes.fill(settings, options.effects.now())
         address = _link(app, options, sample_quotes.MANAGER, LINK_MINUTES_MAX)
     click.echo(made)

@@ -73,9 +73,10 @@ def person(app: App, options: Options, name: str) -> Principal:
     return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.act_as(tx, presented, name))
 
 
-def grantor(app: App, options: Options, name: str, role: str) -> Principal:
+def grantor(app: App, options: Options, name: str, role: str, *, is_person: bool) -> Principal:
     """The operator, with the administrator whose secret is needed to give this role to this name, if one is."""
-    if not app.read_unaudited(app.new_call(OPERATOR), lambda tx: tokens.is_guarded(tx, name, role)):
+    call = app.new_call(OPERATOR)
+    if not app.read_unaudited(call, lambda tx: tokens.is_guarded(tx, name, role, is_person=is_person)):
         return OPERATOR
     presented = secret(app, options)
     command = Command("administrator_find", Permission.READ, {"name": name, "role": role})

@@ -47,7 +47,7 @@ def create(
 ) -> None:
     """Create a token and print its secret, once. A second token for a name adds its role to the caller.
 
-    Once an administrator has a token, theirs is needed for roles that decide or administer.
+    Once an administrator has a token, theirs is needed for people, and for roles that decide or administer.
 
     \b
     Example:
@@ -67,7 +67,8 @@ def create(
         if recover:
             made = local_app.write(app, RECOVERY, work, arguments, subject=RECOVERY)
         else:
-            grantor = local_app.grantor(app, options, name, role)
+            is_person = kind == "human" or (kind is None and role != Role.AGENT)
+            grantor = local_app.grantor(app, options, name, role, is_person=is_person)
             made = local_app.write(app, "token_create", work, arguments, principal=grantor)
     if recover:
         click.echo("No administrator agreed to this. The record says so, and `cpq doctor` for 30 days.", err=True)
@@ -88,7 +89,7 @@ def create(
 def grant(options: Options, name: str, role: str, days: int | None) -> None:
     """Give a person a role for the console, without a secret. They sign in with a link or the company's provider.
 
-    Once an administrator has a token, theirs is needed for roles that decide or administer.
+    Once an administrator has a token, theirs is needed.
 
     \b
     Example:
@@ -100,7 +101,7 @@ def grant(options: Options, name: str, role: str, days: int | None) -> None:
 
     with local_app.opened(options) as app:
         arguments = {"name": name, "role": role, "days": days}
-        grantor = local_app.grantor(app, options, name, role)
+        grantor = local_app.grantor(app, options, name, role, is_person=True)
         made = local_app.write(app, "token_grant", work, arguments, principal=grantor)
     if options.as_json:
         show_json(made)

@@ -24,8 +24,9 @@ def acting(app: App, presented: str, name: str) -> Principal:
     return app.read_unaudited(app.new_call(OPERATOR), lambda tx: tokens.act_as(tx, presented, name))
 
 
-def is_guarded(app: App, name: str, role: str) -> bool:
-    return app.read_unaudited(app.new_call(OPERATOR), lambda tx: tokens.is_guarded(tx, name, role))
+def is_guarded(app: App, name: str, role: str, *, is_person: bool = False) -> bool:
+    call = app.new_call(OPERATOR)
+    return app.read_unaudited(call, lambda tx: tokens.is_guarded(tx, name, role, is_person=is_person))
 
 
 def test_the_first_administrator_guards_every_role_that_decides(app: App):
@@ -33,9 +34,10 @@ def test_the_first_administrator_guards_every_role_that_decides(app: App):
     app.upkeep(app.new_call(OPERATOR), lambda tx: tokens.grant(tx, name="dana", role="sales_manager"))
     app.upkeep(app.new_call(OPERATOR), lambda tx: tokens.grant(tx, name="alex", role="admin"))
     secret_of(app, "bot", "agent")
-    assert not any(is_guarded(app, "new", role) for role in guarded), "nobody has a secret that could be asked for"
+    assert not any(is_guarded(app, "new", role, is_person=True) for role in guarded), "nobody has a secret to ask for"
     token_id = secret_of(app, "alice", "admin").split("_")[1]
     assert {role for role in (*guarded, "agent", "sales_rep") if is_guarded(app, "new", role)} == guarded
+    assert is_guarded(app, "new", "sales_rep", is_person=True), "a program cannot make itself a person"
     assert is_guarded(app, "dana", "sales_rep"), "any secret of hers would prove that one is dana"
     app.upkeep(app.new_call(OPERATOR), lambda tx: tokens.revoke_token(tx, token_id))
     assert is_guarded(app, "new", "admin"), "revoking the last one opens nothing"
