@@ -25,8 +25,9 @@ def test_what_goes_by_the_real_clock_passes_400_days_ahead(tmp_path: Path):
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # Waiting and measuring go on as usual.
     }
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "today and not proof"]
+    on_sqlite = ("-k", "not postgresql")  # What depends on the day does so on both databases.
     ran = subprocess.run(
-        [*command, f"--basetemp={tmp_path / 'ahead'}"],
+        [*command, *on_sqlite, f"--basetemp={tmp_path / 'ahead'}"],
         cwd=ROOT,
         env=environment,
         capture_output=True,
