@@ -16,6 +16,7 @@ LIBRARY = Path(libfaketime.__file__).parent / "vendor/libfaketime/src/libfaketim
 """Moves the clock of a process and its children."""
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="the library is built for Linux")
 def test_what_goes_by_the_real_clock_passes_400_days_ahead(tmp_path: Path):
     environment = {
