@@ -18,7 +18,7 @@ from cpq.storage.upsert import upsert
 
 MEGABYTE = 1_000_000
 CHUNK_BYTES = 256 * 1024
-"""A process adds so much to the count in the database at a time: a statement for every small write would cost each of
+"""A process adds to the count in the database when it has this much: a statement for each small write would slow all of
 them. A restart forgets less than this of a caller."""
 
 WRITE_BYTES = 2_000
