@@ -153,7 +153,7 @@ BEHAVIOURS |= {
     "F3.10": "brief: citations word for word, with where they stand",
     "F3.11": "budget: what comes first, and what gives way",
     "F3.12": "budget: how many passages are left out is said",
-    "F3.13": "budget: tokens are counted as cl100k_base counts, estimated",
+    "F3.13": "budget: tokens are counted as cl100k_base counts them",
     "F3.14": "progress: every phase is told",
     "F3.15": "progress: over stdio too; the result is one message",
     "F3.16": "conversion: HTML is converted, Markdown stays",

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import sqlalchemy as sa
 import weasyprint
 from mcp import Client
 
@@ -17,6 +18,7 @@ from cpq.base.settings import Settings, read_settings
 from cpq.retrieval.search.index import Where
 from cpq.retrieval.web import answers, repository
 from cpq.retrieval.web.rules import robots
+from cpq.storage.schema.tables import web_page
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
 from tests.support.engine import TODAY, StillEffects, Tools, open_app, row_counts
@@ -175,6 +177,18 @@ def test_a_page_without_an_etag_is_known_by_its_content(sqlite_web: Tools, site:
     site.has_etags = False
     outcomes = [sqlite_web("ingest", url=site.url("/warranty.html"))["pages"][0]["outcome"] for _ in range(2)]
     assert outcomes == ["indexed", "unchanged"]
+
+
+def test_a_page_that_an_earlier_version_read_is_read_again_although_it_has_not_changed(
+    sqlite_web: Tools, site: Website
+):
+    """Its passages and token counts are those of the earlier version."""
+    tokens = sqlite_web("ingest", url=site.url("/warranty.html"))["pages"][0]["tokens"]
+    app = sqlite_web.app
+    earlier = sa.update(web_page).values(content_hash=sa.func.substr(web_page.c.content_hash, 3), tokens=1)
+    app.upkeep(app.new_call(), lambda tx: tx.connection.execute(earlier))
+    again = [sqlite_web("ingest", url=site.url("/warranty.html"))["pages"][0] for _ in range(2)]
+    assert [(item["outcome"], item["tokens"]) for item in again] == [("updated", tokens), ("unchanged", tokens)]
 
 
 def test_a_page_is_asked_for_again_when_it_is_a_day_old(sqlite_web: Tools, site: Website):

@@ -6,8 +6,8 @@ the brief.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from cpq.retrieval.web.rules.link_trace import Step, trace_lines
 from cpq.retrieval.web.rules.page import ALT_LENGTH_MAX, CAPTION_LENGTH_MAX, Image, line
@@ -18,6 +18,10 @@ SUB_QUERY_LENGTH_MAX = 120
 NOTE_LENGTH_MAX = 500
 NOTES_SHARE = 4
 """The largest share of the budget for notes."""
+
+CUT = "… (cut to fit the response budget)"
+CUT_CHARACTERS_MIN = 40
+CUTS_MAX = 10
 
 NONE_FOUND = "No relevant content was found for this query."
 UNTRUSTED = (
@@ -105,23 +109,45 @@ def write_brief(
 
 
 def _fitting(ordered: Sequence[Evidence], room: int, has_steps: bool) -> list[Evidence]:
-    """As many of the best passages as fit, with what each adds to sources and citations."""
+    """As many of the best passages as fit, with what each adds to sources and citations; of the best a part."""
     room -= _FRAME_TOKENS + (_OMITTED_TOKENS if has_steps else 0)
     chosen: list[Evidence] = []
     named: set[tuple[str, str]] = set()
     for each in ordered:
-        cost = each.tokens + each.text.count("\n") + _BLOCK_TOKENS + count_tokens(each.sub_query or "")
-        for name in ((each.url, ""), (each.url, each.heading)):
-            if name not in named:
-                cost += count_tokens(f"{each.title} {each.url}" if not name[1] else each.heading) + 8
-        if each.citation:
-            cost += count_tokens(f"{each.citation} {each.title} {each.url} {each.heading}") + 16
+        cost = _cost(each, named)
+        if cost > room and not chosen and (part := _cut(each, room)):
+            return [part]
         if cost > room:
             break  # A less relevant passage does not overtake it.
         room -= cost
         named |= {(each.url, ""), (each.url, each.heading)}
         chosen.append(each)
     return chosen
+
+
+def _cost(each: Evidence, named: Set[tuple[str, str]] = frozenset()) -> int:
+    cost = count_tokens(quoted(each.text)) + _BLOCK_TOKENS + count_tokens(each.sub_query or "")
+    for name in ((each.url, ""), (each.url, each.heading)):
+        if name not in named:
+            cost += count_tokens(f"{each.title} {each.url}" if not name[1] else each.heading) + 8
+    if each.citation:
+        cost += count_tokens(f"{each.citation} {each.title} {each.url} {each.heading}") + 16
+    return cost
+
+
+def _cut(each: Evidence, room: int) -> Evidence | None:
+    """The beginning of a passage that is larger than the whole budget."""
+    kept = len(each.text)
+    for _ in range(CUTS_MAX):
+        text = f"{each.text[:kept].rstrip()} {CUT}"
+        is_quoted = each.citation is not None and each.citation in text
+        part = replace(each, text=text, citation=each.citation if is_quoted else None)
+        if (cost := _cost(part)) <= room:
+            return part
+        kept = kept * room * 9 // (cost * 10)
+        if kept < CUT_CHARACTERS_MIN:
+            break
+    return None
 
 
 _FRAME_TOKENS = 170
