@@ -60,6 +60,7 @@ TERMS = {
     "term_months": ("--term-months", "How many months recurring prices run."),
     "start_date": ("--start", "First day of the term, for example 2026-03-01."),
     "end_date": ("--end", "Last day of the term, instead of --term-months."),
+    "valid_until": ("--valid-until", "Last day on which it can be accepted; else as the policies say."),
     "payment_terms": ("--payment-terms", "For example net_30."),
     "deal_id": ("--deal", "Your reference to the opportunity."),
     "notes": ("--notes", "Shown to the customer on the quote."),

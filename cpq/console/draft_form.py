@@ -23,7 +23,7 @@ NOTES_MAX = 10_000
 OPTION = "option."
 """The start of the names of fields that choose options."""
 
-TERMS = ("deal_id", "term_months", "start_date", "end_date", "payment_terms", "notes")
+TERMS = ("deal_id", "term_months", "start_date", "end_date", "valid_until", "payment_terms", "notes")
 
 _QUANTITY: TypeAdapter[Quantity] = TypeAdapter(FineQuantity)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
@@ -107,6 +107,7 @@ class DraftForm:
             "term_months": self.whole("term_months", MONTHS_MAX),
             "start_date": self.day("start_date"),
             "end_date": self.day("end_date"),
+            "valid_until": self.day("valid_until"),
             "payment_terms": self.text("payment_terms", 64),
             "notes": self.text("notes", NOTES_MAX),
         }

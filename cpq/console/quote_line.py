@@ -87,6 +87,8 @@ def terms(visit: Visit) -> Response:
     shown = {name: "" if quote[name] is None else str(quote[name]) for name in TERMS}
     if quote["term_months"] is not None:
         shown["end_date"] = ""  # It follows from the months.
+    if quote["requested_valid_until"] is None:
+        shown["valid_until"] = ""  # It follows from the policies.
     return _terms_form(visit, DraftForm(shown))
 
 

@@ -120,6 +120,7 @@ def quote_update(
     term_months: Months | None = None,
     start_date: Day | None = None,
     end_date: Annotated[Day | None, Field(description="Last day of the term, instead of term_months.")] = None,
+    valid_until: Annotated[Day | None, Field(description="Last day to accept it; cleared: by the policies.")] = None,
     payment_terms: Word | None = None,
     notes: Notes | None = None,
     internal_notes: InternalNotes = None,
@@ -145,6 +146,7 @@ def quote_update(
         "term_months": term_months,
         "start_date": start_date,
         "end_date": end_date,
+        "valid_until": valid_until,
         "payment_terms": payment_terms,
         "notes": notes,
     }
@@ -165,8 +167,9 @@ def quote_revise(
 ) -> QuoteMoved:
     """Open the next version of a quote as a draft, with the same lines and terms at today's prices.
 
-    A sent version stays valid until the new one is sent; cancelling the new one leaves the sent one unchanged. Next:
-    change the draft with quote_update, then price it with quote_price.
+    A `valid_until` that was given stays, unless it is over. A sent version stays valid until the new one is sent;
+    cancelling the new one leaves the sent one unchanged. Next: change the draft with quote_update, then price it with
+    quote_price.
     """
     return quotes.revise(tx, quote_id, expected_version=expected_version, expected_edit=expected_edit)
 
@@ -184,7 +187,7 @@ def quote_clone(
 ) -> CreatedQuote:
     """Create a new draft with the lines and terms of a quote in any status, at today's prices.
 
-    Line discounts are copied; the discount on the whole quote and the approvals are not.
+    Line discounts are copied; the discount on the whole quote, `valid_until` and the approvals are not.
     """
     return quotes.clone(tx, quote_id, account_id=account_id, currency=currency, idempotency_key=idempotency_key)
 

@@ -133,6 +133,7 @@ def quote_create(
     end_date: Annotated[
         Day | None, Field(description="Last day of the term, instead of term_months; requires start_date.")
     ] = None,
+    valid_until: Annotated[Day | None, Field(description="Last day to accept it. Default: by the policies.")] = None,
     notes: Annotated[Notes | None, Field(description="Shown to the customer; or `clause:ID` of the library.")] = None,
     payment_terms: Annotated[
         Word | None, Field(description="For example `net_30`, the standard; others may need approval.")
@@ -160,6 +161,7 @@ def quote_create(
         term_months=term_months,
         start_date=start_date,
         end_date=end_date,
+        valid_until=valid_until,
         payment_terms=payment_terms,
         notes=notes,
         internal=internal.changed(None, aside(internal_notes, sources, review)),

@@ -72,6 +72,9 @@ def test_a_person_finishes_a_deal_on_the_command_line_alone(rita: Person):
     assert [line["quantity"] for line in made["line_items"]] == [100, 7]
     edited = rita.does("quote", "edit", quote_id, "--change", "1:150", "--remove", 2, "--notes", "As we agreed.")
     assert edited["total"] == 1500
+    assert rita.does("quote", "edit", quote_id, "--valid-until", "2026-12-01")["valid_until"] == "2026-12-01"
+    assert rita.fails("quote", "edit", quote_id, "--valid-until", "2020-12-01")["details"]["field"] == "/valid_until"
+    assert rita.does("quote", "edit", quote_id, "--clear", "valid_until")["valid_until"] == "2026-12-16"
     priced = rita.does("quote", "price", quote_id, "--discount", 10)
     assert (priced["pricing"]["total"], priced["stored"], priced["approval_required"]) == (1350, True, True)
     refused = rita.fails("quote", "send", quote_id)

@@ -138,6 +138,27 @@ def test_only_the_draft_that_differs_is_changed_and_wants_to_be_priced_again(hom
     assert total[0][0] == total[0][1] == 10_716_000_000
 
 
+def test_g11_a_last_valid_day_of_a_file_holds_until_the_file_has_another(home: Path, imported: Any):
+    def days() -> list[Any]:
+        return query(home, "SELECT valid_until, requested_valid_until FROM quote_version WHERE quote_id = 'A-2'")
+
+    def text(day: str, quantity: str) -> str:
+        row = ["A-2", "acct_groeb_002", "prod_pro_v2", quantity, day]
+        return csv_of([row], ["id", "account_id", "product_id", "quantity", "valid_until"])
+
+    assert imported(text("2026-12-24", "3")) == (1, 0, 0)
+    assert days() == [("2026-12-24", "2026-12-24")]
+    assert imported(text("2026-12-24", "3")) == (0, 0, 1)
+    assert imported(text("", "3")) == (0, 0, 1)
+    assert imported(text("", "4")) == (0, 1, 0)
+    assert days() == [("2026-12-24", "2026-12-24")]
+    [(line, field, reason)] = imported(text("2020-12-24", "4"))
+    assert (line, field) == (2, "valid_until")
+    assert "is over already" in reason
+    assert imported(text("2026-12-31", "4")) == (0, 1, 0)
+    assert days() == [("2026-12-31", "2026-12-31")]
+
+
 def test_a_quote_that_was_sent_is_left_alone_or_refused(home: Path, imported: Any):
     text = csv_of([CSV_ROWS[2]])
     imported(text)

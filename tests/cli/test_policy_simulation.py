@@ -154,6 +154,7 @@ def test_a_simulated_decision_is_the_one_that_pricing_gives(home: Path, tools: T
             quote(tools, 10),
             quote(tools, 35, compressor),
             quote(tools, 6, SEATS, compressor, payment_terms="net_90", term_months=24),
+            quote(tools, 0, valid_until="2027-01-20"),
             quote(tools, 12, {**SEATS, "option_set": "a"}, {**SEATS, "quantity": 9, "option_set": "b"}, MACHINE),
         ]
     )

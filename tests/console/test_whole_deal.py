@@ -201,6 +201,7 @@ def test_wrong_terms_are_named(sqlite_console: Console):
         ({"start_date": "tomorrow"}, "start_date"),
         ({"term_months": "12", "end_date": "2027-01-31"}, "end_date"),
         ({"term_months": "", "end_date": "2027-01-31"}, "end_date"),
+        ({"valid_until": "2020-01-31"}, "valid_until"),
     ):
         answer = fill(rosa, address, **typed)
         assert answer.status_code == 400, typed
@@ -208,6 +209,20 @@ def test_wrong_terms_are_named(sqlite_console: Console):
     done(rosa, address, term_months="24", start_date="2026-12-01", end_date="", deal_id="D-1", notes="")
     found = sqlite_console.tools("quote_get", quote_id=quote_id)["quote"]
     assert (found["term_months"], found["start_date"], found["deal_id"]) == (24, "2026-12-01", "D-1")
+
+
+def test_g11_the_last_valid_day_is_typed_shown_and_cleared_among_the_terms(sqlite_console: Console):
+    rosa = sqlite_console.signed_in("rosa", "sales_rep")
+    quote_id = new_quote(sqlite_console.tools)
+    address = f"/console/quotes/{quote_id}/terms"
+    field = re.compile(r'name="valid_until" type="date" value="([^"]*)"')
+    for typed in ("2026-12-24", ""):
+        done(rosa, address, valid_until=typed)
+        found = sqlite_console.tools("quote_get", quote_id=quote_id)["quote"]
+        assert (found["valid_until"], found["requested_valid_until"]) == (typed or "2026-12-16", typed or None)
+        shown = field.search(rosa.get(address).text)
+        assert shown is not None
+        assert shown[1] == typed
 
 
 def test_a_form_that_was_made_for_another_edit_changes_nothing(console: Console):

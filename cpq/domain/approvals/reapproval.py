@@ -224,7 +224,9 @@ _RECORD = (
     "internal",
 )
 _PRICE = ("requested_discount", "subtotal", "discount_total", "tax_total", "total", "fingerprint", "hashes")
-_MEASURED_OF_VERSION = frozenset({*_RECORD, *_PRICE, "term_months", "valid_until", "expires_at"})
+_MEASURED_OF_VERSION = frozenset(
+    {*_RECORD, *_PRICE, "term_months", "valid_until", "requested_valid_until", "expires_at"}
+)
 """Fields of a version that are compared by what they give, or that are its record and not part of the offer."""
 
 

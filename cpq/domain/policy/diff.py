@@ -81,12 +81,18 @@ def differences(before: PolicySet, after: PolicySet) -> list[Change]:
     return sorted(changes, key=lambda change: (change.what, change.field))
 
 
-def decision_change(before: PolicySet, after: PolicySet, *alternatives: QuoteFacts) -> DecisionChange | None:
+def decision_change(
+    before: PolicySet, after: PolicySet, *alternatives: QuoteFacts, has_own_validity: bool = False
+) -> DecisionChange | None:
     """The two decisions on a quote if approvers, blocks or violated policies differ; else None.
 
-    Each set uses its own validity, because validity is no fact of the quote before a set decides.
+    Each set uses its own validity where none was asked for, because it is then no fact of the quote before a set
+    decides.
     """
-    old, new = (evaluate_alternatives(policies, _as_valid(alternatives, policies)) for policies in (before, after))
+    old, new = (
+        evaluate_alternatives(policies, alternatives if has_own_validity else _as_valid(alternatives, policies))
+        for policies in (before, after)
+    )
     return DecisionChange(old, new) if _essence(old) != _essence(new) else None
 
 

@@ -232,7 +232,9 @@ QUOTE_FACTS: dict[str, Declaration] = {
         Kind.NUMBER, "how far net is below list; negative above it", Unit.PERCENT, high=HUNDRED
     ),
     "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown when a line's cost is", Unit.PERCENT, high=HUNDRED),
-    "validity_days": Declaration(Kind.NUMBER, "days in which the quote can be accepted", Unit.DAYS, low=_ZERO),
+    "validity_days": Declaration(
+        Kind.NUMBER, "days from the price to the last day on which the quote can be accepted", Unit.DAYS, low=_ZERO
+    ),
     "has_free_text": Declaration(
         Kind.BOOLEAN, "whether an agent wrote a text for the customer that is no clause of the library"
     ),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+VALIDITY_DAYS_MAX = 3650
+"""The longest validity of a quote, by the policies or as asked for."""
+
 
 class Severity(StrEnum):
     WARNING = "warning"

@@ -234,6 +234,7 @@ class Roles:
 @dataclass(frozen=True)
 class Terms:
     validity_days: int
+    """How long a quote can be accepted for which no other last day was asked for."""
     rounding: Rounding
     tax_rounding: TaxRounding
     part_periods: PartPeriods

@@ -46,6 +46,8 @@ class Draft:
     start_date: date | None = None
     end_date: date | None = None
     """Given instead of `term_months`: the last day of a term that ends with another contract."""
+    valid_until: date | None = None
+    """The last day on which it can be accepted, if one was asked for; else the policies decide."""
     payment_terms: str | None = None
     notes: str | None = None
     requested_discount: int = 0

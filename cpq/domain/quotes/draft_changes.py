@@ -14,7 +14,7 @@ from cpq.domain.quotes.quote import line_id
 STRETCHES_MAX = 5_000
 """Over all lines: pricing a stretch takes about a tenth of a millisecond, while other writers wait."""
 
-CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "notes")
+CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "valid_until", "notes")
 
 
 @dataclass(frozen=True)

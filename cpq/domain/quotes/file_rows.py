@@ -92,6 +92,8 @@ class QuoteRow(Row):
     term_months: Months | None = None
     start_date: UsualDay | None = None
     end_date: UsualDay | None = None
+    valid_until: UsualDay | None = None
+    """Default: by the policies; for a quote that exists, as it has it."""
     payment_terms: Word | None = None
     notes: Notes | None = None
     line_items: tuple[LineRow, ...]
@@ -111,6 +113,7 @@ class QuoteRow(Row):
             term_months=self.term_months,
             start_date=self.start_date,
             end_date=self.end_date,
+            valid_until=self.valid_until,
             payment_terms=self.payment_terms,
             notes=self.notes,
         )

@@ -56,6 +56,8 @@ class QuoteVersion:
     edited_by: Sequence[str]
     """Callers who changed it, and the people who own agents that made, changed or submitted it."""
     internal: Internal | None
+    requested_valid_until: date | None
+    """The last valid day that was asked for; None where it follows from the policies."""
 
     @property
     def makers(self) -> tuple[str, ...]:
@@ -203,6 +205,7 @@ class Quote:
             "term_months": version.term_months,
             "start_date": version.start_date,
             "end_date": version.end_date if version.term_months is None else None,
+            "valid_until": version.requested_valid_until,
             "payment_terms": version.payment_terms,
             "notes": version.notes,
             "requested_discount": version.requested_discount,

@@ -54,7 +54,10 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: boo
         return _evaluate(tx, quote, requested_discount)
     composed = _recompose(tx, quote, quote.as_draft(requested_discount=requested_discount))
     priced = [(one.request, one.priced) for one in composed.sets]
-    decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced, editor=tx.caller)
+    day = composed.valid_until
+    decision = decide(
+        tx, quote, composed.draft, composed.buyer, composed.products, priced, editor=tx.caller, valid_until=day
+    )
     draw(tx, quote, decision)
     if dry_run:
         shown = Shown.of(composed)
@@ -121,12 +124,14 @@ def clone(
 ) -> CreatedQuote:
     """A new draft with the same lines and terms, for the same or another account. Approvals are not copied.
 
-    It belongs to the caller who clones it, but the text that an agent wrote stays an agent's, and what a person had to
-    look at is to be looked at again.
+    Its last valid day is by the policies. It belongs to the caller who clones it, but the text that an agent wrote
+    stays an agent's, and what a person had to look at is to be looked at again.
     """
     quote = repository.load(tx, quote_id, for_update=True)
     draft = quote.as_draft(requested_discount=0)
-    draft = replace(draft, account_id=account_id or draft.account_id, currency=currency or draft.currency)
+    draft = replace(
+        draft, account_id=account_id or draft.account_id, currency=currency or draft.currency, valid_until=None
+    )
     _require_little_text(tx, draft, quote, {})
     lines = tuple(
         line._replace(number=number, internal=line.internal and line.internal.reopened())
@@ -282,7 +287,7 @@ def _recompose(
 ) -> Composition:
     """Compose a stored quote; a problem of a line names the argument that changed it, and the line's id."""
     try:
-        return compose(tx, draft, is_written=is_written)
+        return compose(tx, draft, is_written=is_written, stored_day=quote.version.requested_valid_until)
     except CpqError as error:
         refused = about_lines(error, draft, quote.id, arguments or {}, has_currency=has_currency)
         if quote.status.is_draft and not quote.is_rejected:

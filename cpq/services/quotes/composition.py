@@ -36,6 +36,7 @@ from cpq.services.quotes.draft_check import (
     refuse,
     text_problems,
     unpriceable,
+    validity_problems,
     with_clauses,
     with_doubts,
 )
@@ -90,10 +91,18 @@ class Composition:
         return found
 
 
-def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX, is_written: bool = False) -> Composition:
+def compose(
+    tx: Tx,
+    draft: Draft,
+    *,
+    problems_max: int = PROBLEMS_MAX,
+    is_written: bool = False,
+    stored_day: date | None = None,
+) -> Composition:
     """Look everything up and price it; CpqError lists every problem at once.
 
-    Texts that are written now are checked for what is not the customer's; stored ones when they are sent.
+    Texts that are written now are checked for what is not the customer's; stored ones when they are sent. `stored_day`
+    is the last valid day that was asked for before: once it is over, the policies decide again.
     """
     draft = with_clauses(tx.policies.library, draft)
     buyer, products = gather(tx, draft)
@@ -110,7 +119,12 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX, is_writte
     if is_written:
         problems += text_problems(tx, draft, buyer, products)
         draft = with_doubts(tx, draft, buyer, products)
-    draft = replace(draft, currency=draft.currency or buyer.currency)
+    today = local_day(tx.now, buyer.time_zone)
+    is_over = stored_day is not None and stored_day == draft.valid_until and stored_day < today
+    draft = replace(
+        draft, currency=draft.currency or buyer.currency, valid_until=None if is_over else draft.valid_until
+    )
+    problems += validity_problems(draft, today)
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)
     request, unclear = pick_models(draft, request, selection, products)
@@ -123,8 +137,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX, is_writte
     except CpqError:
         refuse(unpriceable(tx, draft, request, selection), problems_max)
         raise
-    today = local_day(tx.now, buyer.time_zone)
-    valid_until = today + timedelta(days=tx.policies.terms.validity_days)
+    valid_until = draft.valid_until or today + timedelta(days=tx.policies.terms.validity_days)
     return Composition(
         draft=draft,
         buyer=buyer,
@@ -138,6 +151,7 @@ def compose(tx: Tx, draft: Draft, *, problems_max: int = PROBLEMS_MAX, is_writte
         warnings=(
             *broken_relations(draft, products),
             *_foreign_currency(draft, buyer),
+            *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),
             *_ending_prices(request, products, selection, valid_until),
             *_ending_rate(tx.policies.terms, draft.currency, valid_until),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from cpq.app.transaction import Tx
@@ -12,6 +12,7 @@ from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.domain import configuration, pricing
 from cpq.domain.policy.free_text import PREFIX as CLAUSE
 from cpq.domain.policy.free_text import ClauseLibrary
+from cpq.domain.policy.policy_kinds import VALIDITY_DAYS_MAX
 from cpq.domain.pricing import PriceSelection, selling_models, terms
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Request
@@ -115,6 +116,26 @@ def _clause(library: ClauseLibrary, note: str | None, field: str) -> str | None:
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
     """The problems of the draft apart from its lines."""
     return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
+
+
+def validity_problems(draft: Draft, today: date) -> list[CpqError]:
+    """A last valid day that is over already, or so far off that it must be a mistake."""
+    latest = today + timedelta(days=VALIDITY_DAYS_MAX)
+    if draft.valid_until is None or today <= draft.valid_until <= latest:
+        return []
+    is_over = draft.valid_until < today
+    return [
+        CpqError(
+            Code.VALIDATION_ERROR,
+            f"valid_until is {draft.valid_until}, which is over already; today is {today}."
+            if is_over
+            else f"valid_until is {draft.valid_until}, which is more than {VALIDITY_DAYS_MAX:,} days from today.",
+            field="/valid_until",
+            minimum=today.isoformat(),
+            maximum=latest.isoformat(),
+            hint="Give a day in this range, or leave valid_until out: then it is the standard of the policies.",
+        )
+    ]
 
 
 def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -101,7 +102,7 @@ class _Import:
         quote = repository.find(self.tx, quote_id)
         if quote is None:
             _require_unused(self.tx, quote_id)
-            composed = self._compose(quote_id, draft)
+            composed = self._compose(quote_id, draft, None)
             if not self._problems:
                 repository.add_quote(self.tx, quote_id, composed)
             self.report.created[SECTION] += 1
@@ -111,13 +112,13 @@ class _Import:
             self.report.unchanged[SECTION] += 1
             return
         _require_open(quote, asked)
-        composed = self._compose(quote_id, asked)
+        composed = self._compose(quote_id, asked, None if draft.valid_until else quote.version.requested_valid_until)
         if not self._problems:
             transitions.rewrite_draft(self.tx, quote, composed, priced_at=None)
         self.report.updated[SECTION] += 1
 
-    def _compose(self, quote_id: str, draft: Draft) -> Composition:
-        composed = compose(self.tx, draft, problems_max=PROBLEMS_MAX, is_written=True)
+    def _compose(self, quote_id: str, draft: Draft, stored_day: date | None) -> Composition:
+        composed = compose(self.tx, draft, problems_max=PROBLEMS_MAX, is_written=True, stored_day=stored_day)
         room = WARNINGS_MAX - len(self.report.warnings)
         self.report.warnings += [f"{quote_id}: {message}" for message in composed.warnings[:room]]
         return composed
@@ -137,6 +138,7 @@ def _asked_again(quote: Quote, draft: Draft) -> Draft:
         currency=draft.currency or before.currency,
         lines=tuple(_sold_as_before(line, before) for line in draft.lines),
         payment_terms=draft.payment_terms or before.payment_terms,
+        valid_until=draft.valid_until or before.valid_until,
         requested_discount=before.requested_discount,
         option_set=before.option_set if is_there else None,
         internal=before.internal,

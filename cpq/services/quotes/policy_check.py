@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 
 from typing_extensions import TypedDict
@@ -47,15 +48,17 @@ def decide(
     priced_sets: Sequence[Priced],
     *,
     editor: str | None = None,
+    valid_until: date | None = None,
 ) -> PolicyDecision:
     """Evaluate the policies for every option set, and keep the worst violation of each rule.
 
     A rule that any set violates is violated, because each set could be accepted. What no policy reads is not looked up.
-    Costs count as on the grid for every caller. `editor` is the caller who is about to change the version.
+    Costs count as on the grid for every caller. `editor` is the caller who is about to change the version, which then
+    is `valid_until` that day. Validity counts from the day of the prices.
     """
     asked = {str(line.number): line for line in draft.lines}
     inputs = quote_inputs(draft, buyer, payment_terms=payment_terms_of(tx, draft))
-    days = tx.policies.terms.validity_days
+    days = ((valid_until or quote.version.valid_until) - date.fromisoformat(priced_sets[0][0].as_of)).days
     texts = NO_FREE_TEXT
     if not FREE_TEXT.isdisjoint(tx.policies.reads):
         makers = {*quote.version.makers, *([editor] if editor else [])}
@@ -64,7 +67,9 @@ def decide(
     grid = _EXACT if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
 
     def facts(priced: PricedQuote, costs: Mapping[str, int] | None) -> QuoteFacts:
-        return facts_of(inputs, asked, products, priced, validity_days=days, texts=texts, others=others, costs=costs)
+        return facts_of(
+            inputs, asked, products, priced, validity_days=max(days, 0), texts=texts, others=others, costs=costs
+        )
 
     judged = [facts(priced, coarse_costs(request, grid) if grid else None) for request, priced in priced_sets]
     if not grid:

@@ -355,6 +355,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "expires_at": composed.expires_at,
         "lapses_at": None,
         "internal": draft.internal.stored if draft.internal else None,
+        "requested_valid_until": draft.valid_until,
     }
 
 

@@ -66,6 +66,7 @@ class _Row(NamedTuple):
     term_months: int | None
     start_date: date | None
     end_date: date | None
+    requested_valid_until: date | None
     payment_terms: str
     notes: str | None
     created_by: str
@@ -103,10 +104,13 @@ class Simulation:
     def _changed(self, tx: Tx, batch: Sequence[_Row]) -> Iterator[Changed]:
         ids = [row.id for row in batch]
         results, wordings = _results(tx, ids), _wordings(tx, ids)
+        days = _days_asked_for(tx, batch)
         self._learn(tx, {line[_PRODUCT_ID] for sets in results.values() for one in sets for line in one["lines"]})
         for row in batch:
-            alternatives = [self._facts(row, one, wordings[row.id]) for one in results[row.id]]
-            change = decision_change(self._before, self._after, *alternatives) if alternatives else None
+            alternatives = [self._facts(row, one, wordings[row.id], days.get(row.id)) for one in results[row.id]]
+            if not alternatives:
+                continue
+            change = decision_change(self._before, self._after, *alternatives, has_own_validity=row.id in days)
             if change is not None:
                 status = status_at(QuoteStatus(row.status), row.expires_at, tx.now, row.lapses_at)
                 yield Changed(row.id, row.version, status, row.account_id, row.currency, row.total, change)
@@ -120,7 +124,9 @@ class Simulation:
                 unknown = list(product_ids)
             self._products |= repository.gather(tx, unknown).products
 
-    def _facts(self, row: _Row, result: dict[str, Any], wordings: Mapping[int, _Wording]) -> QuoteFacts:
+    def _facts(
+        self, row: _Row, result: dict[str, Any], wordings: Mapping[int, _Wording], days: int | None
+    ) -> QuoteFacts:
         months = running_months(row.term_months, row.start_date, row.end_date)
         inputs = QuoteInputs(
             currency=row.currency,
@@ -138,7 +144,7 @@ class Simulation:
         texts = free_text_facts(
             self._after.library, row.notes, asked.values(), self._products, (row.created_by, *row.edited_by)
         )
-        days = self._before.terms.validity_days
+        days = self._before.terms.validity_days if days is None else days
         return facts_of(inputs, asked, self._products, priced, validity_days=days, texts=texts)
 
 
@@ -176,6 +182,7 @@ def _rows(tx: Tx, last: str | None) -> list[_Row]:
             version.term_months,
             version.start_date,
             version.end_date,
+            version.requested_valid_until,
             version.payment_terms,
             version.notes,
             version.created_by,
@@ -220,6 +227,17 @@ def _results(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[dict[str, Any]
     for quote_id, result in tx.connection.execute(_current(query, tables.quote_pricing).order_by(columns.option_set)):
         results[quote_id].append(result)
     return results
+
+
+def _days_asked_for(tx: Tx, rows: Sequence[_Row]) -> dict[str, int]:
+    """The validity of the quotes for which one was asked, in days from their price on; most quotes have none."""
+    asked = {row.id: row.requested_valid_until for row in rows if row.requested_valid_until}
+    if not asked:
+        return {}
+    columns = tables.quote_pricing.c
+    query = sa.select(columns.quote_id, columns.request).where(tx.own_among(columns.quote_id, list(asked)))
+    found = tx.connection.execute(_current(query, tables.quote_pricing))
+    return {id_: (asked[id_] - date.fromisoformat(request["as_of"])).days for id_, request in found}
 
 
 def _wordings(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, _Wording]]:

@@ -114,6 +114,9 @@ class QuoteHeader(InternalView):
     start_date: date | None
     end_date: date | None
     valid_until: date
+    requested_valid_until: Annotated[
+        date | None, Described("The day that was asked for; null where `valid_until` follows from the policies.")
+    ]
     payment_terms: str
     notes: str | None
     option_set: str | None
@@ -292,6 +295,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             "start_date": version.start_date,
             "end_date": version.end_date,
             "valid_until": version.valid_until,
+            "requested_valid_until": version.requested_valid_until,
             "payment_terms": version.payment_terms,
             "notes": version.notes,
             "option_set": version.option_set,

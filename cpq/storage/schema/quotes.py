@@ -79,12 +79,14 @@ quote_version = table(
     text("created_by"),
     Column("edited_by", Json, nullable=False),
     Column("internal", Json, nullable=True),
+    Column("requested_valid_until", Day, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     belongs_to("quote", "quote_id"),
     one_of("status", *VersionStatus),
     sa.CheckConstraint("subtotal - discount_total + tax_total = total", name="adds_up"),
     sa.CheckConstraint("version > 0", name="version_positive"),
 )
+"""`requested_valid_until` is the last valid day that was asked for; without one, `valid_until` is by the policies."""
 
 quote_line = table(
     "quote_line",

@@ -67,6 +67,8 @@ def test_the_overview_is_the_matrix():
         ["free_text_legal", "free_text_has_terms", "approval_required", "legal"],
         ["margin_floor_finance", "margin < 10", "approval_required", "finance"],
         ["non_standard_terms_legal", "not is_standard_terms", "approval_required", "legal"],
+        ["validity_sales_manager", "validity_days above 30 up to 90", "approval_required", "sales_manager"],
+        ["validity_deal_desk", "validity_days above 90", "approval_required", "deal_desk"],
     ]
 
 

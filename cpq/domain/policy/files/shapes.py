@@ -24,7 +24,7 @@ from cpq.base.rounding import Rounding
 from cpq.base.text import clean_line
 from cpq.domain.field_types import TimeZone
 from cpq.domain.policy.free_text import TERMS_WORDS
-from cpq.domain.policy.policy_kinds import PartPeriods, Severity, TaxCode, TaxRounding
+from cpq.domain.policy.policy_kinds import VALIDITY_DAYS_MAX, PartPeriods, Severity, TaxCode, TaxRounding
 
 RULES_MAX = 5000
 STEPS_MAX = 50
@@ -306,7 +306,7 @@ class AttributeShape(Shape):
 class TermsShape(GuardsShape):
     """terms.yaml: validity, rounding, standard payment terms, and currency rates."""
 
-    validity_days: int = Field(ge=1, le=3650)
+    validity_days: int = Field(ge=1, le=VALIDITY_DAYS_MAX)
     rounding: Rounding = Rounding.HALF_UP
     tax_rounding: TaxRounding = TaxRounding.GROUP
     part_periods: PartPeriods = PartPeriods.WHOLE_MONTHS
