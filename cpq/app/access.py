@@ -20,6 +20,7 @@ class Permission(StrEnum):
     DECIDE = "decide"
     SEE_MARGIN = "see_margin"
     SEE_CUSTOMERS = "see_customers"
+    SEE_QUERIES = "see_queries"
     ADMINISTER = "administer"
 
 
@@ -49,7 +50,7 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.AGENT: _SELL,
     Role.SALES_REP: _SELL,
     Role.SALES_MANAGER: _SELL | _DECIDE,
-    Role.DEAL_DESK: _SELL | _DECIDE,
+    Role.DEAL_DESK: _SELL | _DECIDE | {Permission.SEE_QUERIES},
     Role.VP_SALES: _SELL | _DECIDE,
     Role.FINANCE: _DECIDE,
     Role.LEGAL: frozenset({Permission.READ, Permission.DECIDE}),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app import audit, policy_store, recorded_state, tokens
+from cpq.app import audit, policy_store, recorded_state, retrieval_queries, tokens
 from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
 from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
@@ -43,7 +44,7 @@ FAULT_RETRY_SECONDS = 30
 """When to try again after a fault that a person has to end."""
 
 SWEEP_SECONDS = 3600.0
-"""Interval at which expired keys are deleted, together with an audit write."""
+"""Interval at which expired keys and old queries are deleted, together with an audit write."""
 
 T = TypeVar("T")
 
@@ -159,7 +160,8 @@ class App:
 
     def note(self, call: Call, command: Command, outcome: str) -> None:
         """Add the audit entry of a call that changed nothing: a read, a refusal, a failure."""
-        self._recorder.add(self._entry(call, command, outcome, command.subject))
+        entry = self._entry(call, command, outcome, command.subject)
+        self._recorder.add(entry, call.retrieved[-1] if call.retrieved else None)
 
     def flush_audit(self) -> None:
         """Return when every entry so far is written and sealed."""
@@ -287,7 +289,17 @@ class App:
         """The transaction that has just begun, at its moment and under the policies in force then."""
         policies = self.policies.in_force()  # A write may have waited for its turn long after it was called.
         now, kept = self.effects.now(), self.kept
-        return Tx(connection, call.principal, now, self.effects, self.settings, policies, kept, self.audit_key)
+        return Tx(
+            connection,
+            call.principal,
+            now,
+            self.effects,
+            self.settings,
+            policies,
+            kept,
+            self.audit_key,
+            retrieved=call.retrieved,
+        )
 
     def _entry(
         self, call: Call, command: Command, outcome: str, subject: str | None, answer: str | None = None
@@ -305,15 +317,20 @@ class App:
             answer=answer,
         )
 
-    def _write_audit(self, tenant_id: str, batch: list[audit.Entry]) -> None:
+    def _write_audit(self, tenant_id: str, batch: list[audit.Noted]) -> None:
+        days = self.settings.query_retention_days
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
             for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
-                audit.seal(connection, tenant_id, batch[start : start + audit.SEAL_BATCH])
+                part = batch[start : start + audit.SEAL_BATCH]
+                audit.seal(connection, tenant_id, [noted.entry for noted in part])
+            if days:
+                retrieval_queries.record(connection, batch)
             if self.effects.monotonic() >= self._next_sweep.get(tenant_id, 0):
                 over = of_tenant(tables.idempotency, tenant_id) & (
                     tables.idempotency.c.expires_at <= self.effects.now()
                 )
                 connection.execute(sa.delete(tables.idempotency).where(over))
+                retrieval_queries.forget_old(connection, tenant_id, self.effects.now() - timedelta(days=days))
                 self._next_sweep[tenant_id] = self.effects.monotonic() + SWEEP_SECONDS
 
 

@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from cpq.app.call import Retrieval
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import canonical_json
 from cpq.storage.schema import tables
@@ -197,6 +199,13 @@ def recent(connection: Connection, tenant_id: str, *, among: int) -> list[Entry]
     return [Entry(**row._mapping) for row in connection.execute(query.order_by(tables.audit_entry.c.seq.desc()))]
 
 
+class Noted(NamedTuple):
+    """The entry of a call that changed nothing, and the search of that call."""
+
+    entry: Entry
+    retrieval: Retrieval | None
+
+
 class Recorder:
     """Writes the entries of calls that change nothing, in batches, a tenth of a second later.
 
@@ -204,9 +213,9 @@ class Recorder:
     fails: no answer is given without a record.
     """
 
-    def __init__(self, write: Callable[[str, list[Entry]], None]) -> None:
+    def __init__(self, write: Callable[[str, list[Noted]], None]) -> None:
         self._write = write
-        self._queue: list[Entry] = []
+        self._queue: list[Noted] = []
         self._changed = threading.Condition()
         self._unsealed: set[str] = set()
         self._closing = False
@@ -215,11 +224,11 @@ class Recorder:
         self._closing_tries = CLOSING_TRIES_MAX
         self._thread: threading.Thread | None = None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry, retrieval: Retrieval | None = None) -> None:
         with self._changed:
             if len(self._queue) >= QUEUE_MAX and not self._changed.wait_for(lambda: len(self._queue) < QUEUE_MAX, 10):
                 raise CpqError(Code.UNAVAILABLE, "The audit record cannot be written.", hint="Try again in a minute.")
-            self._queue.append(entry)
+            self._queue.append(Noted(entry, retrieval))
             self._wake()
 
     def note_unsealed(self, tenant_id: str) -> None:
@@ -253,18 +262,18 @@ class Recorder:
                 # Closing waits only for a database that is down, and only for a few attempts.
                 self._changed.wait_for(lambda: self._closing and self._pause == FLUSH_SECONDS, self._pause)
                 queue, self._queue = self._queue, []
-                tenants = self._unsealed | {entry.tenant_id for entry in queue}
+                tenants = self._unsealed | {noted.entry.tenant_id for noted in queue}
                 self._unsealed = set()
                 if self._closing and not tenants:
                     return
                 self._busy = bool(tenants)
             for tenant_id in sorted(tenants):
-                self._store(tenant_id, [entry for entry in queue if entry.tenant_id == tenant_id])
+                self._store(tenant_id, [noted for noted in queue if noted.entry.tenant_id == tenant_id])
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
 
-    def _store(self, tenant_id: str, batch: list[Entry]) -> None:
+    def _store(self, tenant_id: str, batch: list[Noted]) -> None:
         try:
             self._write(tenant_id, batch)
             self._pause = FLUSH_SECONDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +49,21 @@ class Record:
     """True when the entry was written in one transaction with the change."""
 
 
+@dataclass(frozen=True)
+class Retrieval:
+    """What a call searched for, and how well it found it; recorded for tuning, see `retrieval_queries`."""
+
+    query: str
+    hits: int
+    mode: str
+    score: Decimal | None
+    """Of the best hit; None where hits have no score."""
+    confidence: str | None
+    """The band of the best hit."""
+    is_failed: bool
+    """Nothing was found, or nothing that is near."""
+
+
 class Call:
     """One invocation: who asks, how to find it in the log, and whether it may still take effect."""
 
@@ -60,6 +76,8 @@ class Call:
         self.principal = principal
         self.trace_id = trace_id
         self.progress = progress
+        self.retrieved: list[Retrieval] = []
+        """The search of this call: the last one, when it searches several times."""
         self._lock = threading.Lock()
         self._state: str = "open"
         self._writes = 0

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.app.access import Permission, Principal
+from cpq.app.call import Retrieval
 from cpq.base.audit_key import AuditKey
 from cpq.base.clock import Effects
 from cpq.base.settings import Settings
@@ -51,6 +52,9 @@ class Tx:
 
     records: dict[str, Recorded | None] = field(default_factory=dict)
     """The recorded states of the subjects that it has locked."""
+
+    retrieved: list[Retrieval] = field(default_factory=list)
+    """The search of the call, for the record of queries; see `Call.retrieved`."""
 
     begun: set[str] = field(default_factory=set)
     """The subjects whose record begins in it, with everything that is to be on record."""

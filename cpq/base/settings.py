@@ -210,6 +210,13 @@ class Settings:
     key_retention_days: int = setting(
         30, at_least=1, variable="CPQ_KEY_RETENTION_DAYS", description="how many days an idempotency key is kept"
     )
+    query_retention_days: int = setting(
+        90,
+        at_least=0,
+        at_most=3650,
+        variable="CPQ_QUERY_RETENTION_DAYS",
+        description="how many days the queries of searches are kept for tuning, at most 100,000 of them; 0 keeps none",
+    )
     quote_lines_max: int = setting(
         500,
         at_least=1,

@@ -12,13 +12,14 @@ from cpq.app.transaction import Tx
 from cpq.base.settings import TOOLSETS
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import Meter, show_json, show_table
+from cpq.cli.output import Meter, moment, show_json, show_table
 from cpq.retrieval import context, equipment, nearest_products, past_quotes
 from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.installed_model import is_installed
 from cpq.retrieval.search.table_source import Source
 from cpq.retrieval.toolset_sources import sources_of
+from cpq.services.reports import query_report
 
 SHOWN_CHARACTERS = 100
 PLACES = ("lines", "quotes", "equipment")
@@ -96,6 +97,51 @@ def find(options: Options, words: tuple[str, ...], place: str, category: str | N
     show_table(("score", "confidence", "where", "what"), rows, numbers=("score",))
     if not rows:
         click.echo(found.get("hint", "Nothing found."), err=True)
+
+
+@search_.command()
+@click.option("--tool", help="Only searches of this tool: search_equipment, cortex_search, search_docs, …")
+@click.option("--failed", is_flag=True, help="Only searches that found nothing, or nothing near.")
+@click.option("--frequent", is_flag=True, help="The failed queries that occur most often, instead of each search.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many.")
+@json_option
+@pass_options
+def queries(options: Options, tool: str | None, failed: bool, frequent: bool, limit: int) -> None:
+    """Show what callers searched for, latest first: who, with which tool, how many hits, and how good the best was.
+
+    Queries are kept for CPQ_QUERY_RETENTION_DAYS.
+
+    \b
+    Example:
+      cpq search queries --failed
+      cpq search queries --frequent --tool search_equipment
+    """
+
+    def work(tx: Tx) -> Answer:
+        if frequent:
+            return {"items": query_report.often_failed(tx, tool=tool, limit=limit)}
+        return dict(query_report.queries(tx, tool=tool, failed_only=failed, limit=limit, page=1))
+
+    asked = {"tool": tool, "failed": failed, "frequent": frequent, "limit": limit}
+    with local_app.opened(options) as app:
+        found = local_app.read(app, "search_queries", work, needs=Permission.SEE_QUERIES, **asked)
+    if options.as_json:
+        show_json(found)
+    elif frequent:
+        often = [(one["count"], one["tool"], one["query"], moment(one["last_at"])) for one in found["items"]]
+        show_table(("times", "tool", "query", "last"), often, numbers=("times",))
+    else:
+        rows = [
+            (moment(one["at"]), one["caller"], one["tool"], one["query"], one["hits"], _best(one))
+            for one in found["items"]
+        ]
+        show_table(("at", "who", "tool", "query", "hits", "best"), rows, numbers=("hits",))
+
+
+def _best(item: dict[str, Any]) -> str:
+    """The band and the score of the best hit."""
+    score = None if item["score"] is None else f"{item['score']:.2f}"
+    return " ".join(filter(None, (item["confidence"], score))) or ("nothing" if item["is_failed"] else "")
 
 
 def _index(app: App, source: Source) -> dict[str, Any]:

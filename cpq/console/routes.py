@@ -29,6 +29,7 @@ from cpq.console import (
     quote,
     quote_line,
     quotes,
+    searches,
     time_zone,
 )
 from cpq.console.accept import AcceptPage
@@ -101,9 +102,7 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/accounts/{account_id}", visited(site, account.show)),
         Route("/time-zone", visited(site, time_zone.show)),
         Route("/time-zone", visited(site, time_zone.choose), methods=["POST"]),
-        Route("/policies", visited(site, policies.show)),
-        Route("/figures", visited(site, figures.show)),
-        Route("/health", visited(site, health.show)),
+        *_reports(site),
         *_provider(site, entrance),
         Route("/{rest:path}", open_to_all(site, missing), methods=["GET", "POST"]),
     ]
@@ -123,6 +122,12 @@ def _public(site: Site, document: DocumentBytes | None) -> list[Route]:
         Route("/accept/{code}", open_to_all(site, page.take), methods=["POST"]),
         Route("/accept/{code}/document", open_to_all(site, page.document)),
     ]
+
+
+def _reports(site: Site) -> list[Route]:
+    """The pages that only show something."""
+    pages = {"policies": policies, "figures": figures, "searches": searches, "health": health}
+    return [Route(f"/{name}", visited(site, page.show)) for name, page in pages.items()]
 
 
 def _document(site: Site, find: DocumentBytes | None) -> list[Route]:

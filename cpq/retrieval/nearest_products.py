@@ -10,6 +10,7 @@ from cpq.app.transaction import Tx
 from cpq.retrieval.equipment import repository
 from cpq.retrieval.search import table_source
 from cpq.retrieval.search.index import Chunk, Where
+from cpq.retrieval.search.retrieval_notes import note, note_unscored
 from cpq.retrieval.search.scores import ITEMS, PROBABLE_MISS
 from cpq.retrieval.search.table_source import Source
 from cpq.services import catalog
@@ -52,6 +53,7 @@ class _Near(NamedTuple):
 def _nearest(tx: Tx, query: str, category: str, active_only: bool) -> _Near:
     tags = [_ACTIVE] * active_only + [f"category={category}"] * bool(category)
     near = table_source.current(tx, SOURCE).search(query, limit=NEAREST_MAX, where=Where(all_tags=tags, is_asked=False))
+    note(tx, query, near.mode, [hit.score for hit in near.hits])
     ids = [hit.document_id for hit in near.hits if hit.confidence != PROBABLE_MISS]
     how = "meaning and words" if near.mode == "hybrid" else "words alone"
     hint = f"These are the nearest by {how}, best first{_NEAR if ids else _FAR}"
@@ -61,6 +63,7 @@ def _nearest(tx: Tx, query: str, category: str, active_only: bool) -> _Near:
 def _most_words(tx: Tx, query: str, category: str, active_only: bool) -> _Near:
     """For a large catalogue, which is not in memory."""
     ids = catalog.with_most_words(tx, query, category_id=category or None, active_only=active_only, limit=NEAREST_MAX)
+    note_unscored(tx, query, "lexical", len(ids))
     return _Near(ids, f"These have some of them, the rarest words first{_NEAR}")
 
 

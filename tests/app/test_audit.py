@@ -154,7 +154,7 @@ def test_a_lost_acknowledgement_does_not_stop_the_record(app: App, monkeypatch: 
     real = app._recorder._write
     lost: list[int] = []
 
-    def losing(tenant_id: str, batch: list[audit.Entry]) -> None:
+    def losing(tenant_id: str, batch: list[audit.Noted]) -> None:
         real(tenant_id, batch)
         if batch and not lost:
             lost.append(1)
@@ -192,7 +192,7 @@ def test_closing_while_the_store_is_down_comes_to_an_end(tenants: list[str], mon
     monkeypatch.setattr(audit, "PAUSE_SECONDS_MAX", 0.2)
     tried: list[str] = []
 
-    def down(tenant_id: str, _batch: list[audit.Entry]) -> None:
+    def down(tenant_id: str, _batch: list[audit.Noted]) -> None:
         tried.append(tenant_id)
         raise CpqError(Code.UNAVAILABLE, "The database is down.")
 

@@ -171,3 +171,18 @@ def test_without_the_model_search_goes_by_words_and_says_so(home: Path, run: Run
         assert "by words" in run("doctor").out
     finally:
         embedding.installed_embedder.cache_clear()
+
+
+def test_queries_show_what_was_searched_for_and_what_is_often_not_found(home: Path, run: Run):
+    for words in (("oilless", "compressor"), ("zxqv", "wkjh"), ("ZXQV", "wkjh")):
+        run("search", "find", *words)
+    shown = run("search", "queries").out
+    assert [line.split()[2:5] for line in shown.splitlines()[2:]] == [
+        ["human:operator", "search_find", "ZXQV"],
+        ["human:operator", "search_find", "zxqv"],
+        ["human:operator", "search_find", "oilless"],
+    ]
+    failed = json.loads(run("search", "queries", "--failed", "--json").out)
+    assert [(one["query"], one["hits"]) for one in failed["items"]] == [("ZXQV wkjh", 0), ("zxqv wkjh", 0)]
+    often = run("search", "queries", "--frequent").out.splitlines()[2:]
+    assert [line.split()[:4] for line in often] == [["2", "search_find", "zxqv", "wkjh"]]

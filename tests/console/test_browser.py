@@ -409,7 +409,10 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
             "figures",
             "figures?days=365",
         ]
-        paths += ["health", "nowhere", f"quotes/{quote_id}?version=1"]
+        for query in ("quiet oilless compressor", "zxqv wkjh", "ergonomic office chairs"):
+            console.tools("search_equipment", query=query)
+        console.grant("dana", "deal_desk")
+        paths += ["searches", "searches?failed=yes", "health", "nowhere", f"quotes/{quote_id}?version=1"]
         draft = new_quote(console.tools)
         console.grant("dana", "sales_rep")
         paths += ["quotes/new", "quotes/new?account_id=acct_acme_001&q=compressor", f"quotes/{draft}"]

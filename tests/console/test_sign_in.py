@@ -30,7 +30,7 @@ def is_in(visitor: httpx2.Client) -> bool:
 
 def stored(console: Console) -> dict[str, list]:
     """Every row there is but for the record of calls and of who was seen when."""
-    apart = (audit_entry.name, "audit_head", console_session.name)
+    apart = (audit_entry.name, "audit_head", "retrieval_query", console_session.name)
     with console.app.database.reading() as connection:
         return {
             table.name: sorted(map(repr, connection.execute(sa.select(table))))
@@ -150,6 +150,7 @@ def test_an_agents_token_opens_no_page(console: Console):
     quote_id = priced_quote(console.tools)
     answer = ask(console.tools, quote_id)
     paths = [*PAGES, f"quotes/{quote_id}", f"quotes/{quote_id}/audit", "quotes/new", "decisions/HD-1", "queue/next"]
+    paths += ["searches"]
     paths += [f"quotes/{quote_id}/{part}" for part in ("decide", "terms", "lines/new", "steps/send")]
     for secret in secrets:
         visitor = console.visitor()

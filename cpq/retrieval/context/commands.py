@@ -16,6 +16,7 @@ from cpq.retrieval.context.chunks import normal_tag, own_tag, type_tag
 from cpq.retrieval.context.views import ContextFound
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Where
+from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.vector_repository import Progress, no_progress
 
 LIMIT_DEFAULT = 15
@@ -42,6 +43,7 @@ def search(
     )
     found = folder.corpus.search(query, limit=max(1, min(limit, LIMIT_MAX)), where=where)
     hits = [hit for hit in found.hits if hit.score >= tx.settings.search_score_min]
+    note(tx, query, found.mode, [hit.score for hit in hits])
     answer: ContextFound = {
         "results": [{"chunk": hit.payload.chunk(hit.id), "combined_score": hit.score} for hit in hits],
         "total": found.eligible,

@@ -31,6 +31,7 @@ from cpq.retrieval.docs.views import (
 from cpq.retrieval.search.globs import matcher, relative
 from cpq.retrieval.search.index import Where
 from cpq.retrieval.search.installed_model import is_installed
+from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.vector_repository import Progress, no_progress
 from cpq.retrieval.search.vectors import DIMENSIONS
 
@@ -53,11 +54,10 @@ def search(tx: Tx, query: str, *, top_k: int = TOP_K_DEFAULT, file_filter: str |
     documents = None if passes is None else {path for path in pages if passes(path)}
     where = Where(documents=documents, is_lenient=True)
     found = folder.corpus.search(query, limit=max(1, min(top_k, TOP_K_MAX)), where=where)
-    floor = tx.settings.search_score_min
+    hits = [hit for hit in found.hits if hit.score >= tx.settings.search_score_min]
+    note(tx, query, found.mode, [hit.score for hit in hits])
     answer: DocsFound = {
-        "results": [
-            hit_view(hit.payload, hit.payload.found(hit.id), hit.score) for hit in found.hits if hit.score >= floor
-        ],
+        "results": [hit_view(hit.payload, hit.payload.found(hit.id), hit.score) for hit in hits],
         "total_chunks": found.eligible,
         "query_ms": round((tx.effects.monotonic() - started) * 1000, 1),
         "mode": found.mode,

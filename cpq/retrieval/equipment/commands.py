@@ -30,6 +30,7 @@ from cpq.retrieval.equipment.views import (
 from cpq.retrieval.search import table_source
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Found, Where
+from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
 
@@ -71,6 +72,7 @@ def search(
     if converted:
         found = _better(found, corpus.search(other, limit=top_k, where=where), top_k)
         conversions += map(_query_conversion, converted)
+    note(tx, query, found.mode, [hit.score for hit in found.hits])
     products = repository.by_id(tx, [hit.document_id for hit in found.hits])
     answer: EquipmentFound = {
         "results": [

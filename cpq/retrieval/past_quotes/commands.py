@@ -27,6 +27,7 @@ from cpq.retrieval.search import table_source
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import ANYWHERE, Chunk, Found, Where
 from cpq.retrieval.search.passages import excerpt
+from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
 from cpq.services import quotes
@@ -154,7 +155,9 @@ QUOTES = Source("past_quotes", ITEMS, _quotes_of, PAST_QUOTES)
 
 def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where) -> Found:
     """Callers who may not see customer names search texts without names, so that they cannot guess names."""
-    return _corpus(tx, source).search(query, limit=top_k, where=where)
+    found = _corpus(tx, source).search(query, limit=top_k, where=where)
+    note(tx, query, found.mode, [hit.score for hit in found.hits])
+    return found
 
 
 def _corpus(tx: Tx, source: Source) -> Corpus:

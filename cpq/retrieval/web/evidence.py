@@ -10,6 +10,7 @@ from cpq.app.transaction import Tx
 from cpq.retrieval.search import table_source
 from cpq.retrieval.search.index import Where
 from cpq.retrieval.search.lexicon import terms
+from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.web import repository
 from cpq.retrieval.web.repository import StoredPage, StoredPassage
 from cpq.retrieval.web.rules.brief import Evidence
@@ -83,7 +84,9 @@ def find(tx: Tx, question: Question, where: Where, known: Set[str], *, limit: in
         worth = min(1.0, score + SHAPE_BONUS) if _has_shape(question, passage.text) else score
         ranked.append(as_evidence(passage, pages[place[0]], worth, part, several=several))
     ranked.sort(key=lambda each: (-each.score, each.url, each.ordinal))
-    return Findings(ranked[:limit], best, eligible, ranking, pages, corpus.documents())
+    findings = Findings(ranked[:limit], best, eligible, ranking, pages, corpus.documents())
+    note(tx, question.parts[0], ranking, [each.score for each in findings.relevant()])
+    return findings
 
 
 def as_evidence(

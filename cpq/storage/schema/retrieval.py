@@ -1,11 +1,11 @@
-"""Tables of search: past quotes, web pages, and the vectors of all passages."""
+"""Tables of search: past quotes, web pages, the vectors of all passages, and what was searched for."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, UniqueConstraint
 
-from cpq.storage.columns import Amount, Day, Json, Timestamp
+from cpq.storage.columns import Amount, Day, Flag, Json, Timestamp
 from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, texts, whole
 
 PAST_OUTCOMES = ("won", "lost", "open", "unknown")
@@ -105,3 +105,19 @@ web_passage = table(
     belongs_to("web_page", "page_id", cascade=True),
 )
 """The passages of a page in order; they are searched and quoted."""
+
+retrieval_query = table(
+    "retrieval_query",
+    text("id"),
+    Column("at", Timestamp, nullable=False),
+    *texts("caller", "tool", "query", "folded"),
+    whole("hits"),
+    text("mode"),
+    Column("score", Amount, nullable=True),
+    text("confidence", nullable=True),
+    Column("is_failed", Flag, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index(None, "tenant_id", "at"),
+)
+"""A search that a caller made, under the id of its audit entry; `folded` is the query without case, to count equal
+ones. Old ones are deleted."""

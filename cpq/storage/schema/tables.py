@@ -40,6 +40,7 @@ from cpq.storage.schema.quotes import (
 from cpq.storage.schema.retrieval import (
     past_line,
     past_quote,
+    retrieval_query,
     search_change,
     search_corpus,
     search_vector,
@@ -81,6 +82,7 @@ __all__ = [
     "quote_line",
     "quote_pricing",
     "quote_version",
+    "retrieval_query",
     "search_change",
     "search_corpus",
     "search_vector",
