@@ -27,6 +27,7 @@ from cpq import __version__
 from cpq.app import App, Call, Command, tokens
 from cpq.app.access import LOCAL_AGENT, Permission, Principal
 from cpq.app.health import readiness
+from cpq.app.recorded_state import StateDiffersError
 from cpq.base import background, logs, running_servers
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
@@ -246,6 +247,9 @@ class _Bearer:
             down = CpqError(Code.UNAVAILABLE, "The database does not answer.", hint="Try again.", retry_after_seconds=5)
             await JSONResponse(failure(down).body, 503, {"Retry-After": "5"})(scope, receive, send)
             return
+        except StateDiffersError as error:
+            await self._refuse(scope, receive, send, error)
+            return
         if principal is not None:
             await self._application({**scope, "cpq.principal": principal}, receive, send)
             return
@@ -255,15 +259,16 @@ class _Bearer:
         if self._shared and presented and hmac.compare_digest(_digest(presented), self._shared):
             return LOCAL_AGENT
         if presented:
-            with self._app.database.reading() as connection:
-                return tokens.verify_token(connection, presented, self._app.effects.now())
+            return self._app.identify(presented)
         # A proxy in front also calls from loopback, for other callers.
         is_open = self._app.settings.is_private and not _has_callers(self._app)
         return LOCAL_AGENT if is_open else None
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(
+        self, scope: Scope, receive: Receive, send: Send, problem: StateDiffersError | None = None
+    ) -> None:
         HTTP_REJECTED.labels(reason="token").inc()
-        error = CpqError(
+        error: CpqError = problem or CpqError(
             Code.FORBIDDEN, "A valid bearer token is needed.", hint="Send the header `Authorization: Bearer …`."
         )
         status = 401

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.app import audit, policy_store, recorded_state, retrieval_queries, tokens
-from cpq.app.access import DECIDERS, LOCAL_AGENT, Permission, Principal
+from cpq.app.access import DECIDERS, ENGINE, LOCAL_AGENT, Permission, Principal
 from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.daily_bytes import DailyBytes
@@ -132,6 +132,13 @@ class App:
         if afterwards:
             self.upkeep(call, lambda tx: [store(tx) for store in afterwards])
         return answer
+
+    def identify(self, presented: str) -> Principal | None:
+        """The caller whose token this is, or None; tried once, with the database's own errors."""
+        with self.database.reading() as connection:
+            now, load = self.effects.now(), self.policies.current
+            tx = Tx(connection, ENGINE, now, self.effects, self.settings, load, self.kept, self.audit_key)
+            return tokens.verify_token(tx, presented)
 
     def recall(self, call: Call, command: Command) -> Answer | None:
         """The answer `write` would replay, to skip long work; CONFLICT if the key belongs to another request."""
@@ -271,7 +278,7 @@ class App:
             is_ours = stored is not None and stored.trace_id == call.trace_id
             if not is_ours:  # Otherwise our first attempt was committed with its entry; only its answer was lost.
                 tokens.require_open(tx)  # Last: a write waits for its turn, its key and the rows it locks.
-                entry = self._entry(call, command, OUTCOME_OK, _subject(command, answer), answer=claim.recorded)
+                entry = self._entry(call, command, OUTCOME_OK, command.subject_of(answer), answer=claim.recorded)
                 for one in recorded_state.entries(tx, entry):
                     audit.record(connection, one)
             size = self.daily_bytes.count(tx) if not is_ours and _is_limited(call.principal) else 0
@@ -337,11 +344,6 @@ class App:
 def _is_limited(principal: Principal) -> bool:
     """Whether limits apply: an administrator imports, makes room and revokes tokens without them."""
     return not principal.may(Permission.ADMINISTER)
-
-
-def _subject(command: Command, answer: Answer) -> str | None:
-    """The id of what the call was about, usually a quote: for a clone the new quote, for a decision its quote."""
-    return answer.get("quote_id") or command.subject
 
 
 def unusable(settings: Settings, error: Exception) -> CpqError:

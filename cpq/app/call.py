@@ -33,6 +33,10 @@ class Command:
         """Each argument as canonical JSON, for the key and the audit entry."""
         return {name: canonical_json(value) for name, value in self.arguments.items()}
 
+    def subject_of(self, answer: Answer) -> str | None:
+        """The id of what the call was about, usually a quote: for a clone the new quote, for a decision its quote."""
+        return answer.get("quote_id") or self.subject
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -9,12 +9,14 @@ from operator import itemgetter
 
 import sqlalchemy as sa
 
+from cpq.app import recorded_answer
 from cpq.app.call import Answer, Command
+from cpq.app.recorded_state import StateDiffersError
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.state_digest import row_digest
 from cpq.base.text import digest, plain_json
-from cpq.storage.columns import JsonText
+from cpq.storage.columns import JsonText, as_stored
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement
 from cpq.storage.upsert import insert_if_absent
@@ -35,6 +37,7 @@ class Claim:
 
     def __init__(self, tx: Tx, command: Command, key: str, trace_id: str, days: int) -> None:
         self._tx = tx
+        self._command = command
         self._hashes = {name: digest([text])[:16] for name, text in command.written.items()}
         self._key = {"tenant_id": tx.tenant_id, "caller": tx.caller, "operation": command.name, "key": key}
         self._values = {
@@ -45,7 +48,7 @@ class Claim:
             "trace_id": trace_id,
         }
         self.recorded: str | None = None
-        """The digest of the stored row, once the answer is in it."""
+        """The digest of the stored row, once the answer is in it, for the audit entry; signed where there is a key."""
 
     def take(self) -> Stored | None:
         """None when the key is now ours; the stored entry when the same request was done before."""
@@ -60,6 +63,8 @@ class Claim:
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
+        if known.trace_id != self._values["trace_id"]:  # Our own first attempt was a moment ago.
+            self._require_recorded(known)
         return known
 
     def recall(self) -> Answer | None:
@@ -69,6 +74,7 @@ class Claim:
             return None
         if known.request_hashes != self._hashes:
             raise self._reused(known.request_hashes)
+        self._require_recorded(known)
         return known.answer
 
     def _find(self, *, for_update: bool = False) -> Stored | None:
@@ -86,7 +92,22 @@ class Claim:
         self._tx.sizes.append(len(written))
         _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
         row = {**self._key, **self._values, "answer": written}
-        self.recorded = row_digest(_IN_ORDER(row))
+        self.recorded = recorded_answer.written(self._tx.audit_key, row_digest(_IN_ORDER(row)))
+
+    def _require_recorded(self, known: Stored) -> None:
+        """CONFLICT when the entry of the first call does not have this row: somebody changed it in the database."""
+        columns = [as_stored(self._tx.connection.dialect.name, column) for column in tables.idempotency.c]
+        row = self._tx.connection.execute(sa.select(*columns).where(self._mine)).one()
+        if not recorded_answer.is_known(self._tx, self._command.subject_of(known.answer or {}), row_digest(row)):
+            raise StateDiffersError(
+                Code.CONFLICT,
+                "The answer that is stored under this idempotency_key is not on record; somebody changed it in the "
+                "database, or it is from before answers were recorded. Nothing was done.",
+                field="/idempotency_key",
+                differing=["idempotency"],
+                hint="Read what the first call made, for example with quote_get. The operator runs "
+                "`cpq audit verify --state`.",
+            )
 
     def _reused(self, before: Mapping[str, str]) -> CpqError:
         names = before.keys() | self._hashes.keys()

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import recorded_sets, recorded_state
+from cpq.app import recorded_answer, recorded_sets, recorded_state
 from cpq.app.audit import Entry
 from cpq.app.recorded_sets import CATALOG
 from cpq.app.recorded_state import RIGHTS, Parts, described, differences, read_all
@@ -58,6 +58,8 @@ class _Entries:
     """The highest number of a state, by subject."""
     counts: dict[str, int] = field(default_factory=dict)
     answers: set[str] = field(default_factory=set)
+    plain_answers: set[str] = field(default_factory=set)
+    """Those that the key has not signed."""
     answers_since: Any = None
 
 
@@ -116,7 +118,8 @@ def _gather(tx: Tx, report: StateReport) -> _Entries:
             if entry.state is not None:
                 _count_state(tx, report, found, entry)
             if entry.answer is not None:
-                found.answers.add(entry.answer)
+                digest, is_sound = recorded_answer.parse(tx.audit_key, entry.answer)
+                (found.answers if is_sound else found.plain_answers).add(digest)
                 since = found.answers_since
                 found.answers_since = entry.at if since is None else min(entry.at, since)
     return found
@@ -166,9 +169,11 @@ def _named(tx: Tx, subject: str, name: str) -> str:
 
 def _compare_answers(tx: Tx, report: StateReport, entries: _Entries) -> None:
     for row in _answers(tx):
-        if row_digest(row[:-1]) in entries.answers:
+        digest = row_digest(row[:-1])
+        is_old = entries.answers_since is None or row.made_at < entries.answers_since
+        if digest in entries.answers:
             report.answers += 1
-        elif entries.answers_since is None or row.made_at < entries.answers_since:
+        elif is_old or digest in entries.plain_answers:
             report.unchecked_answers += 1
         else:
             where = f"{row.caller}, {row.operation}, key {row.key}"

@@ -151,7 +151,7 @@ def entries(tx: Tx, entry: Entry) -> Iterator[Entry]:
                 changed, parts = parts, read_all(tx, subject)
                 is_sound = changed == parts
             else:
-                is_sound = _may_rely_on(tx, before)
+                is_sound = may_rely_on(tx, before)
         if before:  # The clocks of two servers differ, and the later entry is found by its time.
             own = replace(own, at=max(own.at, before.entry.at + timedelta(microseconds=1)))
         yield _with_state(tx, own, {"number": number + 1, "parts": parts}, is_sound=is_sound)
@@ -189,9 +189,9 @@ def latest(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | None
     if subject in tx.records:
         return tx.records[subject]
     known = on_record(tx, subject, for_update=for_update)
-    if known is not None and not _may_rely_on(tx, known):
+    if known is not None and not may_rely_on(tx, known):
         tx.records.pop(subject, None)
-        raise _unsigned(tx, subject, known)
+        raise unsigned(tx, subject, known)
     return known
 
 
@@ -213,11 +213,13 @@ def on_record(tx: Tx, subject: str, *, for_update: bool = False) -> Recorded | N
     return known
 
 
-def _may_rely_on(tx: Tx, known: Recorded) -> bool:
+def may_rely_on(tx: Tx, known: Recorded) -> bool:
+    """Whether the state is signed by the key, or is plain in a process without one."""
     return is_signed(tx, known) if tx.audit_key else known.signature is None
 
 
-def _unsigned(tx: Tx, subject: str, known: Recorded | None) -> StateDiffersError:
+def unsigned(tx: Tx, subject: str, known: Recorded | None) -> StateDiffersError:
+    """The refusal of a state that nobody relies on, or of none at all."""
     if tx.audit_key is None:
         reason, hint = "is signed, and this process has no key", f"Set {FILE} or {COMMAND} as for the servers."
     elif known is None or known.signature is None:
@@ -256,7 +258,7 @@ def require(
     known = latest(tx, quote_id, for_update=for_update)
     if known is None:
         if tx.audit_key and quote_id not in tx.changes:
-            raise _unsigned(tx, quote_id, None)
+            raise unsigned(tx, quote_id, None)
         return
     by_version = ("quote_version", *(table for table in also if table in OF_VERSION))
     wanted = [Part("quote"), *(Part(table, str(version)) for version in versions for table in by_version)]
@@ -269,7 +271,7 @@ def require(
             row = rows.get(part) if rows else None
             found = read(tx, quote_id, part) if row is None else written(part, [row])
             differing += differences(_of(known.parts, part), found)
-    differing = [name for name in differing if not any(_is_of(name, one) for one in changed)]
+    differing = [name for name in differing if not any(is_of(name, one) for one in changed)]
     if differing:
         raise StateDiffersError(
             Code.CONFLICT,
@@ -369,11 +371,11 @@ def _after(tx: Tx, subject: str, parts: Parts) -> Parts:
 
 def _of(parts: Parts, part: Part) -> Parts:
     """The recorded digests that `read` gives for a part."""
-    return {name: one for name, one in parts.items() if _is_of(name, part.name)}
+    return {name: one for name, one in parts.items() if is_of(name, part.name)}
 
 
-def _is_of(name: str, whole: str) -> bool:
-    """Names of callers may have dots: only tables with a status of its own have a dot of ours."""
+def is_of(name: str, whole: str) -> bool:
+    """Whether a digest is of a part. Names of callers may have dots: only tables with a status have a dot of ours."""
     table, key = Part.parse(whole)
     if name == whole or (table in _STATUS and name.startswith(f"{whole}.")):
         return True

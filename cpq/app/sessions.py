@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from cpq.app import tokens
 from cpq.app.access import Permission, Principal
+from cpq.app.recorded_state import StateDiffersError
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.storage.schema import tables
@@ -106,6 +107,8 @@ def person(tx: Tx, name: str) -> Principal:
     """The principal of a person who may use the console: a human with a role. FORBIDDEN for all others."""
     try:
         principal = tokens.find_principal(tx, name)
+    except StateDiffersError:
+        raise
     except CpqError:
         principal = None
     if principal is None or not principal.is_person or not principal.may(Permission.READ):

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app import recorded_state
+from cpq.app import recorded_rights, recorded_state
 from cpq.app.access import GUARDED, Permission, Principal, PrincipalKind, Role
-from cpq.app.recorded_state import RIGHTS
+from cpq.app.recorded_state import RIGHTS, Part
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
 from cpq.base.text import clean_identifier
@@ -102,18 +102,24 @@ def has_tokens(connection: Connection) -> bool:
     return bool(connection.scalar(sa.select(sa.exists().where(tables.token.c.secret_hash != NO_SECRET))))
 
 
-def verify_token(connection: Connection, presented: str, now: datetime) -> Principal | None:
-    """The caller whose token this is, or None. A wrong secret takes the same time to compare, whatever it is."""
+def verify_token(tx: Tx, presented: str) -> Principal | None:
+    """The caller whose token this is, or None. A wrong secret takes the same time to compare, whatever it is.
+
+    CONFLICT when somebody changed the token in the database, for example its role.
+    """
     prefix, _, rest = presented.partition("_")
     token_id, _, secret = rest.partition("_")
     if prefix != "qw" or not token_id or not secret:
         return None
-    row = connection.execute(_tokens().where(tables.token.c.id == token_id)).one_or_none()
+    row = tx.connection.execute(_tokens().where(tables.token.c.id == token_id)).one_or_none()
     expected = row.secret_hash if row else _hash("")
     if not hmac.compare_digest(expected, _hash(secret)) or row is None:
         return None
     summary = _summary(row)
-    return summary.principal if summary.is_open(now) else None
+    if not summary.is_open(tx.now):
+        return None
+    recorded_rights.require(tx, row.tenant_id, _stored(row))
+    return summary.principal
 
 
 def act_as(tx: Tx, presented: str, name: str) -> Principal:
@@ -129,7 +135,7 @@ def require_secret(tx: Tx, presented: str, name: str) -> Principal | None:
     """
     if not has_tokens(tx.connection):
         return None
-    holder = verify_token(tx.connection, presented, tx.now)
+    holder = verify_token(tx, presented)
     is_theirs = holder is not None and (holder.name == name.strip() or holder.may(Permission.ADMINISTER))
     if holder is None or holder.tenant_id != tx.tenant_id or not is_theirs:
         raise CpqError(
@@ -161,7 +167,7 @@ def is_guarded(tx: Tx, name: str, role: str, *, is_person: bool) -> bool:
 
 def require_administrator(tx: Tx, presented: str, role: str) -> Principal:
     """The administrator whose valid token is presented; else FORBIDDEN."""
-    holder = verify_token(tx.connection, presented, tx.now)
+    holder = verify_token(tx, presented)
     if holder is None or holder.tenant_id != tx.tenant_id or not holder.may(Permission.ADMINISTER):
         raise CpqError(
             Code.FORBIDDEN,
@@ -177,8 +183,9 @@ def find_principal(tx: Tx, name: str) -> Principal:
     """A principal with the roles of all its valid tokens, and the owner that the newest of them names."""
     mine = tx.own(tables.token) & (tables.token.c.principal_name == name.strip())
     oldest_first = _tokens().where(mine).order_by(tables.token.c.created_at, tables.token.c.id)
-    summaries = [_summary(row) for row in tx.connection.execute(oldest_first)]
-    open_ones = [summary.principal for summary in summaries if summary.is_open(tx.now)]
+    rows = [row for row in tx.connection.execute(oldest_first) if _summary(row).is_open(tx.now)]
+    recorded_rights.require(tx, tx.tenant_id, {part: one for row in rows for part, one in _stored(row).items()})
+    open_ones = [_summary(row).principal for row in rows]
     if not open_ones:
         raise CpqError(
             Code.NOT_FOUND, f"There is no principal {name!r} with a token.", hint="`cpq token create` makes one."
@@ -206,19 +213,23 @@ def require_open(tx: Tx) -> None:
 
 
 def holders(tx: Tx, role: str) -> list[str]:
-    """The names of the people who hold a role by a valid token, sorted."""
+    """The names of the people who hold a role by a valid token that nobody changed in the database, sorted."""
     mine = tx.own(tables.token) & (tables.token.c.role == role)
-    summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
-    people = {one.principal.name for one in summaries if one.is_open(tx.now) and one.principal.is_person}
-    return sorted(people)
+    return sorted({one.name for one in _valid(tx, mine) if one.is_person})
 
 
 def people(tx: Tx, permission: Permission) -> list[str]:
     """The names of the people who have a permission, sorted."""
-    mine = tx.own(tables.token)
-    summaries = [_summary(row) for row in tx.connection.execute(_tokens().where(mine))]
-    able = {one.principal for one in summaries if one.is_open(tx.now) and one.principal.may(permission)}
+    able = [one for one in _valid(tx, tx.own(tables.token)) if one.may(permission)]
     return sorted({principal.name for principal in able if principal.is_person})
+
+
+def _valid(tx: Tx, mine: sa.ColumnElement[bool]) -> list[Principal]:
+    """The holders of valid tokens, without those that differ from the audit record."""
+    rows = [row for row in tx.connection.execute(_tokens().where(mine)) if _summary(row).is_open(tx.now)]
+    stored = {part: one for row in rows for part, one in _stored(row).items()}
+    changed = set(recorded_rights.differing(tx, tx.tenant_id, stored))
+    return [_summary(row).principal for row in rows if changed.isdisjoint(part.name for part in _stored(row))]
 
 
 def _add_token(tx: Tx, principal: Principal, role: str, secret_hash: str, days: int | None) -> TokenSummary:
@@ -306,11 +317,18 @@ def _role(word: str) -> Role:
 
 
 def _tokens() -> sa.Select[*tuple[Any, ...]]:
-    return sa.select(tables.token, tables.principal.c.name, tables.principal.c.kind).join(
+    added = tables.principal.c.created_at.label("enrolled_at")
+    return sa.select(tables.token, tables.principal.c.name, tables.principal.c.kind, added).join(
         tables.principal,
         of_tenant(tables.principal, tables.token.c.tenant_id)
         & (tables.principal.c.name == tables.token.c.principal_name),
     )
+
+
+def _stored(row: AnyRow) -> recorded_rights.Rows:
+    """The rows of the token and of its holder."""
+    holder = (row.tenant_id, row.name, row.kind, row.enrolled_at)
+    return {Part("token", row.id): row[: len(tables.token.c)], Part("principal", row.name): holder}
 
 
 def _summary(row: AnyRow) -> TokenSummary:

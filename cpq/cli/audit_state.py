@@ -67,7 +67,7 @@ def _unchecked(state: Answer) -> list[str]:
     missing += [] if state["is_catalog_checked"] else ["prices"]
     if not missing:
         return []
-    return [f"Not checked, because they are from before states were recorded: {', '.join(missing)}.", _NEXT]
+    return [f"Not checked, because they are from before states were recorded or signed: {', '.join(missing)}.", _NEXT]
 
 
 def _about_key(state: Answer) -> str:

@@ -29,8 +29,7 @@ def presented(app: App) -> Principal:
         return {}
 
     app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), work)
-    with app.database.reading() as connection:
-        found = tokens.verify_token(connection, secrets[0], app.effects.now())
+    found = app.identify(secrets[0])
     assert found is not None
     return found
 

@@ -296,8 +296,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
     token_id = app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create).answer["id"]
 
     def opens() -> Principal | None:
-        with app.database.reading() as connection:
-            return tokens.verify_token(connection, secrets[0], clock.now())
+        return app.identify(secrets[0])
 
     assert opens() == Principal("robo", "agent", frozenset({Role.AGENT}))
     clock.advance(days=11)
@@ -322,8 +321,7 @@ def test_a_token_is_kept_only_as_a_hash_and_opens_until_revoked(store: Settings,
     "presented", ["", "qw", "qw_", "qw_tok-x_", "qw_tok-x_y", "x" * 10_000, "qw__", "\u00e9_\u00e9_\u00e9"]
 )
 def test_a_made_up_token_opens_nothing(app: App, presented: str):
-    with app.database.reading() as connection:
-        assert tokens.verify_token(connection, presented, app.effects.now()) is None
+    assert app.identify(presented) is None
 
 
 def test_postgres_a_commit_that_the_standby_did_not_confirm_is_reported(cluster, postgres_template: str):
@@ -381,8 +379,7 @@ def test_a_role_ends_with_its_token(app: App):
 
     create("sales_rep")
     create("admin")
-    with app.database.reading() as connection:
-        first = tokens.verify_token(connection, made[0][1], app.effects.now())
+    first = app.identify(made[0][1])
     assert first
     assert first.roles == {Role.SALES_REP}
 

@@ -42,7 +42,7 @@ def test_a_token_names_the_person_behind_a_program(app: App):
     def work(tx: Tx) -> dict[str, object]:
         tokens.grant(tx, name="dana", role="sales_rep")
         _, secret = tokens.create_token(tx, name="crm-bot", role="agent", owner="dana")
-        found.append(tokens.verify_token(tx.connection, secret, tx.now))
+        found.append(tokens.verify_token(tx, secret))
         found.append(tokens.find_principal(tx, "crm-bot"))
         return {}
 

@@ -370,6 +370,17 @@ async def test_a_named_token_names_the_caller_and_others_are_turned_away(store: 
     assert {"agent:robo", "agent:anonymous"} <= callers
 
 
+async def test_a_token_that_somebody_changed_in_the_database_is_refused_with_the_reason(sqlite_app: App):
+    token = new_token(sqlite_app.settings, "robo", "agent")
+    with sqlite_app.database.writing(sqlite_app.effects.monotonic() + 10) as connection:
+        connection.exec_driver_sql("UPDATE token SET role = 'admin'")
+    with http_server(sqlite_app.settings) as url:
+        async with browser(Authorization=f"Bearer {token}") as client:
+            refused = await client.post(f"{url}/mcp", json={})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "CONFLICT")
+    assert "somebody changed them in the database" in refused.json()["error"]["message"]
+
+
 async def test_the_shared_token_opens_as_the_local_agent(store: Settings):
     with http_server(store.model_copy(update={"auth_token": "s3cret"})) as url:
         async with browser() as client:

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from cpq.app import Answer, App, Command, recorded_state, sessions
 from cpq.app.access import ENGINE, Caller, Permission, Principal
+from cpq.app.recorded_state import StateDiffersError
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.domain.approvals.approval_request import ApprovalRequest, Decision, HeldDecision, HoldState
@@ -31,6 +32,8 @@ FAILURE_SHOWN = timedelta(days=1)
 _DUE_MAX = 200
 _PASSING = (Code.UNAVAILABLE, Code.TIMEOUT, Code.RATE_LIMITED)
 """Errors that another attempt may not have."""
+
+_NO_RIGHT = "You no longer have a role that decides."
 
 
 def hold(tx: Tx, approval_id: str, decision: Decision, *, fingerprint: str, comment: str | None) -> HeldDecision:
@@ -110,9 +113,9 @@ def take_if_due(app: App, principal: Principal, held: HeldDecision) -> Answer | 
     if not held.is_held or held.due_at > app.effects.now():
         return None
     call = app.new_call(replace(ENGINE, tenant_id=principal.tenant_id))
-    for earlier, maker in reversed(app.read_unaudited(call, _due_with_makers)):
+    for earlier, maker, lacking in reversed(app.read_unaudited(call, _due_with_makers)):
         if earlier.approval_id == held.approval_id and earlier.made_at < held.made_at:
-            _take(app, maker, earlier)
+            _take(app, maker, earlier, lacking)
     return _take(app, principal, held)
 
 
@@ -126,12 +129,12 @@ def take_due(app: App) -> bool:
         for tenant_id in tenants:
             call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
             # The stack runs them from the last to the first, and they are read with the newest first.
-            for held, maker in app.read_unaudited(call, _due_with_makers):
-                each.callback(_take, app, maker, held)
+            for held, maker, lacking in app.read_unaudited(call, _due_with_makers):
+                each.callback(_take, app, maker, held, lacking)
     return bool(tenants)
 
 
-def _take(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
+def _take(app: App, principal: Principal, held: HeldDecision, lacking: str = _NO_RIGHT) -> Answer | None:
     """The key belongs to the decision, so that several servers take it once. What another attempt would not change is
     stored as the reason of the failure."""
     arguments = {
@@ -157,23 +160,22 @@ def _take(app: App, principal: Principal, held: HeldDecision) -> Answer | None:
         if error.code in _PASSING:
             raise
         has_right = principal.may(Permission.DECIDE)
-        _fail(app, principal.tenant_id, held, error.message if has_right else _NO_RIGHT)
+        _fail(app, principal.tenant_id, held, error.message if has_right else lacking)
         return None
 
 
-def _due_with_makers(tx: Tx) -> list[tuple[HeldDecision, Principal]]:
-    """The decisions that are due, each with its maker as they are now: without rights, if they lost every role."""
-    found: list[tuple[HeldDecision, Principal]] = []
+def _due_with_makers(tx: Tx) -> list[tuple[HeldDecision, Principal, str]]:
+    """The decisions that are due, each with its maker as they are now: without rights, if they lost every role or the
+    record of it, and why."""
+    found: list[tuple[HeldDecision, Principal, str]] = []
     for held in repository.held_due(tx, _DUE_MAX):
         name = Caller.parse(held.caller).name
         try:
-            found.append((held, sessions.person(tx, name)))
-        except CpqError:
-            found.append((held, Principal(name, "human", frozenset(), tenant_id=tx.tenant_id)))
+            found.append((held, sessions.person(tx, name), _NO_RIGHT))
+        except CpqError as error:
+            lacking = error.message if isinstance(error, StateDiffersError) else _NO_RIGHT
+            found.append((held, Principal(name, "human", frozenset(), tenant_id=tx.tenant_id), lacking))
     return found
-
-
-_NO_RIGHT = "You no longer have a role that decides."
 
 
 def _keep_open(tx: Tx, request: ApprovalRequest, decision: Decision) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import recorded_state
+from cpq.app import recorded_rights, recorded_state
 from cpq.app.access import Caller
+from cpq.app.recorded_state import Part
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.approvals.approval_request import (
@@ -235,20 +236,25 @@ def tenants_with_held_due(tx: Tx) -> list[str]:
 
 
 def delegations(tx: Tx, callers: Iterable[str], *, since: datetime) -> list[Delegation]:
-    """Delegations to or from any of these callers that have begun and did not end before `since`."""
+    """Delegations to or from any of these callers that have begun and did not end before `since`.
+
+    CONFLICT when one of them is not as the audit record has it: it gives somebody a role, or takes a decision away.
+    """
     delegation = tables.delegation.c
     names = [name_of(caller) for caller in callers if is_person(caller)]
     if not names:
         return []
     bound: sa.BindParameter[Any] = sa.bindparam("names", listed(tx.connection, names))
     dialect = tx.connection.dialect.name
-    query = sa.select(*_DELEGATION_COLUMNS).where(
+    query = sa.select(tables.delegation).where(
         tx.own(tables.delegation),
         delegation.starts_at <= tx.now,
         delegation.ends_at > since,
         among(dialect, delegation.from_name, bound) | among(dialect, delegation.to_name, bound),
     )
-    return [_delegation(row) for row in tx.connection.execute(query).mappings()]
+    rows = tx.connection.execute(query).all()
+    recorded_rights.require(tx, tx.tenant_id, {Part("delegation", row.id): row for row in rows})
+    return [_delegation(row._mapping) for row in rows]
 
 
 def given_delegations(tx: Tx, role: str | None = None, to: str | None = None, **scope: str | None) -> list[Delegation]:
