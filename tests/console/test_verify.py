@@ -3,11 +3,13 @@
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.base.settings import Settings, shipped
@@ -15,10 +17,11 @@ from cpq.console.verify import LOOKS_PER_MINUTE
 from cpq.services.documents import repository
 from cpq.services.documents.repository import DocumentKey
 from cpq.services.documents.scan_code import code_text
+from cpq.storage.schema import tables
 from tests.support.console import Console, serving
 from tests.support.engine import StillEffects, Tools
 from tests.support.papers import Paper
-from tests.support.quotes import new_quote, put_into
+from tests.support.quotes import new_quote, put_into, record_again
 
 CURRENT, NOT_CURRENT, UNKNOWN = "Issued by us, and current", "Issued by us, not current", "Not issued by us"
 ADDRESS = "https://quotes.example/verify"
@@ -142,6 +145,37 @@ def test_the_code_of_older_documents_is_still_known(counter: Console):
     older = {"id": quote_id, "version": 1, "fingerprint": fingerprint}
     assert code_text(f"{ADDRESS}?", older) == f"{ADDRESS}?quote={quote_id}&version=1&fingerprint={fingerprint}"
     assert title(counter, f"/verify?{urlsplit(code_text(ADDRESS, older)).query}") == CURRENT
+
+
+def test_a_code_is_found_however_many_documents_a_version_has(counter: Console):
+    tools = Tools(counter.app)
+    quote_id, link = issued(tools)
+    row = tables.document
+    with counter.app.database.writing(counter.app.effects.monotonic() + 10) as connection:
+        first = dict(connection.execute(sa.select(row).where(row.c.quote_id == quote_id)).one()._mapping)
+        later = first["created_at"] + timedelta(hours=1)
+        others = [
+            {
+                **first,
+                "id": f"DOC-{number}",
+                "checksum": f"{number:064}",
+                "created_at": later,
+                "code": f"main.{number:032}",
+            }
+            for number in range(repository.LOOKED_AT_MAX + 1)
+        ]
+        connection.execute(sa.insert(row), others)
+    assert title(counter, link) == CURRENT
+
+
+def test_a_document_from_before_codes_were_stored_is_still_known(counter: Console):
+    tools = Tools(counter.app)
+    quote_id, link = issued(tools)
+    row = tables.document
+    with counter.app.database.writing(counter.app.effects.monotonic() + 10) as connection:
+        connection.execute(sa.update(row).where(row.c.quote_id == quote_id).values(code=None))
+    record_again(counter.app, quote_id)
+    assert title(counter, link) == CURRENT
 
 
 def test_a_new_document_with_older_content_has_a_code(counter: Console, monkeypatch: pytest.MonkeyPatch):

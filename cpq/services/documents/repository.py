@@ -10,13 +10,14 @@ import sqlalchemy as sa
 
 from cpq.app import recorded_state
 from cpq.app.transaction import Tx
+from cpq.services.documents.scan_code import ScanCode
 from cpq.storage.schema import tables
 from cpq.storage.upsert import insert_if_absent
 
 Content = dict[str, Any]
 
 LOOKED_AT_MAX = 50
-"""Documents of one version in which a scanned code is looked for."""
+"""Documents that are read for one code: of a version those from before codes were stored, or with one content."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,19 @@ def find_by_checksum(tx: Tx, checksum: str) -> IssuedDocument | None:
     return IssuedDocument(*row) if row is not None else None
 
 
-def with_content(tx: Tx, quote_id: str, version: int) -> list[tuple[IssuedDocument, Content]]:
-    """The last documents of a version, with their content."""
-    mine = _is(tx, quote_id=quote_id, version=version)
-    newest = sa.select(*_COLUMNS, tables.document.c.content).where(mine)
+def printing(tx: Tx, code: ScanCode) -> list[tuple[IssuedDocument, Content]]:
+    """The last documents that print this code, with their content: found by an index, but for those from before it."""
+    if not code.code:
+        return _printing(tx, code, tables.document.c.fingerprint == code.fingerprint)
+    found = _printing(tx, code, tables.document.c.code == code.code)
+    return found or _printing(tx, code, tables.document.c.code.is_(None))
+
+
+def _printing(tx: Tx, code: ScanCode, among: sa.ColumnElement[bool]) -> list[tuple[IssuedDocument, Content]]:
+    mine = _is(tx, quote_id=code.quote_id, version=code.version)
+    newest = sa.select(*_COLUMNS, tables.document.c.content).where(mine, among)
     newest = newest.order_by(tables.document.c.created_at.desc(), tables.document.c.id).limit(LOOKED_AT_MAX)
-    return [(IssuedDocument(*row[:-1]), row[-1]) for row in tx.connection.execute(newest)]
+    return [(IssuedDocument(*row[:-1]), row[-1]) for row in tx.connection.execute(newest) if code.is_of(row[-1])]
 
 
 def find_draft_content(tx: Tx, key: DocumentKey) -> Content | None:
@@ -135,6 +143,7 @@ def record(
         "content": content,
         "created_at": tx.now,
         "created_by": tx.caller,
+        "code": content["quote"].get("code"),
     }
     tx.sizes.append(3 * size)  # The file, and its content, which is about as large as the file before it is packed.
     insert = insert_if_absent(tx.connection.dialect.name, tables.document, "tenant_id", *unique)

@@ -102,8 +102,7 @@ def verify(tx: Tx, *, checksum: str | None = None, content: bytes | None = None)
 
 def standing(tx: Tx, code: ScanCode) -> Standing:
     """What a stranger may know of the documents that print this code."""
-    issued = repository.with_content(tx, code.quote_id, code.version)
-    printed = [(document, content) for document, content in issued if code.is_of(content)]
+    printed = repository.printing(tx, code)
     if not printed:
         return Standing.UNKNOWN
     try:

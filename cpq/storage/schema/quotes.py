@@ -7,7 +7,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.storage.columns import Day, Json, Timestamp
-from cpq.storage.schema.table_parts import belongs_to, one_of, table, text, whole
+from cpq.storage.schema.table_parts import belongs_to, one_of, partial_index, table, text, whole
 
 quote = table(
     "quote",
@@ -190,6 +190,7 @@ document = table(
     Column("content", Json, nullable=False),
     Column("created_at", Timestamp, nullable=False),
     text("created_by"),
+    text("code", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -207,5 +208,9 @@ document = table(
         unique=True,
     ),
     Index(None, "tenant_id", "checksum"),
+    partial_index("ix_document_code", "tenant_id", "code", where="code IS NOT NULL"),
 )
-"""An issued document: its content, so that it can be rendered again, and the SHA-256 of its bytes."""
+"""An issued document: its content, so that it can be rendered again, and the SHA-256 of its bytes.
+
+`code` is what it prints for scanning; older documents have it in their content only.
+"""
