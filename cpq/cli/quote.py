@@ -16,6 +16,7 @@ QUOTE_COMMANDS = {
     "review": ("cpq.cli.quote_review:review", "Close the marks for review of a quote."),
     "send": ("cpq.cli.quote_send:send", "Record that a quote was sent to the customer."),
     "link": ("cpq.cli.quote_link:link", "Make a link by which the customer accepts."),
+    "unlink": ("cpq.cli.quote_unlink:unlink", "Revoke links by which the customer accepts."),
     "accept": ("cpq.cli.quote_accept:accept", "Record that the customer accepted."),
     "decline": ("cpq.cli.quote_decline:decline", "Record that the customer declined."),
     "cancel": ("cpq.cli.quote_cancel:cancel", "Cancel a quote, or its open revision."),

@@ -1,15 +1,15 @@
-"""The page that makes a link by which the customer accepts what was sent; the link is shown once."""
+"""The page that makes a link by which the customer accepts, shown once, and revokes such links."""
 
 from __future__ import annotations
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from cpq.app import Answer, Command
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.console import deal_step
-from cpq.console.forms import whole
-from cpq.console.visit import Visit
+from cpq.console.forms import given, whole
+from cpq.console.visit import Visit, quote_address
 from cpq.services import quotes
 from cpq.services.quotes import acceptance_links
 
@@ -34,11 +34,23 @@ def make(visit: Visit) -> Response:
     return _page(visit, address=f"{visit.app.settings.console_address}/accept/{code}")
 
 
+def revoke(visit: Visit) -> Response:
+    """Make one link useless; the page shows those that are left."""
+    quote_id, link_id = visit.named("quote_id"), given(visit.form, "link_id")
+
+    def work(tx: Tx) -> Answer:
+        return {"quote_id": quote_id, "revoked": acceptance_links.revoke(tx, quote_id, link_id)}
+
+    arguments = {"quote_id": quote_id, "link_id": link_id}
+    visit.write(Command("quote_unlink", Permission.QUOTE, arguments, subject=quote_id), work)
+    return RedirectResponse(f"{quote_address(quote_id)}/customer-link", 303)
+
+
 def _page(visit: Visit, address: str | None = None) -> Response:
     quote_id = visit.named("quote_id")
 
     def work(tx: Tx) -> Answer:
-        return {"review": quotes.review_version(tx, quote_id)}
+        return {"review": quotes.review_version(tx, quote_id), "links": acceptance_links.unused(tx, quote_id)}
 
     answer = visit.read("customer_link", work, subject=quote_id, quote_id=quote_id, needs=Permission.QUOTE)
     version = deal_step.sent_version(answer["review"])

@@ -88,6 +88,7 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/quotes/{quote_id}/steps/{step}", visited(site, deal_step.take), methods=["POST"]),
         Route("/quotes/{quote_id}/customer-link", visited(site, customer_link.show)),
         Route("/quotes/{quote_id}/customer-link", visited(site, customer_link.make), methods=["POST"]),
+        Route("/quotes/{quote_id}/customer-link/revoke", visited(site, customer_link.revoke), methods=["POST"]),
         Route("/quotes/{quote_id}/audit", visited(site, audit.show)),
         Route("/quotes/{quote_id}/audit", visited(site, audit.verify), methods=["POST"]),
         Route("/quotes/{quote_id}/decide", visited(site, decision.decide), methods=["POST"]),

@@ -9,7 +9,10 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Browser, expect
 
-from cpq.app.access import LOCAL_AGENT
+from cpq.app import Command, sessions
+from cpq.app.access import LOCAL_AGENT, Permission
+from cpq.app.reconciliation import reconcile
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.console.accept import LOOKS_PER_MINUTE, TRIES_PER_MINUTE
 from cpq.services.quotes import acceptance_links
@@ -31,6 +34,11 @@ def link_for(console: Console, seller: httpx2.Client, quote_id: str) -> str:
     found = re.search(rf"{console.url}(/accept/main\.[\w-]{{43}})", made.text)
     assert found, made.text
     return found[1]
+
+
+def code_of(link: str) -> str:
+    """The stored hash of the code in a link."""
+    return sessions.derived("accept", link.rpartition("/")[2])
 
 
 def answer_of(page: str, **changed: str | None) -> dict[str, str]:
@@ -169,6 +177,69 @@ def test_a_link_ends_with_the_version_it_is_for(console: Console, clock: StillEf
             ),
         )
     assert links(console)[0].used_at is None, "the version is judged again in the transaction"
+
+
+def test_a_revoked_link_is_dead_and_another_one_is_not(console: Console):
+    quote_id = sent_quote(console.tools)
+    rita = console.signed_in("rita", "sales_rep")
+    link, other = (link_for(console, rita, quote_id) for _ in range(2))
+    customer = console.visitor()
+    form = answer_of(customer.get(link).text)
+    path = f"/console/quotes/{quote_id}/customer-link"
+    page = rita.get(path).text
+    [first, second] = sorted(links(console), key=lambda row: row.created_at)
+    assert all(f'value="{row.id}"' in page for row in (first, second))
+    assert "made by <bdi>rita</bdi>" in page
+    revoked = first.id if code_of(link) == first.code_hash else second.id
+    data = {"form_token": form_token(page), "link_id": revoked}
+    assert rita.post(f"{path}/revoke", data=data).headers["location"] == path
+    assert f'value="{revoked}"' not in rita.get(path).text
+    before = stored(console.app)
+    assert (customer.get(link).status_code, title(customer.get(link).text)) == (404, UNKNOWN)
+    assert customer.get(f"{link}/document").status_code == 404
+    assert customer.post(link, data=form).status_code == 404
+    assert stored(console.app) == before
+    assert entries(console, "quote_unlink") == [("human:rita", quote_id, "OK")]
+    assert rita.post(f"{path}/revoke", data=data).status_code == 303, "revoking twice changes nothing"
+    assert customer.post(other, data=answer_of(customer.get(other).text)).status_code == 303
+    assert status_of(console.tools, quote_id) == "accepted"
+    used = next(row.id for row in links(console) if row.used_at)
+    assert rita.post(f"{path}/revoke", data={**data, "link_id": used}).status_code == 409
+    assert rita.post(f"{path}/revoke", data={**data, "link_id": "LNK-none"}).status_code == 404
+    states = {row.id: (row.revoked_by, row.used_by) for row in links(console)}
+    assert states == {revoked: ("human:rita", None), used: (None, "Jo Buyer")}
+
+
+def test_a_link_that_is_revoked_while_the_customer_accepts_it_accepts_nothing(console: Console):
+    """The link is looked at again once the quote is locked."""
+    quote_id = sent_quote(console.tools)
+    rita = console.signed_in("rita", "sales_rep")
+    link = link_for(console, rita, quote_id)
+    page = console.visitor().get(link).text
+    person = console.app.read_unaudited(console.app.new_call(), lambda tx: sessions.person(tx, "rita"))
+
+    def revoke_all(tx: Tx) -> dict[str, Any]:
+        return {"quote_id": quote_id, "revoked": acceptance_links.revoke(tx, quote_id)}
+
+    command = Command("quote_unlink", Permission.QUOTE, {"quote_id": quote_id}, subject=quote_id)
+    assert len(console.app.write(console.app.new_call(person), command, revoke_all).answer["revoked"]) == 1
+    with pytest.raises(CpqError, match="There is no such link"):
+        console.app.upkeep(
+            console.app.new_call(acceptance_links.customer("main", "LNK-1")),
+            lambda tx: acceptance_links.accept(
+                tx,
+                link.rpartition("/")[2],
+                name="Jo",
+                fingerprint=answer_of(page)["fingerprint"],
+                option_set=None,
+                address="",
+            ),
+        )
+    assert status_of(console.tools, quote_id) == "sent"
+    with pytest.raises(CpqError, match="A person revokes"):
+        console.app.upkeep(console.app.new_call(LOCAL_AGENT), lambda tx: acceptance_links.revoke(tx, quote_id))
+    report = console.app.read_unaudited(console.app.new_call(), lambda tx: reconcile(tx, lambda _done, _total: None))
+    assert report.findings == []
 
 
 def test_the_customer_chooses_among_alternatives(console: Console):

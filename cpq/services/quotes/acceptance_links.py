@@ -39,6 +39,16 @@ class NewLink(NamedTuple):
     expires_at: datetime
 
 
+class OpenLink(NamedTuple):
+    """A link that can still be used, as long as its version can be accepted."""
+
+    id: str
+    version: int
+    created_at: datetime
+    created_by: str
+    expires_at: datetime
+
+
 class Offer(NamedTuple):
     """What the customer sees of the version that the link is for."""
 
@@ -58,8 +68,7 @@ class Offer(NamedTuple):
 def make(tx: Tx, quote_id: str, *, expected_version: int) -> NewLink:
     """A new link for the version that was sent, until its last valid day. Only a person makes one: an agent that had a
     link could accept for the customer."""
-    if not tx.principal.is_person:
-        raise CpqError(Code.FORBIDDEN, "A person makes the link by which a customer accepts.", field="/quote_id")
+    _require_person(tx, "makes")
     quote = commands.customer_decides(tx, quote_id, expected_version, Move.ACCEPT)
     made = NewLink(
         tx.new_id("LNK-"), f"{tx.tenant_id}.{tx.effects.new_secret()}", quote.version.number, quote.version.expires_at
@@ -81,8 +90,41 @@ def make(tx: Tx, quote_id: str, *, expected_version: int) -> NewLink:
     return made
 
 
+def unused(tx: Tx, quote_id: str) -> list[OpenLink]:
+    """The links of a quote that were neither used nor revoked and whose time is not over, newest first."""
+    link = tables.acceptance_link
+    query = sa.select(*(link.c[name] for name in OpenLink._fields)).where(
+        tx.own(link), link.c.quote_id == quote_id, *_is_unused(), link.c.expires_at > tx.now
+    )
+    return [OpenLink(*row) for row in tx.connection.execute(query.order_by(link.c.created_at.desc(), link.c.id))]
+
+
+def revoke(tx: Tx, quote_id: str, link_id: str | None = None) -> list[str]:
+    """Make a link useless, or all links of the quote that were not used; returns which.
+
+    Revoking twice changes nothing.
+    """
+    _require_person(tx, "revokes")
+    repository.load(tx, quote_id, for_update=True, with_lines=False)
+    recorded_state.require(tx, quote_id, also=["acceptance_link"], for_update=True)
+    link = tables.acceptance_link
+    mine = tx.own(link) & (link.c.quote_id == quote_id) & (link.c.id == link_id if link_id else sa.true())
+    found = tx.connection.execute(sa.select(link.c.id, link.c.used_at, link.c.revoked_at).where(mine)).all()
+    if link_id and not found:
+        raise CpqError(Code.NOT_FOUND, f"Quote {quote_id} has no link {link_id!r}.", field="/link_id")
+    if link_id and found[0].used_at is not None:
+        raise CpqError(Code.CONFLICT, f"The customer has accepted by link {link_id}.", field="/link_id")
+    ids = sorted(row.id for row in found if row.used_at is None and row.revoked_at is None)
+    if ids:
+        change = sa.update(link).where(tx.own(link), link.c.id.in_(ids), *_is_unused())
+        tx.connection.execute(change.values(revoked_at=tx.now, revoked_by=tx.caller))
+    for id_ in ids:
+        recorded_state.note(tx, quote_id, "acceptance_link", id_)
+    return ids
+
+
 def look(tx: Tx, code: str) -> Offer:
-    """The version that a link is for; NOT_FOUND for a code that is not ours."""
+    """The version that a link is for; NOT_FOUND for a code that is not ours or was revoked."""
     link = _find(tx, code)
     quote = repository.load(tx, link.quote_id, version=link.version, with_lines=False)
     status, is_same = quote.version.status_at(tx.now), quote.version.fingerprint == link.fingerprint
@@ -115,9 +157,10 @@ def accept(
     """The holder of the link accepts what they saw; None when the link was used before, which changes nothing."""
     link = _find(tx, code)
     recorded_state.require(tx, link.quote_id, also=["acceptance_link"], for_update=True)
-    unused = tx.own(tables.acceptance_link) & (tables.acceptance_link.c.id == link.id)
+    link = _find(tx, code)  # Somebody may have revoked it before the quote was locked.
+    mine = tx.own(tables.acceptance_link) & (tables.acceptance_link.c.id == link.id)
     evidence = {"used_at": tx.now, "used_by": name, "address_hash": derived("address", f"{code}\0{address}")}
-    use = sa.update(tables.acceptance_link).where(unused, tables.acceptance_link.c.used_at.is_(None))
+    use = sa.update(tables.acceptance_link).where(mine, *_is_unused())
     if tx.connection.execute(use.values(evidence)).rowcount != 1:
         return None
     recorded_state.note(tx, link.quote_id, "acceptance_link", link.id)
@@ -131,9 +174,18 @@ def accept(
 def _find(tx: Tx, code: str) -> AnyRow:
     mine = tx.own(tables.acceptance_link) & (tables.acceptance_link.c.code_hash == _hash(code))
     row = tx.connection.execute(sa.select(tables.acceptance_link).where(mine)).one_or_none()
-    if row is None:
+    if row is None or row.revoked_at is not None:
         raise CpqError(Code.NOT_FOUND, "There is no such link.")
     return row
+
+
+def _is_unused() -> tuple[sa.ColumnElement[bool], ...]:
+    return tables.acceptance_link.c.used_at.is_(None), tables.acceptance_link.c.revoked_at.is_(None)
+
+
+def _require_person(tx: Tx, does: str) -> None:
+    if not tx.principal.is_person:
+        raise CpqError(Code.FORBIDDEN, f"A person {does} the link by which a customer accepts.", field="/quote_id")
 
 
 def _hash(code: str) -> str:

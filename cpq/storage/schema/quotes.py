@@ -159,6 +159,8 @@ acceptance_link = table(
     Column("used_at", Timestamp, nullable=True),
     text("used_by", nullable=True),
     text("address_hash", nullable=True),
+    Column("revoked_at", Timestamp, nullable=True),
+    text("revoked_by", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -169,6 +171,8 @@ acceptance_link = table(
     Index("uq_acceptance_link_code", "tenant_id", "code_hash", unique=True),
 )
 """A link by which the customer accepts a version that was sent, and the evidence: who, when, from where.
+
+Or who revoked it, and when.
 
 The hash of the address has the code as its key, which is not stored, so that nobody can try all addresses.
 """
