@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
-import uvicorn
 
 from cpq.app import App, Call, Command, open_app, tokens
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
@@ -22,9 +22,9 @@ from cpq.app.transaction import Tx
 from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
+from cpq.base.late_modules import LateModule
 from cpq.base.memory import spare_the_collector
 from cpq.base.settings import TOKEN_VARIABLE, Settings, read_settings, strange_variables
-from cpq.console import routes
 from cpq.retrieval import context, docs, past_quotes
 from cpq.retrieval.search import table_source
 from cpq.retrieval.toolset_sources import sources_of
@@ -32,9 +32,18 @@ from cpq.services import approvals, documents, quotes
 from cpq.services.catalog import index_repair
 from cpq.services.documents import DocumentRequest
 from cpq.services.events import delivery
-from mcp_facade import http
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from cpq.console import routes
+    from mcp_facade import http
+else:  # Over stdio they would only take memory.
+    http = LateModule("mcp_facade.http")
+    routes = LateModule("cpq.console.routes")
+    uvicorn = LateModule("uvicorn")
 
 log = logging.getLogger("cpq.server")
 

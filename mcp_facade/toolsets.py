@@ -1,15 +1,26 @@
-"""Every tool, one file per toolset, in the order of use."""
+"""Every tool, one file per toolset, in the order of use. Only the toolsets that are switched on are imported."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from mcp_facade.registry import Tool
-from mcp_facade.tools import approvals, context, deals, docs, equipment, insight, past_quotes, quotes, web
 
-_TOOLSETS = (quotes, deals, approvals, insight, equipment, past_quotes, docs, context, web)
+if TYPE_CHECKING:
+    ALL_TOOLS: tuple[Tool, ...]
 
-ALL_TOOLS: tuple[Tool, ...] = tuple(tool for toolset in _TOOLSETS for tool in toolset.TOOLS)
+_TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
 
 
-def tools_of(toolsets: tuple[str, ...]) -> list[Tool]:
+def tools_of(toolsets: Collection[str]) -> list[Tool]:
     """The tools of the toolsets that are switched on."""
-    return [tool for tool in ALL_TOOLS if tool.toolset in toolsets]
+    files = (import_module(f"mcp_facade.tools.{name}") for name in _TOOLSETS if name in toolsets)
+    return [tool for file in files for tool in file.TOOLS]
+
+
+def __getattr__(name: str) -> tuple[Tool, ...]:
+    if name != "ALL_TOOLS":
+        raise AttributeError(name)
+    return tuple(tools_of(_TOOLSETS))

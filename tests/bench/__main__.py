@@ -14,6 +14,7 @@ from cpq.base.settings import read_settings
 from tests.bench import (
     catalog,
     console,
+    context,
     crowd,
     docs,
     documents,
@@ -37,6 +38,11 @@ TARGETS = {
     "100,000 chunks: search p50 ms": "≤ 40",
     "100,000 chunks: memory MB": "≤ 150",
     "100,000 sections of pages: memory MB": "≤ 150",
+    "1,000 chunks: resident MB": "≤ 80",
+    "10,000 chunks: resident MB": "≤ 100",
+    "100,000 chunks: resident MB": "≤ 160",
+    "100,000 chunks: nothing stored, first answer s": "≤ 10",
+    "100,000 chunks: stored, first answer s": "≤ 10",
     "import s": "≤ 120 for a million",
     "import MB": "≤ 1,024",
     "search p50 ms": "≤ 15",
@@ -152,6 +158,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     ),
     "relevance": lambda home, _options: report("What is found first", relevance.measure(home)),
     "docs": lambda home, options: report("Docs and context, in CPU time", docs.measure(home, options.chunks)),
+    "context": lambda home, options: report("The context toolset over stdio", context.measure(home, options.chunks)),
     "catalog": lambda home, options: report(
         f"A catalogue of {options.products:,} products", catalog.measure(home, options.products)
     ),

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from cpq.retrieval.docs.page_folder import PageFolder
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Where
-from cpq.retrieval.search.vectors import DIMENSIONS, quantised
+from cpq.retrieval.search.vectors import DIMENSIONS, Vector, quantised
 from tests.bench.catalog import Words
 
 SIZES = (1_000, 10_000, 100_000)
@@ -123,14 +123,18 @@ def _text(words: Words) -> str:
 
 
 def _fill(corpus: Corpus) -> None:
-    """With vectors of chance: what they say does not change what a search costs."""
+    for part in vectors_of_chance(corpus.missing()):
+        corpus.fill(part)
+
+
+def vectors_of_chance(names: list[bytes]) -> Iterator[dict[bytes, Vector]]:
+    """What vectors say does not change what a search costs."""
     chance = np.random.default_rng(7)
-    waiting = corpus.missing()
-    for start in range(0, len(waiting), 1_000):
-        part = waiting[start : start + 1_000]
+    for start in range(0, len(names), 1_000):
+        part = names[start : start + 1_000]
         rows = chance.normal(size=(len(part), DIMENSIONS)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        corpus.fill({name: quantised(row) for name, row in zip(part, rows, strict=True)})
+        yield {name: quantised(row) for name, row in zip(part, rows, strict=True)}
 
 
 def _scan(texts: list[str], query: str) -> list[int]:

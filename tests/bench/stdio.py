@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -15,8 +16,9 @@ STARTS = 5
 class RawClient:
     """A client without any work of its own: lines in, lines out."""
 
-    def __init__(self, module: str, home: Path) -> None:
+    def __init__(self, module: str, home: Path, **settings: str) -> None:
         env = {**os.environ, "CPQ_HOME": str(home), "MCP_LOG_LEVEL": "WARNING", "MCP_RATE_LIMIT_PER_MINUTE": "0"}
+        env |= settings
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
             [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
@@ -40,6 +42,13 @@ class RawClient:
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> dict[str, float]:
+        """MB of the server's process: resident, the part of it that is mapped files, and the most that it was."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        kilobytes = dict(re.findall(r"^(\w+):\s+(\d+) kB", status, re.MULTILINE))
+        names = {"MB": "VmRSS", "mapped MB": "RssFile", "at most MB": "VmHWM"}
+        return {name: int(kilobytes[field]) / 1024 for name, field in names.items()}
 
     def close(self) -> None:
         self._to_server.close()

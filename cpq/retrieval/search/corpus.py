@@ -116,8 +116,9 @@ class Corpus:
         if self.embedder is None:
             return {}
         with self.lock:
-            texts = {name: self._index.text(name) for name in self.missing(limit, newest_first=newest_first)}
-        made = {name: self.embedder.passage(text) for name, text in texts.items() if text is not None}
+            waiting = {name: self._index.text(name) for name in self.missing(limit, newest_first=newest_first)}
+        texts = {name: text for name, text in waiting.items() if text is not None}
+        made = dict(zip(texts, self.embedder.passages(list(texts.values())), strict=True))
         self.fill(made)
         return made
 

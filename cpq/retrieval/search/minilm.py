@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,18 @@ from numpy.typing import NDArray
 from cpq.retrieval.search.vectors import DIMENSIONS, TINY
 from cpq.retrieval.search.wordpiece import TOKENS_MAX
 
-_LAYERS, _HEADS, _HEAD_SIZE = 6, 12, 32
+_LAYERS, _HEADS, _HEAD_SIZE, _INNER = 6, 12, 32, 1536
+_QUERY_SCALE = np.float32(1 / math.sqrt(_HEAD_SIZE))
 
 Floats = NDArray[np.float32]
 
 
 class Network:
-    """Six layers of attention and two dense steps each, then the mean over all tokens at length 1."""
+    """Six layers of attention and two dense steps each, then the mean over all tokens at length 1.
+
+    The matrices stay as bytes in the mapped file, 11 MB instead of 42: a layer is expanded when it is its turn, for all
+    texts of a batch.
+    """
 
     def __init__(self, weights: dict[str, NDArray[Any]]) -> None:
         self._words, self._word_scales = (weights[f"inner.embeddings.word_embeddings.weight_{part}"] for part in _PARTS)
@@ -27,44 +33,89 @@ class Network:
         self._norm = _norm_of(weights, "inner.embeddings.LayerNorm")
         # The exporter numbered the matrices in the order they are used, six to a layer.
         numbers = sorted(int(name[4:-2]) for name in weights if name.startswith("val_") and name.endswith("_q"))
-        matrices = [(weights[f"val_{n}_q"].astype(np.float32) * weights[f"val_{n}_scale"]) for n in numbers]
+        matrices = [_Matrix(weights[f"val_{n}_q"], weights[f"val_{n}_scale"]) for n in numbers]
+        self._rooms: list[_Room] = []
+        """One that no thread uses now, if there is one."""
         self._layers = [_Layer(weights, number, matrices[6 * number : 6 * number + 6]) for number in range(_LAYERS)]
 
     def run(self, ids: list[int]) -> Floats:
-        flow = self._words[ids].astype(np.float32) * self._word_scales[ids] + self._places[: len(ids)]
-        flow = _normed(flow, self._norm)
+        return self.run_all([ids])[0]
+
+    def run_all(self, texts: Sequence[list[int]]) -> list[Floats]:
+        """The vector of each text, the same to the last bit as of that text alone."""
+        flows = [self._embedded(ids) for ids in texts]
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = _Room()
         for layer in self._layers:
-            flow = layer.run(flow)
-        mean: Floats = flow.mean(axis=0)
-        unit: Floats = mean / max(float(np.sqrt(mean @ mean)), TINY)
-        return unit
+            flows = layer.run(flows, room)
+        if not self._rooms:
+            self._rooms.append(room)
+        return [_unit(flow.mean(axis=0)) for flow in flows]
+
+    def _embedded(self, ids: list[int]) -> Floats:
+        flow = self._words[ids].astype(np.float32) * self._word_scales[ids] + self._places[: len(ids)]
+        return _normed(flow, self._norm)
+
+
+class _Matrix(NamedTuple):
+    digits: NDArray[np.int8]
+    scale: Floats
+
+    def expand(self, into: Floats) -> Floats:
+        np.copyto(into, self.digits, casting="unsafe")
+        return np.multiply(into, self.scale, out=into)
+
+
+class _Room:
+    """Room for the matrices of one layer, used for all layers in turn: allocating it takes as long as filling it."""
+
+    def __init__(self) -> None:
+        self.heads: Floats = np.empty((DIMENSIONS, 3 * DIMENSIONS), np.float32)
+        self.out: Floats = np.empty((DIMENSIONS, DIMENSIONS), np.float32)
+        self.up: Floats = np.empty((DIMENSIONS, _INNER), np.float32)
+        self.down: Floats = np.empty((_INNER, DIMENSIONS), np.float32)
 
 
 class _Layer:
-    def __init__(self, weights: dict[str, NDArray[Any]], number: int, matrices: list[Floats]) -> None:
+    def __init__(self, weights: dict[str, NDArray[Any]], number: int, matrices: list[_Matrix]) -> None:
         name = f"inner.encoder.layer.{number}"
-        query, key, value, self._out, self._up, self._down = matrices
+        self._matrices = matrices
         biases = [weights[f"{name}.attention.self.{part}.bias"] for part in ("query", "key", "value")]
-        scale = np.float32(1 / math.sqrt(_HEAD_SIZE))
-        self._heads: Floats = np.concatenate([query * scale, key, value], axis=1)
-        self._heads_bias: Floats = np.concatenate([biases[0] * scale, *biases[1:]])
+        self._heads_bias: Floats = np.concatenate([biases[0] * _QUERY_SCALE, *biases[1:]])
         self._out_bias = weights[f"{name}.attention.output.dense.bias"]
         self._up_bias = weights[f"{name}.intermediate.dense.bias"]
         self._down_bias = weights[f"{name}.output.dense.bias"]
         self._attention_norm = _norm_of(weights, f"{name}.attention.output.LayerNorm")
         self._norm = _norm_of(weights, f"{name}.output.LayerNorm")
 
-    def run(self, flow: Floats) -> Floats:
+    def run(self, flows: Sequence[Floats], room: _Room) -> list[Floats]:
+        query, key, value, out, up, down = self._matrices
+        heads = np.split(room.heads, 3, axis=1)
+        np.multiply(query.expand(heads[0]), _QUERY_SCALE, out=heads[0])
+        key.expand(heads[1])
+        value.expand(heads[2])
+        for matrix, place in ((out, room.out), (up, room.up), (down, room.down)):
+            matrix.expand(place)
+        return [self._changed(flow, room) for flow in flows]
+
+    def _changed(self, flow: Floats, room: _Room) -> Floats:
         count = len(flow)
-        heads = (flow @ self._heads + self._heads_bias).reshape(count, 3, _HEADS, _HEAD_SIZE)
+        heads = (flow @ room.heads + self._heads_bias).reshape(count, 3, _HEADS, _HEAD_SIZE)
         query, key, value = heads.transpose(1, 2, 0, 3)
         weight = query @ key.transpose(0, 2, 1)
         np.exp(weight - weight.max(axis=-1, keepdims=True), out=weight)
         weight /= weight.sum(axis=-1, keepdims=True)
         attended = (weight @ value).transpose(1, 0, 2).reshape(count, DIMENSIONS)
-        flow = _normed(flow + attended @ self._out + self._out_bias, self._attention_norm)
-        inner = _gelu(flow @ self._up + self._up_bias)
-        return _normed(flow + inner @ self._down + self._down_bias, self._norm)
+        flow = _normed(flow + attended @ room.out + self._out_bias, self._attention_norm)
+        inner = _gelu(flow @ room.up + self._up_bias)
+        return _normed(flow + inner @ room.down + self._down_bias, self._norm)
+
+
+def _unit(mean: Floats) -> Floats:
+    unit: Floats = mean / max(float(np.sqrt(mean @ mean)), TINY)
+    return unit
 
 
 _PARTS = ("q", "scale")

@@ -1,6 +1,7 @@
 """The model on numpy gives what the reference implementations give; the frozen file was made with those."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +92,13 @@ def test_c2_20_a_model_file_that_is_not_the_known_one_is_refused(tmp_path: Path)
         embedding.Embedder(tmp_path / "model.onnx").query("x")
     assert refused.value.code is Code.UNAVAILABLE
     assert "Reinstall" in str(refused.value.details["hint"])
+
+
+def test_texts_that_are_embedded_together_have_the_vectors_that_each_has_alone(embedder: embedding.Embedder):
+    """Also from several threads at once, which must not share the room for a layer."""
+    texts = [f"belt driven compressor number {number} {'with dryer ' * number}" for number in range(11)]
+    alone = [embedder.passage(text).to_bytes() for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(embedder.passages, [texts, texts[::-1], texts, texts[::-1]]))
+    for made, expected in zip(together, [alone, alone[::-1]] * 2, strict=True):
+        assert [vector.to_bytes() for vector in made] == expected
