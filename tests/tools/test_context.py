@@ -618,3 +618,62 @@ def test_making_again_keeps_the_dates_of_what_did_not_change(tmp_path: Path, clo
     ]
     assert dates == [("09", "09"), ("09", "10")]
     assert sorted(path.name for path in made.iterdir()) == sorted(f"{name}.json" for name in FILES.values())
+
+
+def many(root: Path, *numbers: int) -> None:
+    """A file for each of these numbers of chunks, each chunk from a source of its own."""
+    for place, count in enumerate(numbers):
+        made = (chunk(f"many-{place}-{n}", metadata={"file_path": f"docs/{place}/{n}.md"}) for n in range(count))
+        write(root, f"many-{place}", *made)
+
+
+def test_many_chunks_are_searched_while_the_rest_is_still_being_read(
+    open_tools: Callable[..., Tools], root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A start takes a moment, whatever the size: the server's loop reads on, and answers say how far it is."""
+    monkeypatch.setattr(chunk_folder, "BATCH_CHUNKS", 10)
+    monkeypatch.setattr("cpq.retrieval.context.commands.START_SECONDS", 0.0)
+    monkeypatch.setattr(chunk_folder, "STEP_SECONDS", 0.0)
+    many(root, 25)
+    tools = open_tools()
+    context.require(tools.app)
+    (loop,) = context.loops(tools.app)
+    first = tools("cortex_search", query="text of many", limit=100)
+    assert first["indexing"] == f"{first['total']:,} chunks are read so far, the others follow"
+    assert 0 < first["total"] < 29
+    totals = [first["total"]]
+    while not folder(tools).is_read:
+        loop._work()
+        totals.append(tools("cortex_search", query="text of many", limit=100)["total"])
+        assert len(totals) < 50
+    assert totals == sorted(totals)
+    assert totals[-1] == 29
+    assert "chunks are read" not in str(tools("cortex_search", query="text of many"))
+    assert folder(tools).revision == 1
+
+
+def test_a_file_that_proves_malformed_at_its_end_leaves_nothing_behind(
+    open_tools: Callable[..., Tools], root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(chunk_folder, "BATCH_CHUNKS", 5)
+    many(root, 20)
+    path = root / "many-0.json"
+    path.write_text(path.read_text()[:-1])
+    found = open_tools()("cortex_search", query="text of many", limit=100)
+    assert found["total"] == 4
+    assert "many-0.json" in found["warning"]
+
+
+def test_a_file_for_another_model_that_is_read_after_the_start_is_skipped(
+    open_tools: Callable[..., Tools], root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("cpq.retrieval.context.commands.START_SECONDS", 0.0)
+    write(root, "z-other", chunk("other", embedding=[0.5] * 7))
+    tools = open_tools()
+    context.require(tools.app)
+    (loop,) = context.loops(tools.app)
+    while not folder(tools).is_read:
+        loop._work()
+    found = tools("cortex_search", query="text")
+    assert found["total"] == 4
+    assert "z-other.json" in found["warning"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,9 @@ QUIET_SECONDS = 0.5
 """How long no file may change before a load: an indexer writes several files in turn."""
 
 LOOK_SECONDS = 0.1
+STEP_SECONDS = 0.5
+"""How long a look goes on with the first reading of many files."""
+
 FILE_BYTES_MAX = 1024**3
 BATCH_CHUNKS = 2_000
 SKIPPED_SHOWN_MAX = 5
@@ -39,6 +43,8 @@ class ChunkFolder(FolderCorpus):
         """Why the present files are not used, and an earlier state is."""
         self._skipped: dict[str, str] = {}
         self._is_loaded = False
+        self._first: Iterator[None] | None = None
+        """The first reading, as far as it is."""
         self._seen: dict[str, Stamp] = {}
         self._refused: dict[str, str] = {}
         """Files that could not be used at the last look, and why."""
@@ -56,22 +62,62 @@ class ChunkFolder(FolderCorpus):
             return f"{len(self._skipped)} of the chunk files cannot be used: {skipped}"
         return None
 
-    def load(self) -> None:
-        """Read all files on the first call; skip malformed ones with a warning. CpqError when the folder is missing."""
+    @property
+    def is_read(self) -> bool:
+        return self._is_loaded
+
+    @property
+    def progress(self) -> str | None:
+        """While files are being read for the first time: how far that is."""
+        return None if self._is_loaded else f"{len(self.corpus):,} chunks are read so far, the others follow"
+
+    def load(self, seconds: float = math.inf) -> None:
+        """Read all files on the first call; skip malformed ones with a warning. CpqError when the folder is missing.
+
+        What is not read after `seconds` is left to the looks of a server, and answers come from what is there.
+        """
+        if self._is_loaded or (self.is_watched and self._first is not None):
+            return
+        until = self._effects.monotonic() + seconds
+        with self._lock:
+            self._go_on(until)
+
+    def _go_on(self, until: float) -> None:
+        """Read on for the first time, up to this moment or the end."""
         if self._is_loaded:
             return
-        with self._lock:
-            if not self._is_loaded:
-                found = self._scan()
-                for name in found.files:
-                    self._packs[name] = self._read_first(name)
-                self.corpus.change_in_parts(_parts(pack for packs in self._packs.values() for pack in packs.values()))
-                self._skip(found.problems)
-                self._seen = self._loaded = dict(found.files)
-                self._refused = found.problems
-                self._is_loaded = True
-                self.revision += 1
-                give_back()
+        if self._first is None:
+            self._first = self._read_all(self._scan())
+        while next(self._first, self) is not self:
+            if self._effects.monotonic() >= until:
+                return
+
+    def _read_all(self, found: Listing) -> Iterator[None]:
+        """Read all files for the first time, and rest after each part of them."""
+        for name in sorted(found.files):
+            packs: Packs = {}
+            self._packs[name] = packs
+            try:
+                for part, chunks in _batches(self._packs_of(name)):
+                    packs |= {pack.document_id: pack for pack in part}
+                    self.corpus.change(chunks)
+                    yield
+            except (MalformedError, UnreadableError) as error:
+                if isinstance(error, DimensionError) and not self.is_watched:
+                    raise CpqError(
+                        Code.UNAVAILABLE,
+                        f"The chunk file {name} {error}.",
+                        hint="Make the chunks again with `cpq context index DIR`.",
+                    ) from None
+                self.corpus.change((), removed=packs.keys())
+                packs.clear()
+                self._skip({name: str(error)})
+        self._skip(found.problems)
+        self._seen = self._loaded = dict(found.files)
+        self._refused = found.problems
+        self._is_loaded = True
+        self.revision += 1
+        give_back()
 
     def look(self) -> None:
         """Notice new and changed files, and load them when nothing was written for QUIET_SECONDS.
@@ -81,6 +127,9 @@ class ChunkFolder(FolderCorpus):
         if not self._lock.acquire(blocking=False):
             return
         try:
+            if not self._is_loaded:
+                self._go_on(self._effects.monotonic() + STEP_SECONDS)
+                return
             found = self._scan()
             now = self._effects.monotonic()
             is_new = any(self._seen.get(name) != stamp for name, stamp in found.files.items())
@@ -105,19 +154,6 @@ class ChunkFolder(FolderCorpus):
                 f"CPQ_CHUNKS_DIR: the folder {self.root} cannot be opened: {error.strerror}.",
                 hint="Make it with `cpq context index DIR`, or leave the toolset context out of CPQ_TOOLSETS.",
             ) from None
-
-    def _read_first(self, name: str) -> Packs:
-        try:
-            return self._read(name)
-        except DimensionError as error:
-            raise CpqError(
-                Code.UNAVAILABLE,
-                f"The chunk file {name} {error}.",
-                hint="Make the chunks again with `cpq context index DIR`.",
-            ) from None
-        except (MalformedError, UnreadableError) as error:
-            self._skip({name: str(error)})
-            return {}
 
     def _skip(self, files: Mapping[str, str]) -> None:
         for name, reason in files.items():
@@ -161,10 +197,13 @@ class ChunkFolder(FolderCorpus):
         """The packs of a file; an unchanged pack stays the same object."""
         before = self._packs.get(name, {})
         packs: Packs = {}
-        for pack in packed(name, read_file(folder_files.read_bytes(self.root, name, FILE_BYTES_MAX))):
+        for pack in self._packs_of(name):
             known = before.get(pack.document_id)
             packs[pack.document_id] = known if known == pack else pack
         return packs
+
+    def _packs_of(self, name: str) -> Iterator[Packed]:
+        return packed(name, read_file(folder_files.read_bytes(self.root, name, FILE_BYTES_MAX)))
 
     def _note(self, problem: str) -> None:
         if problem != self._problem:
@@ -177,11 +216,20 @@ def _documents(packs: Mapping[str, Packs]) -> Packs:
 
 
 def _parts(packs: Iterable[Packed]) -> Iterator[list[Chunk]]:
-    """The passages of these packs, in batches."""
-    part: list[Chunk] = []
+    """The passages of these packs, in batches, at least one."""
+    yield from (chunks for _, chunks in _batches(packs))
+    yield []
+
+
+def _batches(packs: Iterable[Packed]) -> Iterator[tuple[list[Packed], list[Chunk]]]:
+    """The packs and their passages, in batches."""
+    part: list[Packed] = []
+    chunks: list[Chunk] = []
     for pack in packs:
-        part += searchable(pack)
-        if len(part) >= BATCH_CHUNKS:
-            yield part
-            part = []
-    yield part
+        part.append(pack)
+        chunks += searchable(pack)
+        if len(chunks) >= BATCH_CHUNKS:
+            yield part, chunks
+            part, chunks = [], []
+    if part:
+        yield part, chunks

@@ -45,6 +45,11 @@ class FolderCorpus(ABC):
     def look(self) -> None:
         """Read the files that changed."""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether all files were read once."""
+        return True
+
     def load_vectors(self, tx: Tx) -> None:
         """Load the stored vectors of the newest revision; once for each revision."""
         revision = self.revision
@@ -60,6 +65,8 @@ class FolderCorpus(ABC):
             started = self._effects.monotonic()
             self.look()
             took = self._effects.monotonic() - started
+            if not self.is_read:
+                return 0.0
             return 0.0 if self._embed_some(app) else max(every_seconds, REST * took)
 
         return Loop(self.corpus.name, work)
@@ -80,7 +87,7 @@ class FolderCorpus(ABC):
 
     def wait_for_vectors(self) -> None:
         """Shortly after the start, wait until the first vectors are there or the time is over."""
-        if self.is_watched and not self._has_first_vectors.is_set():
+        if self.is_watched and self.is_read and not self._has_first_vectors.is_set():
             self._has_first_vectors.wait(max(0.0, self._deadline - self._effects.monotonic()))
 
     def _embed_some(self, app: App) -> bool:

@@ -485,5 +485,5 @@ class StubEmbedder:
     def query(self, text: str) -> Vector:
         return vector_of(text)
 
-    def passage(self, text: str) -> Vector:
-        return vector_of(text)
+    def passages(self, texts: list[str]) -> list[Vector]:
+        return list(map(vector_of, texts))
