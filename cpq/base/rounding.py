@@ -20,6 +20,19 @@ class Rounding(StrEnum):
     HALF_EVEN = "half_even"
 
 
+class PriceRounding(StrEnum):
+    """To what a converted price is rounded."""
+
+    EXACT = "exact"
+    """Six decimals, as prices have at most."""
+    MINOR_UNIT = "minor_unit"
+    WHOLE = "whole"
+    FIVE = "five"
+    TEN = "ten"
+    JUST_BELOW = "just_below"
+    """The smallest coin below a whole unit, `.99`; in a currency without coins one below a hundred."""
+
+
 class MinorUnit:
     """Rounds and splits amounts of one currency, in whole millionths. Used only where the pricing rules say so."""
 

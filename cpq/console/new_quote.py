@@ -75,13 +75,14 @@ def _draft(visit: Visit, form: DraftForm, asked: dict[str, str], account_id: str
 
 def _page(visit: Visit, asked: dict[str, str], form: DraftForm, status: int = 200) -> Response:
     query, page = visit.query("q")[:100], visit.page_number()
+    currency = form.fields.get("currency", "").upper()
 
     def work(tx: Tx) -> Answer:
         source = quotes.get(tx, asked["from"], include_pricing=True) if asked["from"] else None
         account = catalog.get_account(tx, asked["account_id"]) if asked["account_id"] else None
         found: Answer = {"source": source, "account": account, "product": None, "products": [], "pagination": None}
         if asked["product_id"] and account:
-            return {**found, "product": product_of(tx, asked["product_id"])}
+            return {**found, "product": product_of(tx, asked["product_id"], currency or account["currency"])}
         if account and not source:
             return {**found, **found_products(tx, query, page)}
         if not account:
@@ -105,6 +106,5 @@ def _page(visit: Visit, asked: dict[str, str], form: DraftForm, status: int = 20
     given = {name: value for name, value in {**asked, "q": query}.items() if value}
     shown = {"asked": asked, "query": query, "given": given, "form": form, "form_key": visit.new_form_key()}
     if answer["product"]:
-        currency = form.fields.get("currency", "").upper() or answer["account"]["currency"]
-        shown["models"] = selling_models(answer["product"], currency, form)
+        shown["models"] = selling_models(answer["product"], currency or answer["account"]["currency"], form)
     return visit.page("new_quote.html", status, **answer, **shown)

@@ -104,8 +104,8 @@ def change_terms(visit: Visit) -> Response:
     return _change(visit, quote_id, form, changes, lambda status: _terms_form(visit, form, status))
 
 
-def product_of(tx: Tx, product_id: str) -> ProductDetail:
-    return catalog.get(tx, product_id, include_relationships=True)
+def product_of(tx: Tx, product_id: str, currency: str | None = None) -> ProductDetail:
+    return catalog.get(tx, product_id, include_relationships=True, currency=currency)
 
 
 def read_line(form: DraftForm, product: ProductDetail) -> DraftLine:
@@ -203,7 +203,8 @@ def _line_form(visit: Visit, product_id: str, line: Any, form: DraftForm, status
     quote_id = visit.named("quote_id")
 
     def work(tx: Tx) -> Answer:
-        return {**_header(tx, quote_id), "product": product_of(tx, product_id)}
+        header = _header(tx, quote_id)
+        return {**header, "product": product_of(tx, product_id, header["quote"]["currency"])}
 
     answer = visit.read("line", work, subject=quote_id, product_id=product_id, needs=Permission.QUOTE)
     models = selling_models(answer["product"], answer["quote"]["currency"], form)

@@ -98,6 +98,10 @@ def catalog_get(
         Field(description="Also return related products, configurable options, and the rules between options."),
     ] = False,
     locale: CatalogLocale = None,
+    currency: Annotated[
+        Currency | None,
+        Field(description="Only prices in this currency, also derived ones. Default: all stored ones."),
+    ] = None,
 ) -> ProductDetail:
     """Read one product in full: specs with units, attributes, and its list prices by price book and currency.
 
@@ -106,9 +110,10 @@ def catalog_get(
 
     Set `include_relationships` before you quote a `configurable` product or a `bundle`: the answer then lists the
     options that a line's attributes may set, what the product requires or excludes, and a bundle's components. List
-    prices are for orientation; quote_price computes what a customer pays.
+    prices are for orientation; quote_price computes what a customer pays. `converted_into` lists currencies for which
+    a price book derives a price from this one; with `currency` you see it, and `derived_from` says how.
     """
-    return catalog.get(tx, product_id, include_relationships=include_relationships, locale=locale)
+    return catalog.get(tx, product_id, include_relationships=include_relationships, locale=locale, currency=currency)
 
 
 @tool(title="Create a quote", toolset="quotes", needs=Permission.QUOTE, writes=True, makes_new=True)

@@ -38,12 +38,12 @@ sys.exit(code)
 
 NEEDED = {
     "token list": (430, {"sqlalchemy"}),
-    "audit show": (490, {"sqlalchemy"}),
+    "audit show": (495, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
     "approvals list": (505, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
-    "console link --user dana": (430, {"sqlalchemy"}),
+    "console link --user dana": (435, {"sqlalchemy"}),
     "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),
     "export catalog": (500, {"sqlalchemy", "pydantic"}),
     "search find pump": (630, {"sqlalchemy", "numpy", "rich"}),

@@ -8,6 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from cpq.base.rounding import PriceRounding
 from cpq.domain.field_types import Amount, Currency, Day, Identifier, Name, Number, Row, Whole, Word, empty_as_absent
 
 BOUND_MAX = 10**12
@@ -56,6 +57,16 @@ class PriceBookRow(Row):
     name: Name
     region: Word | None = None
     is_default: bool = False
+    base_currency: Annotated[Currency | None, BeforeValidator(empty_as_absent)] = None
+    """With it, a price that the book has in this currency alone is converted into the currency of the quote."""
+    price_rounding: Annotated[PriceRounding | None, BeforeValidator(empty_as_absent)] = None
+    """How a converted price is rounded; left out, to the minor unit."""
+
+    @model_validator(mode="after")
+    def _rounds_what_it_converts(self) -> Self:
+        if self.price_rounding and not self.base_currency:
+            raise ValueError("price_rounding goes with base_currency: only converted prices are rounded by it")
+        return self
 
 
 class Tier(Row):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 
 from cpq.domain.pricing import Request, costs
-from cpq.domain.pricing.request import Product
+from cpq.domain.pricing.request import PriceRow, Product
 
 COST_MAX = 10**18
 """In millionths, as amounts are."""
@@ -31,16 +31,24 @@ def coarse_costs(request: Request, percent: Decimal) -> dict[str, int]:
     """The known costs of the lines, by their ids, made of unit costs on the grid: for a bundle, of those of its parts.
 
     All prices of a product are raised by the factor that brings the first cost of the standard book to its point. Each
-    by a factor of its own, the monthly and the yearly price would together reveal more than one of them.
+    by a factor of its own, the monthly and the yearly price would together reveal more than one of them. A price that
+    was converted has the factor of the price it comes from: the same cost in many currencies would reveal it.
     """
     standard = request.price_books[-1] if request.price_books else None
 
     def unit_cost(product: Product, cost: int) -> int:
-        known = ((row.id, row.cost) for row in product.rows if row.cost and row.price_book_id == standard)
+        known = ((row.id, _first(row)) for row in product.rows if row.cost and row.price_book_id == standard)
         _, first = min(known, default=("", cost))
         return -(-cost * coarse(first, percent) // first)
 
     return costs(request, unit_cost)
+
+
+def _first(row: PriceRow) -> int:
+    """The cost as the catalogue has it, before it was converted."""
+    found = row.derived.cost if row.derived else row.cost
+    assert found is not None
+    return found
 
 
 @cache

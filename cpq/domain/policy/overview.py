@@ -88,6 +88,7 @@ def _terms(policies: PolicySet) -> Table:
         ["cost_grid_percent", f"{terms.cost_grid_percent:f}"],
         ["agents_may_accept", "yes" if terms.agents_may_accept else "no"],
         ["currency", terms.currency],
+        *([["rates_as_of", terms.rates_as_of]] if terms.rates_as_of else []),
         *([["rates_valid_until", terms.rates_valid_until]] if terms.rates_valid_until else []),
     ]
 

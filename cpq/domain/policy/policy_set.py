@@ -250,6 +250,8 @@ class Terms:
     """Whether a program may record that a customer accepted, with no person who says so."""
     currency: str
     rates: Mapping[str, Decimal]
+    rates_as_of: str | None
+    """The day of the rates; without it no price is converted."""
     rates_valid_until: str | None
     """The last day on which the rates may be used; None when they have no end."""
     attributes: Mapping[str, Declared]

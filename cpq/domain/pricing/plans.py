@@ -42,7 +42,7 @@ class Plans:
             raise _no_price(self.request, product_id)
         listed = chosen.listed or row
         if product.components:
-            listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0)
+            listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0, derived=None)
             row = chosen.contracted or listed
         _check_tax(self.request, product_id, row)
         costs = listed if row.cost is None else row

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cpq.base.money import amount
 from cpq.domain.pricing.parts import Part
-from cpq.domain.pricing.request import PriceRow, Request
+from cpq.domain.pricing.request import Derived, PriceRow, Request
 from cpq.domain.pricing.result import Stage
 from cpq.domain.pricing.tiers import times_charged
 
-LIST, CONTRACTED = Stage.LIST, Stage.CONTRACTED
+LIST, CURRENCY, CONTRACTED = Stage.LIST, Stage.CURRENCY, Stage.CONTRACTED
 
 
 class ChosenPrices(NamedTuple):
@@ -105,10 +106,13 @@ def _candidates(request: Request, product_id: str) -> Iterator[PriceRow]:
     """The rows that are valid on the day, of the account or of one of its price books."""
     day, books = request.as_of, request.price_books
     for row in request.products[product_id].rows:
-        first, last = row.valid_from, row.valid_to
-        is_valid = not (first and first > day) and not (last and last < day)
-        if is_valid and (row.account_id is not None or row.price_book_id in books):
+        if (row.account_id is not None or row.price_book_id in books) and is_valid(row, day):
             yield row
+
+
+def is_valid(row: PriceRow, day: str) -> bool:
+    first, last = row.valid_from, row.valid_to
+    return not (first and first > day) and not (last and last < day)
 
 
 Rank = tuple[int, int, int, str]
@@ -119,9 +123,17 @@ def take_list_price(part: Part) -> None:
     """Stage 1: the list price for each unit or package, or the contracted price without one."""
     row = part.plan.listed
     unit_price = row.unit_price
-    part.amount = part.listed = amount = unit_price * times_charged(row, part.quantity, part.among)
+    part.amount = part.listed = charged = unit_price * times_charged(row, part.quantity, part.among)
     if part.plan.is_listed:
-        part.note(LIST, amount, row.id, unit_price)
+        part.note(LIST, charged, row.id, unit_price)
+        if row.derived is not None:
+            part.note(CURRENCY, charged, _conversion(row.derived), row.derived.shown_rate)
+
+
+def _conversion(derived: Derived) -> str:
+    """How a price was converted: `100 USD at the rate of 2026-11-01, rounded to five`."""
+    rule = derived.rounding.replace("_", " ")
+    return f"{amount(derived.unit_price)} {derived.currency} at the rate of {derived.rates_as_of}, rounded to {rule}"
 
 
 def take_contracted_price(part: Part) -> None:

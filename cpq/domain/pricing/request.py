@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from cpq.base.rounding import Exact
+from cpq.base.rounding import Exact, nearest
 
 ONE_HUNDRED_PERCENT = 100_000_000
 """In millionths of a percent."""
@@ -42,6 +42,24 @@ class Tier(NamedTuple):
     flat_fee: int = 0
 
 
+class Derived(NamedTuple):
+    """The price in another currency from which a price was converted, and how."""
+
+    currency: str
+    unit_price: int
+    rate: int
+    """Units of the quote's currency for one of the other, divided by `rate_of`."""
+    rate_of: int
+    rates_as_of: str
+    rounding: str
+    cost: int | None = None
+
+    @property
+    def shown_rate(self) -> int:
+        """The rate for people, in millionths."""
+        return nearest(self.rate * 1_000_000, self.rate_of)
+
+
 class PriceRow(NamedTuple):
     """One price of one product, from a price book or agreed with an account."""
 
@@ -66,6 +84,8 @@ class PriceRow(NamedTuple):
     is_evergreen: bool = False
     """Billed by the period without an end, so that a quote charges one period whatever its term."""
     name: str = ""
+    derived: Derived | None = None
+    """Where it comes from, if its price book has it only in another currency."""
 
     @property
     def selling_model(self) -> str:
@@ -249,9 +269,13 @@ def _load_line(plain: Mapping[str, Any]) -> Line:
     return Line(**{**plain, "ramp": ramp, "adjustments": adjustments})
 
 
+def _load_row(plain: Mapping[str, Any]) -> PriceRow:
+    tiers = tuple(Tier(*tier) for tier in plain.get("tiers", ()))
+    derived = plain.get("derived")
+    return PriceRow(**{**plain, "tiers": tiers, "derived": Derived(*derived) if derived else None})
+
+
 def _load_product(plain: Mapping[str, Any]) -> Product:
-    rows = tuple(
-        PriceRow(**{**row, "tiers": tuple(Tier(*tier) for tier in row.get("tiers", ()))}) for row in plain["rows"]
-    )
+    rows = tuple(map(_load_row, plain["rows"]))
     components = tuple(Component(*component) for component in plain.get("components", ()))
     return Product(rows, components, plain.get("bundle_discount", 0))

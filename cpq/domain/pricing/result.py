@@ -19,6 +19,7 @@ class Stage(StrEnum):
     """
 
     LIST = "list"
+    CURRENCY = "currency"
     CONTRACTED = "contracted"
     TIER = "tier"
     OPTIONS = "options"

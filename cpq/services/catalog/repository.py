@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from cpq.app.transaction import Tx
 from cpq.base.late_modules import LateModule
 from cpq.base.money import to_micro
+from cpq.base.rounding import PriceRounding
 from cpq.base.text import read_json
 from cpq.domain import configuration
 from cpq.domain.catalog.words import compact
@@ -34,6 +35,14 @@ MODELS_MAX = 2_000
 """Compiled options and rules of products, over all tenants."""
 
 
+class ConvertingBook(NamedTuple):
+    """A price book that converts its prices in one currency into others."""
+
+    id: str
+    base_currency: str
+    rounding: PriceRounding
+
+
 class AccountFacts(NamedTuple):
     """The facts of a buyer that prices, taxes, dates and policies depend on."""
 
@@ -50,6 +59,8 @@ class AccountFacts(NamedTuple):
     active: bool
     content_hash: str
     price_books: tuple[str, ...]
+    converting: tuple[ConvertingBook, ...] = ()
+    """Those of its price books that convert prices into other currencies."""
 
 
 class Relation(NamedTuple):
@@ -79,6 +90,8 @@ class ProductFacts(NamedTuple):
     parts: tuple[str, ...]
     """The ids of the bundle's components."""
     for_pricing: Product
+    base_rows: tuple[PriceRow, ...] = ()
+    """Prices in other currencies that their books convert, where they lack one in the quote's."""
 
     def priced_by(self, rows: Iterable[PriceRow]) -> ProductFacts:
         """A bundle with its own price is priced like any product."""
@@ -285,6 +298,12 @@ _PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
 
 _PRICES = Statement(lambda dialect: _of_price(dialect, tables.price.c.product_id, *_PRICE_COLUMNS.values()))
 
+_CONVERTING = Statement(
+    lambda dialect: sa.select(
+        tables.price_book.c.id, tables.price_book.c.base_currency, tables.price_book.c.price_rounding
+    ).where(_among_mine(dialect, tables.price_book.c.id), tables.price_book.c.base_currency.is_not(None))
+)
+
 _CURRENCIES = Statement(
     lambda dialect: (
         sa.select(tables.price.c.product_id, tables.price.c.currency)
@@ -357,8 +376,11 @@ def _read_offers(
         wanted = set(missing) - absent
         if not wanted:
             return found
-        prices = _prices(tx, wanted, currency, buyer) if buyer else {}
-        read |= {product.id: product.priced_by(prices.get(product.id, ())) for product in _products(tx, wanted)}
+        prices = _prices(tx, wanted, currency, buyer.price_books, buyer.id) if buyer else {}
+        bases = _base_prices(tx, wanted, currency, buyer) if buyer and buyer.converting else {}
+        for product in _products(tx, wanted):
+            priced = product.priced_by(prices.get(product.id, ()))
+            read[product.id] = priced._replace(base_rows=tuple(bases[product.id])) if product.id in bases else priced
         absent |= wanted.difference(read)
 
 
@@ -367,8 +389,13 @@ def _read_account(tx: Tx, account_id: str) -> AccountFacts | None:
     if not rows:
         return None
     *known, own, regional, default = rows[0]
-    books = dict.fromkeys(book for book in (own, regional, default) if book is not None)
-    return AccountFacts._make((*known, tuple(books)))
+    books = tuple(dict.fromkeys(book for book in (own, regional, default) if book is not None))
+    mine = {"tenant": tx.tenant_id, "ids": listed(tx.connection, books)}
+    converting = [
+        ConvertingBook(id_, base, PriceRounding(rounding or PriceRounding.MINOR_UNIT))
+        for id_, base, rounding in _CONVERTING.rows(tx.connection, **mine)
+    ]
+    return AccountFacts._make((*known, books, tuple(sorted(converting))))
 
 
 def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
@@ -381,13 +408,25 @@ def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
     for id_, *others in _PRODUCTS.rows(tx.connection, **mine):
         related = tuple(relations.get(id_, ()))
         parts = tuple(relation.product_id for relation in related if relation.kind == "component")
-        found.append(ProductFacts._make((id_, *others, related, parts, Product(()))))
+        found.append(ProductFacts._make((id_, *others, related, parts, Product(()), ())))
     return found
 
 
-def _prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
-    asked = {**_mine(tx, ids), "currency": currency, "account": buyer.id}
-    asked["books"] = listed(tx.connection, buyer.price_books)
+def _base_prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
+    """The prices that the account's books may convert into the currency, by product."""
+    found: dict[str, list[PriceRow]] = {}
+    for base in sorted({book.base_currency for book in buyer.converting} - {currency}):
+        books = [book.id for book in buyer.converting if book.base_currency == base]
+        for product_id, rows in _prices(tx, ids, base, books, account_id="").items():
+            found.setdefault(product_id, []).extend(rows)
+    return found
+
+
+def _prices(
+    tx: Tx, ids: Collection[str], currency: str, books: Collection[str], account_id: str
+) -> dict[str, list[PriceRow]]:
+    asked = {**_mine(tx, ids), "currency": currency, "account": account_id}
+    asked["books"] = listed(tx.connection, books)
     read = [(product_id, _price(values)) for product_id, *values in _PRICES.rows(tx.connection, **asked)]
     read.sort(key=lambda priced: priced[1].id)  # By bytes, on every database.
     found: dict[str, list[PriceRow]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NotRequired
@@ -11,10 +13,16 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.base.money import Amount, amount, from_micro, to_micro
+from cpq.base.rounding import PriceRounding
+from cpq.base.rounding import nearest as nearest_whole
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
+from cpq.domain.pricing.derived_prices import Conversion, rounded
 from cpq.domain.pricing.request import selling_model
 from cpq.domain.translations import found_locale, lookup, translated
 from cpq.services.catalog import repository, word_index
+from cpq.services.catalog.conversions import conversion
+from cpq.services.catalog.repository import ConvertingBook
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
@@ -70,6 +78,19 @@ class ListPrice(TypedDict):
     valid_from: date | None
     valid_to: date | None
     option_surcharges: dict[str, dict[str, Decimal]]
+    converted_into: NotRequired[list[str]]
+    """Currencies into which the price book converts this price, where it has none; ask with `currency`."""
+    derived_from: NotRequired[DerivedFrom]
+
+
+class DerivedFrom(TypedDict):
+    """The price from which this one is converted, by the rates of the policies."""
+
+    currency: str
+    unit_price: Amount
+    rate: Amount
+    rates_as_of: str
+    rounding: str
 
 
 class Spec(TypedDict):
@@ -154,12 +175,18 @@ def summaries(tx: Tx, ids: list[str], locale: str | None) -> list[ProductSummary
     return [by_id[id_] for id_ in ids]
 
 
-def get(tx: Tx, product_id: str, *, include_relationships: bool, locale: str | None = None) -> ProductDetail:
-    """Everything a seller may see of one product; NOT_FOUND offers a search for the same word."""
+def get(
+    tx: Tx, product_id: str, *, include_relationships: bool, locale: str | None = None, currency: str | None = None
+) -> ProductDetail:
+    """Everything a seller may see of one product; NOT_FOUND offers a search for the same word.
+
+    With a currency, only the prices in it, and those that price books derive for it.
+    """
     tags = _tags(locale)
     row = tx.connection.execute(_PRODUCT, {"tenant": tx.tenant_id, "id": product_id}).one_or_none()
     if row is None and (by_sku := repository.ids_by_sku(tx, [product_id])):
-        return get(tx, by_sku[product_id], include_relationships=include_relationships, locale=locale)
+        id_ = by_sku[product_id]
+        return get(tx, id_, include_relationships=include_relationships, locale=locale, currency=currency)
     if row is None:
         raise CpqError(
             Code.NOT_FOUND,
@@ -182,7 +209,7 @@ def get(tx: Tx, product_id: str, *, include_relationships: bool, locale: str | N
         "unit": row.unit,
         "quantity_decimals": row.quantity_decimals,
         "default_selling_model": row.default_selling_model,
-        "prices": _list_prices(tx, product_id),
+        "prices": _list_prices(tx, product_id, currency),
     }
     if tags:
         detail["name"], detail["description"], detail["name_locale"] = _texts(row, tags)
@@ -245,6 +272,13 @@ _PRICES = (
         tables.price.c.valid_from,
         tables.price.c.valid_to,
         tables.price.c.surcharges.label("option_surcharges"),
+        tables.price_book.c.base_currency,
+        tables.price_book.c.price_rounding,
+    )
+    .join(
+        tables.price_book,
+        of_tenant(tables.price_book, tables.price.c.tenant_id)
+        & (tables.price_book.c.id == tables.price.c.price_book_id),
     )
     .where(
         of_tenant(tables.price, sa.bindparam("tenant")),
@@ -263,7 +297,7 @@ _PRICES = (
 
 
 _SUMMARY_NAMES = [str(column.name) for column in _SUMMARY]
-_PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns]
+_PRICE_NAMES = [str(column.name) for column in _PRICES.selected_columns][:-2]
 
 
 def _tags(locale: str | None) -> tuple[str, ...]:
@@ -333,17 +367,75 @@ def _spec(value: Decimal | str, definition: dict[str, Any] | None) -> Spec:
     return {"value": value, "unit": (definition or {}).get("unit")}
 
 
-def _list_prices(tx: Tx, product_id: str) -> list[ListPrice]:
+def _list_prices(tx: Tx, product_id: str, currency: str | None) -> list[ListPrice]:
+    """The list prices, or those in one currency together with those that price books derive for it."""
     rows = tx.connection.execute(_PRICES, {"tenant": tx.tenant_id, "id": product_id, "today": tx.now.date()})
-    prices: list[ListPrice] = [
-        dict(zip(_PRICE_NAMES, row, strict=True))  # type: ignore[misc] # Exactly these columns.
-        for row in rows
-    ]
-    for listed in prices:
+    prices: list[ListPrice] = []
+    books: dict[str, ConvertingBook] = {}
+    for *values, base, rounding in rows:
+        listed: ListPrice = dict(zip(_PRICE_NAMES, values, strict=True))  # type: ignore[assignment] # Exactly these.
         listed["tiers"] = [{"up_to": tier.get("up_to"), **tier} for tier in listed["tiers"]]
         is_evergreen = listed["selling_model"] == "evergreen"
         listed["pick_with"] = selling_model(listed["billing_period"], is_evergreen, listed["name"] or "")
-    return prices
+        prices.append(listed)
+        if base:
+            books[listed["price_book"]] = ConvertingBook(
+                listed["price_book"], base, PriceRounding(rounding or PriceRounding.MINOR_UNIT)
+            )
+    shown = prices if currency is None else [listed for listed in prices if listed["currency"] == currency]
+    return [*shown, *_derived(tx, prices, books, currency)] if books else shown
+
+
+def _derived(
+    tx: Tx, prices: list[ListPrice], books: Mapping[str, ConvertingBook], currency: str | None
+) -> list[ListPrice]:
+    """The prices derived for a currency; without one, those that are converted say into which."""
+    terms, today = tx.policies.terms, tx.now.date()
+    known = {(listed["price_book"], listed["pick_with"], listed["currency"]) for listed in prices}
+    found = []
+    for listed in prices:
+        book = books.get(listed["price_book"])
+        if book is None or listed["currency"] != book.base_currency:
+            continue
+        into = []
+        for code in terms.rates if currency is None else [currency]:
+            if (book.id, listed["pick_with"], code) not in known:
+                with suppress(CpqError):
+                    into.append(conversion(terms, book, code, today))
+        if currency is None and into:
+            listed["converted_into"] = sorted(one.currency for one in into)
+        elif currency is not None:
+            found += [_converted(listed, one) for one in into]
+    return found
+
+
+def _converted(listed: ListPrice, by: Conversion) -> ListPrice:
+    def price(amount_: Decimal, rule: PriceRounding = by.rounding) -> Decimal:
+        return from_micro(rounded(to_micro(Decimal(amount_)) * by.rate, rule, by.currency))
+
+    def fee(amount_: Decimal) -> Decimal:
+        return price(amount_, PriceRounding.MINOR_UNIT)
+
+    return {
+        **listed,
+        "currency": by.currency,
+        "unit_price": price(listed["unit_price"]),
+        "tiers": [
+            {**tier, "unit_price": price(tier["unit_price"]), "flat_fee": fee(tier["flat_fee"])}
+            for tier in listed["tiers"]
+        ],
+        "option_surcharges": {
+            option: {value: fee(amount_) for value, amount_ in amounts.items()}
+            for option, amounts in listed["option_surcharges"].items()
+        },
+        "derived_from": {
+            "currency": by.base,
+            "unit_price": listed["unit_price"],
+            "rate": amount(nearest_whole(by.rate.numerator * 1_000_000, by.rate.denominator)),
+            "rates_as_of": by.rates_as_of,
+            "rounding": by.rounding.value,
+        },
+    }
 
 
 def _relationships(tx: Tx, product_id: str, tags: tuple[str, ...]) -> list[RelatedProduct]:

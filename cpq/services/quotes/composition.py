@@ -26,6 +26,7 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from cpq.services.catalog import repository
+from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
 from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
@@ -33,6 +34,7 @@ from cpq.services.quotes.draft_check import (
     draft_problems,
     fraction_problems,
     pick_models,
+    rate_problems,
     refuse,
     text_problems,
     unpriceable,
@@ -125,6 +127,8 @@ def compose(
         draft, currency=draft.currency or buyer.currency, valid_until=None if is_over else draft.valid_until
     )
     problems += validity_problems(draft, today)
+    products, unrated = with_derived_prices(tx.policies.terms, buyer, products, draft.currency, today)
+    problems += rate_problems(draft, products, unrated)
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)
     request, unclear = pick_models(draft, request, selection, products)

@@ -138,6 +138,23 @@ def validity_problems(draft: Draft, today: date) -> list[CpqError]:
     ]
 
 
+def rate_problems(
+    draft: Draft, products: Mapping[str, ProductFacts], unrated: Mapping[str, CpqError]
+) -> list[CpqError]:
+    """Lines whose price, or that of a component, should be converted into the quote's currency and cannot be."""
+    if not unrated:
+        return []
+    problems = []
+    for index, line in enumerate(draft.lines):
+        product = products.get(line.product_id)
+        inside = [part.product_id for part in product.for_pricing.components] if product else []
+        error = next((unrated[id_] for id_ in (line.product_id, *inside) if id_ in unrated), None)
+        if error is not None:
+            details = {**error.details, "field": f"/line_items/{index}/product_id"}
+            problems.append(CpqError(error.code, error.message, **details))
+    return problems
+
+
 def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
     """Texts that the customer would read and that are not for them; those of the clause library are."""
     free = _free_texts(tx, draft, products)

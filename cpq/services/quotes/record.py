@@ -138,6 +138,7 @@ def _unit(step: Step, asked: Line) -> str | None:
 
 _UNITS = {
     Stage.LIST: "amount",
+    Stage.CURRENCY: "rate",
     Stage.CONTRACTED: "amount",
     Stage.TIER: "units",
     Stage.OPTIONS: "amount",

@@ -77,8 +77,11 @@ price_book = table(
     text("region", nullable=True),
     Column("is_default", Flag, nullable=False),
     text("content_hash"),
+    text("base_currency", nullable=True),
+    text("price_rounding", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
 )
+"""With a `base_currency`, prices in it are converted into the currency of a quote and rounded by `price_rounding`."""
 
 account = table(
     "account",

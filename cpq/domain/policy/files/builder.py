@@ -474,6 +474,7 @@ def _terms(shape: TermsShape) -> Terms:
         agents_may_accept=shape.agents_may_accept,
         currency=shape.currency,
         rates={**shape.rates, shape.currency: Decimal(1)},
+        rates_as_of=shape.rates_as_of,
         rates_valid_until=shape.rates_valid_until,
         attributes=_attributes(shape),
     )

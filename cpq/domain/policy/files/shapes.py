@@ -331,6 +331,7 @@ class TermsShape(GuardsShape):
     rates: dict[Currency, Annotated[Number, Field(gt=0)]] = Field(
         default_factory=dict, description="the value of one unit of a currency in the policy's currency"
     )
+    rates_as_of: Day | None = Field(default=None, description="the day of the rates; price books convert only with one")
     rates_valid_until: Day | None = Field(default=None, description="the last day on which the rates may be used")
     attributes: dict[Id, AttributeShape] = Field(default_factory=dict)
 
@@ -338,6 +339,8 @@ class TermsShape(GuardsShape):
     def _own_rate(self) -> Self:
         if self.rates.get(self.currency, 1) != 1:
             raise ValueError(f"the rate of {self.currency}, the policy's own currency, is 1")
+        if self.rates_as_of and self.rates_valid_until and self.rates_as_of > self.rates_valid_until:
+            raise ValueError("rates_valid_until is before rates_as_of")
         return self
 
 
