@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
@@ -28,7 +28,14 @@ def _as_list(value: object) -> object:
 
 
 Url = Annotated[NonBlank, Field(max_length=URL_LENGTH_MAX)]
-Urls = Annotated[list[Url], Field(min_length=1, max_length=URLS_MAX), Listed, BeforeValidator(_as_list)]
+_ADDRESS = {"type": "string", "maxLength": URL_LENGTH_MAX}
+Urls = Annotated[
+    list[Url],
+    Field(min_length=1, max_length=URLS_MAX),
+    Listed,
+    BeforeValidator(_as_list),
+    WithJsonSchema({"anyOf": [_ADDRESS, {"type": "array", "items": _ADDRESS, "minItems": 1, "maxItems": URLS_MAX}]}),
+]
 Query = Annotated[Question, Field(description="The question, or what to find; it may have several parts.")]
 Intent = Annotated[
     Literal["factual", "comparison", "how_to", "exploratory"] | None,

@@ -369,7 +369,9 @@ def test_f3_08_f3_09_following_links_ends_for_a_reason_that_has_a_name(
     words = ["amber", "birch", "cedar", "daisy", "elder", "fennel", "garlic", "hazel", "iris", "jasmine"]
     for n in range(6):
         link = f'<p><a href="/c/{n + 1}">{words[-1 - n]} {words[-2 - n]}</a></p>'
-        site.pages[f"/c/{n}"] = page(f"Book {n}", f"<p>About {' '.join(words[:n])} and so on.</p><h2>More</h2>{link}")
+        site.pages[f"/c/{n}"] = page(
+            f"Book {n}", f"<p>About {' '.join(words[: n + 1])} and so on.</p><h2>More</h2>{link}"
+        )
     answer = sqlite_web("answer", url=site.url("/c/0"), query=" ".join(words), expansion_budget=budget)
     assert answer["stop_reason"] == stop
     assert (f"[stopped: {stop}]" in answer["brief"]) is (budget != 0)

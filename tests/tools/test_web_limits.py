@@ -118,7 +118,7 @@ async def test_a_cancelled_call_stops_at_the_page_it_waits_for(
 def test_f3_33_the_time_of_a_call_is_not_used_up(sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch):
     """F3.33: near the limit it answers with what it has."""
     monkeypatch.setattr(answers, "TIME_SHARE", 0.0)
-    answer = sqlite_web("answer", url=site.url("/"), query="How often must the oil be changed?")
+    answer = sqlite_web("answer", url=site.url("/"), query="How often needs a rotary compressor of Acme Air new oil?")
     assert answer["stop_reason"] == "time limit — what was found so far is returned"
     report = sqlite_web("ingest", url=[site.url(f"/models/{n}.html") for n in range(5)])
     assert len(report["pages"]) == 1

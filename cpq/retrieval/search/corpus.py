@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cpq.retrieval.search.embedding import Embedder, installed_embedder
 from cpq.retrieval.search.index import ANYWHERE, Chunk, Found, Index, Where
-from cpq.retrieval.search.scores import Scale
-from cpq.retrieval.search.vectors import Vector
+from cpq.retrieval.search.scores import Scale, weight
+from cpq.retrieval.search.vectors import Vector, similarity
 
 WAITING_SHARE_MAX = 0.05
 """A few new texts do not take the meaning from all the others."""
@@ -79,6 +79,18 @@ class Corpus:
             found = index.search(query, None, scale=self.scale, limit=limit, where=where)
             return found._replace(waiting=f"{total - waiting:,} of {total:,} texts can be found by meaning so far")
         return index.search(query, self.embedder.query(query), scale=self.scale, limit=limit, where=where)
+
+    def nearness(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """How near short texts outside the index are to a query, -1 to 1; None without the model. 5 to 10 ms each."""
+        if self.embedder is None:
+            return None
+        asked = self.embedder.query(query)
+        return [similarity(asked, self.embedder.query(text)) for text in texts]
+
+    def rarity(self, term: str) -> float:
+        """The weight of a term: high when few passages hold it, highest when none does."""
+        index = self._index
+        return weight(index.count(term), len(index))
 
     def tags(self) -> set[str]:
         """Every tag of any passage."""

@@ -29,3 +29,9 @@ def from_bytes(stored: bytes) -> Vector:
 def quantised(unit: NDArray[np.float32]) -> Vector:
     largest = max(float(np.abs(unit).max()), TINY)
     return Vector(np.rint(unit * (127 / largest)).astype(np.int8), largest / 127)
+
+
+def similarity(one: Vector, other: Vector) -> float:
+    """The cosine of two vectors, to four digits."""
+    product = int(one.digits.astype(np.int32) @ other.digits.astype(np.int32))
+    return round(product * one.scale * other.scale, 4)

@@ -9,13 +9,21 @@ from dataclasses import dataclass, field, replace
 
 from cpq.app import App, Call
 from cpq.app.transaction import Tx
+from cpq.retrieval.search import table_source
 from cpq.retrieval.search.index import Where
 from cpq.retrieval.web import crawler, repository
-from cpq.retrieval.web.evidence import ANSWERED_FROM, CANDIDATES, Findings, as_evidence, find, neighbours_of
+from cpq.retrieval.web.evidence import (
+    CANDIDATES,
+    NOTHING,
+    neighbours_of,
+    rerank,
+    retrieve,
+    with_citations,
+)
 from cpq.retrieval.web.repository import StoredPage
 from cpq.retrieval.web.rules.addresses import Address, read_address
 from cpq.retrieval.web.rules.brief import Brief, Evidence, Stats, write_brief
-from cpq.retrieval.web.rules.link_choice import Candidate, choose
+from cpq.retrieval.web.rules.link_choice import Candidate, choose, topics
 from cpq.retrieval.web.rules.link_trace import Step
 from cpq.retrieval.web.rules.page import Link
 from cpq.retrieval.web.rules.questions import Intent, Question, read_question, telling
@@ -34,6 +42,7 @@ TIME_SHARE = 0.8
 """Share of a call's time limit after which it answers with what it has."""
 
 FULL_CONTEXT_TOKENS = 4_000
+PHASES = ("ingestion", "analysis", "retrieval", "reranking", "expansion", "locality", "merge")
 LEADING_PAGES = 10
 PREVIEW_MAX = 500
 
@@ -125,23 +134,46 @@ def search(
                 f"Not indexed: {url} (call `ingest` or `answer` with it)." for url, page in pages.items() if not page
             ]
             where, scope_pages = Where(documents=known, is_asked=False), len(known)
-        found = find(tx, question, where, frozenset(), limit=top_k)
-        evidence = found.relevant()
-        spent = _milliseconds(app, started)
+        watch = _Watch(app)
+        retrieved = retrieve(tx, question, where, limit=top_k)
+        watch.note("retrieval")
+        found = rerank(tx, question, retrieved, frozenset(), limit=top_k)
+        watch.note("reranking")
+        evidence = with_citations(tx, found.relevant())
+        watch.note("merge")
         stats = Stats(
             mode="chunk",
             ranking=found.ranking,
+            indexing=found.waiting,
             documents_searched=scope_pages,
             documents_matched=len({each.url for each in evidence}),
             chunks_evaluated=found.eligible,
             stop_reason="search only" if evidence else "No chunks above relevance threshold.",
-            total_ms=spent,
-            phases_ms={"retrieval": spent},
+            total_ms=_milliseconds(app, started),
+            phases_ms=watch.milliseconds(),
             notes=notes,
         )
         return _written(app, evidence, stats)
 
     return app.read_unaudited(call, work)
+
+
+class _Watch:
+    """The time of each phase; what happens within two phases counts for the inner one."""
+
+    def __init__(self, app: App) -> None:
+        self._now = app.effects.monotonic
+        self._seconds: dict[str, float] = {}
+        self._last = self._now()
+
+    def note(self, phase: str) -> None:
+        """Count the time since the last note for a phase."""
+        now = self._now()
+        self._seconds[phase] = self._seconds.get(phase, 0.0) + now - self._last
+        self._last = now
+
+    def milliseconds(self) -> dict[str, int]:
+        return {phase: round(self._seconds[phase] * 1000) for phase in PHASES if phase in self._seconds}
 
 
 class _Research:
@@ -155,7 +187,9 @@ class _Research:
         self._report = on_progress
         self._started = app.effects.monotonic()
         self._deadline = self._started + TIME_SHARE * app.settings.tool_timeout_seconds
-        self._spent: dict[str, int] = {}
+        self._watch = _Watch(app)
+        self._asked: dict[str, StoredPage] = {}
+        """The requested pages, by address."""
         self._scope = _Scope()
         self._candidates: dict[str, Candidate] = {}
         self._visited: set[str] = set()
@@ -168,7 +202,7 @@ class _Research:
         """Passages of pages that this call has fetched and that have no vectors yet."""
         self._seed_url = ""
         self._stop_reason = ""
-        self._found = Findings([], {}, 0, "lexical", {}, frozenset())
+        self._found = NOTHING
 
     def read_pages(self, addresses: Sequence[Address]) -> None:
         """Get the requested pages. A page that fails becomes a note, unless it is the seed."""
@@ -188,34 +222,37 @@ class _Research:
             self._take(page, depth=0, was_fetched=got.was_fetched, whole_site=True)
             self._report("ingestion", f"Indexed {page.url} ({page.passages} chunks, {page.tokens:,} tokens)")
             self._visited.add(address.url)
+            self._asked[page.url] = page
             if address == seed:
                 self._seed_url = page.url
         self._embed()
-        self._spent["ingestion"] = _milliseconds(self._app, began)
+        self._watch.note("ingestion")
 
     def analyse(self) -> None:
         parts = len(self._question.parts)
         self._report("analysis", f"Analyzing query — decomposed into {parts} sub-quer{'y' if parts == 1 else 'ies'}")
+        self._watch.note("analysis")
 
     def look(self) -> None:
         """Search the pages in scope, and rank the passages by the rules of the question."""
-        began = self._app.effects.monotonic()
         self._call.check()
 
-        def work(tx: Tx) -> Findings:
-            return find(tx, self._question, self._scope.where, self._known, limit=CANDIDATES)
-
         self._report("retrieval", f"Searching {len(self._scope.hosts)} sites...")
-        self._found = self._app.read_unaudited(self._call, work)
-        self._report("reranking", f"Reranking {len(self._found.evidence)} chunks...")
-        self._add_time("retrieval", began)
+        found = self._app.read_unaudited(
+            self._call, lambda tx: retrieve(tx, self._question, self._scope.where, limit=CANDIDATES)
+        )
+        self._watch.note("retrieval")
+        self._report("reranking", f"Reranking {len(found.scores)} chunks...")
+        self._found = self._app.read_unaudited(
+            self._call, lambda tx: rerank(tx, self._question, found, self._known, limit=CANDIDATES)
+        )
+        self._watch.note("reranking")
 
     def expand(self, budget: int, *, is_off: bool) -> None:
         """Follow the most promising link and search again, until a reason to stop applies."""
-        began = self._app.effects.monotonic()
         while not (reason := self._reason_to_stop(budget, is_off=is_off)):
             self._note_links_of_best()
-            choice = choose(self._candidates.values(), self._wanted(), self._visited, DEPTH_MAX)
+            choice = self._best_link()
             if choice is None:
                 is_deep = any(
                     each.depth > DEPTH_MAX and each.link.url not in self._visited for each in self._candidates.values()
@@ -232,22 +269,22 @@ class _Research:
         self._stop_reason = reason
         if self._steps:
             self._steps[-1] = replace(self._steps[-1], stop_reason=reason)
-        self._add_time("expansion", began)
+        self._watch.note("expansion")
 
     def conclude(self, *, is_off: bool) -> Answered:
         """Add the neighbours of the best passages, and write the brief."""
         self._call.check()
         self._report("locality", "Grabbing adjacent context...")
-        began = self._app.effects.monotonic()
         evidence, mode, documents = self._app.read_unaudited(self._call, self._evidence)
-        self._add_time("locality", began)
+        self._watch.note("merge")
         tokens = sum(each.tokens for each in evidence)
         self._report("merge", f"Assembling results ({len(evidence)} chunks, {tokens:,} tokens)...")
-        notes = [*self._notes, *self._expansion_notes(is_off=is_off)]
+        notes = [*self._notes, *self._empty_notes(), *self._expansion_notes(is_off=is_off)]
         stop = self._stop_reason if evidence else "No chunks above relevance threshold."
         stats = Stats(
             mode=mode,
             ranking=self._found.ranking,
+            indexing=self._found.waiting,
             documents_searched=documents,
             documents_matched=len({each.url for each in evidence}),
             chunks_evaluated=self._found.eligible,
@@ -255,7 +292,7 @@ class _Research:
             iterations=len(self._steps),
             urls_ingested=self._ingested,
             total_ms=_milliseconds(self._app, self._started),
-            phases_ms=self._spent,
+            phases_ms=self._watch.milliseconds(),
             notes=notes,
         )
         return _written(self._app, evidence, stats, self._steps, self._seed_url)
@@ -264,7 +301,7 @@ class _Research:
         self._call.check()
         if is_off:
             return "expansion switched off"
-        if self._found.best and self._found.is_answered():
+        if self._found.is_answered():
             return "sufficient evidence — every part of the question has a good passage"
         if len(self._steps) >= budget:
             return f"budget exhausted — {budget} of {budget} iterations"
@@ -291,6 +328,7 @@ class _Research:
             self._take(got.page, depth=candidate.depth, was_fetched=got.was_fetched, whole_site=False)
             if got.was_fetched:
                 self._embed()
+            self._watch.note("expansion")
             self.look()
         step = Step(
             url=got.page.url if got.page and is_new else url,
@@ -336,10 +374,20 @@ class _Research:
             page_id in self._found.indexed and read_address(url).host in self._scope.hosts
         )
 
-    def _wanted(self) -> frozenset[str]:
-        """The terms of the parts of the question without an answer yet."""
-        open_parts = [part for part, score in self._found.best.items() if score < ANSWERED_FROM]
-        return frozenset().union(*(telling(part) for part in open_parts or self._question.parts))
+    def _best_link(self) -> Candidate | None:
+        """The link that promises most for the parts of the question without an answer yet."""
+        parts = self._found.open_parts()
+        wanted = frozenset().union(*map(telling, parts))
+        links = list(self._candidates.values())
+        names = topics(links, wanted, self._visited, DEPTH_MAX)
+        near = self._app.read_unaudited(self._call, lambda tx: self._nearness(tx, parts, names))
+        return choose(links, wanted, self._visited, DEPTH_MAX, near)
+
+    def _nearness(self, tx: Tx, parts: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+        """For each topic, how near it is to the nearest part; empty without the model."""
+        corpus = table_source.current(tx, repository.SOURCE)
+        found = [corpus.nearness(part, names) or [] for part in parts]
+        return {name: max(each) for name, *each in zip(names, *found, strict=False)}
 
     def _embed(self) -> None:
         if self._unembedded:
@@ -351,19 +399,23 @@ class _Research:
         documents, _, tokens = repository.totals(tx, self._scope.hosts, self._scope.page_ids)
         room = min(FULL_CONTEXT_TOKENS, self._app.settings.response_token_budget // 4)
         best = self._found.relevant()[:EVIDENCE_MAX]
-        if best and tokens <= room and len(self._found.pages) == documents:
-            return self._everything(tx, best), "full_context", documents
-        return [*best, *neighbours_of(tx, best)], "chunk", documents
+        is_small = bool(best) and tokens <= room and len(self._found.pages) == documents
+        others = self._found.everything()[len(best) :] if is_small else neighbours_of(tx, best)
+        self._watch.note("locality")
+        return [*with_citations(tx, best), *others], "full_context" if is_small else "chunk", documents
 
-    def _everything(self, tx: Tx, best: Sequence[Evidence]) -> list[Evidence]:
-        shown = {(repository.page_id_of(each.url), each.ordinal) for each in best}
-        scores = {(repository.page_id_of(each.url), each.ordinal): each.score for each in self._found.evidence}
-        rest = [
-            as_evidence(each, self._found.pages[each.page_id], scores.get((each.page_id, each.ordinal), 0.0))
-            for each in repository.passages_of_pages(tx, list(self._found.pages))
-            if (each.page_id, each.ordinal) not in shown
+    def _empty_notes(self) -> list[str]:
+        """Which requested pages have nothing, so that nobody takes another page's text for theirs."""
+        found = {each.url for each in self._found.relevant()[:EVIDENCE_MAX]}
+        elsewhere = "; the evidence is from other pages" if found else ""
+        ended = [] if found or self._steps else [f"No link was followed: {self._stop_reason}."]
+        return ended + [
+            f"{url}, which was asked for, has no text that can be searched, only links or pictures{elsewhere}."
+            if not page.passages
+            else f"Nothing relevant was found on {url}, which was asked for{elsewhere}."
+            for url, page in self._asked.items()
+            if url not in found
         ]
-        return [*best, *rest]
 
     def _expansion_notes(self, *, is_off: bool) -> list[str]:
         count = len(self._steps)
@@ -378,9 +430,6 @@ class _Research:
                 "Results may benefit from a more specific query or a different seed URL."
             )
         return notes
-
-    def _add_time(self, phase: str, began: float) -> None:
-        self._spent[phase] = self._spent.get(phase, 0) + _milliseconds(self._app, began)
 
 
 def _written(

@@ -11,6 +11,7 @@ from cpq.retrieval.web.fetcher import Fetched, FetchError
 from cpq.retrieval.web.pdf import read_pdf
 from cpq.retrieval.web.rules.addresses import Address, joined
 from cpq.retrieval.web.rules.html_markdown import convert
+from cpq.retrieval.web.rules.link_text import MARKDOWN_LINK
 from cpq.retrieval.web.rules.page import (
     BLOCKS_MAX,
     LINKS_MAX,
@@ -48,9 +49,6 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{2,30})", re.IGNOR
 _LOOKS_LIKE_HTML = re.compile(
     rb"\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
 )
-_MARKDOWN_LINK = re.compile(
-    r"(?<!!)\[([^\[\]\n]{1,200}+)\]\(\s{0,9}<?([^()\s<>]{1,500}+)>?[^()\n]{0,200}+\)"
-)  # It never reads a character twice: a hostile page could otherwise make it very slow.
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _SNIFFED_BYTES = 4096
@@ -173,7 +171,7 @@ def _markdown_parts(text: str) -> list[str]:
 
 def _markdown_links(text: str, base: Address) -> tuple[Link, ...]:
     found: dict[str, Link] = {}
-    for label, reference in islice(map(re.Match.groups, _MARKDOWN_LINK.finditer(text)), REFERENCES_MAX):
+    for label, reference in islice(map(re.Match.groups, MARKDOWN_LINK.finditer(text)), REFERENCES_MAX):
         address = joined(base, reference) if not reference.startswith("#") else None
         if address:
             found.setdefault(address.url, Link(address.url, line(label, 200)))

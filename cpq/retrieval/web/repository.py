@@ -110,15 +110,6 @@ def read_passages(tx: Tx, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, 
     return {(row.page_id, row.ordinal): _passage(row) for row in rows if (row.page_id, row.ordinal) in pairs}
 
 
-def passages_of_pages(tx: Tx, ids: Collection[str]) -> list[StoredPassage]:
-    """All passages of these pages, in order."""
-    mine = sa.select(tables.web_passage).where(tx.own_among(tables.web_passage.c.page_id, ids))
-    return [
-        _passage(row)
-        for row in tx.connection.execute(mine.order_by(tables.web_passage.c.page_id, tables.web_passage.c.ordinal))
-    ]
-
-
 def keep(
     tx: Tx, address: Address, page: Page, passages: Sequence[Passage], *, kind: str, known: Known, content_hash: str
 ) -> StoredPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -34,6 +34,7 @@ class WebBrief(TypedDict):
     brief: str
     sources: list[WebSource]
     mode: str
+    indexing: NotRequired[str]
     stop_reason: str
     chunks: int
     iterations: int
@@ -125,7 +126,7 @@ def page_view(page: StoredPage) -> WebPage:
 def brief_view(answered: Answered) -> WebBrief:
     """The brief with the figures that a program needs."""
     stats = answered.stats
-    return {
+    view: WebBrief = {
         "brief": answered.brief.text,
         "sources": [{"number": number, "title": title, "url": url} for number, title, url in answered.brief.sources],
         "mode": stats.ranking,
@@ -135,6 +136,9 @@ def brief_view(answered: Answered) -> WebBrief:
         "urls_ingested": stats.urls_ingested,
         "total_ms": stats.total_ms,
     }
+    if stats.indexing:
+        view["indexing"] = stats.indexing
+    return view
 
 
 def ingest_view(results: Sequence[Got]) -> WebIngestReport:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.retrieval.web.rules.link_choice import Candidate, choose
+from cpq.retrieval.web.rules.link_choice import Candidate, choose, topics
 from cpq.retrieval.web.rules.page import Link
-from cpq.retrieval.web.rules.questions import PARTS_MAX, is_known, read_question, telling
+from cpq.retrieval.web.rules.questions import PARTS_MAX, asked_words, is_answered_by, is_known, read_question, telling
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,43 @@ def test_what_the_caller_said_itself_is_known():
     assert not is_known("The warranty lasts five years on the air end, two on the motor.", said)
 
 
+WEIGHTS = {"oil": 0.5, "chang": 0.5, "interval": 1.0, "77": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_answer"),
+    [
+        ("The AX77 has an oil change interval of 4000 hours.", True),
+        ("Change the oil of the AX77 after this interval.", True),
+        ("The oil change interval is 4000 hours.", False),
+        ("The AX77 is a machine with oil.", False),
+    ],
+)
+def test_a_passage_answers_with_the_rare_words_and_numbers_of_the_question(text: str, is_answer: bool):
+    assert is_answered_by(text, WEIGHTS) is is_answer
+
+
+def test_words_that_only_ask_need_not_be_in_the_answer():
+    assert asked_words("How often must the air-end oil of the AX77 be changed?") == {
+        "air",
+        "end",
+        "oil",
+        "ax",
+        "77",
+        "chang",
+    }
+    assert asked_words("how often?") == {"often"}
+
+
 def chosen(
-    *links: Link, query: str = "oil change interval", visited: tuple[str, ...] = (), depth: int = 1
+    *links: Link,
+    query: str = "oil change interval",
+    visited: tuple[str, ...] = (),
+    depth: int = 1,
+    near: dict[str, float] | None = None,
 ) -> str | None:
     candidates = [Candidate(link, "https://a.example/", depth) for link in links]
-    choice = choose(candidates, telling(query), visited, depth_max=3)
+    choice = choose(candidates, telling(query), visited, depth_max=3, nearness=near)
     return choice.link.url if choice else None
 
 
@@ -112,6 +144,41 @@ def test_an_address_tells_what_a_link_without_words_is_about():
 )
 def test_some_links_are_never_followed(url: str):
     assert chosen(Link(url, "Oil change interval")) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/terms", "What do the terms say about late payment?"),
+        ("/legal/", "Which law and jurisdiction apply?"),
+        ("/en/terms-of-service.html", "Can I cancel the contract?"),
+        ("/privacy-policy", "Which personal data is stored?"),
+        ("/impressum", "What is the address of the company?"),
+        ("/jobs", "Is there a vacancy for a welder?"),
+    ],
+)
+def test_pages_that_are_seldom_wanted_are_followed_when_they_are_asked_for(path: str, query: str):
+    link = Link(f"https://a.example{path}", "Information", is_navigation=True)
+    assert chosen(link, query=query) == link.url
+    assert chosen(link, query="Information on oil change intervals") is None
+
+
+def test_a_link_that_means_what_is_asked_for_is_followed():
+    """The similarities are those of the model for "How loud is the machine?"."""
+    sound = Link("https://a.example/s/12", "Sound and vibration")
+    other = Link("https://a.example/s/13", "Home")
+    near = {"Sound and vibration s": 0.39, "Home s": 0.19}
+    assert chosen(other, sound, query="How loud is it?", near=near) == sound.url
+    assert chosen(other, query="How loud is it?", near=near) is None
+    assert chosen(other, sound, query="How loud is it?") is None
+
+
+def test_a_list_of_models_has_one_topic():
+    models = [
+        Candidate(Link(f"https://a.example/models/{n}.html", f"Model AX{n}"), "https://a.example/", 1)
+        for n in range(99)
+    ]
+    assert topics(models, {"oil"}, (), 3) == ["Model AX models"]
 
 
 def test_text_links_come_before_menus_other_sites_and_deep_ones():

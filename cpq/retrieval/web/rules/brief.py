@@ -45,7 +45,7 @@ class Evidence:
     is_adjacent: bool = False
     images: tuple[Image, ...] = ()
     citation: str | None = None
-    """A sentence or row of the text, verbatim."""
+    """A sentence of the text, or a row with the head of its table, verbatim."""
 
     @property
     def heading(self) -> str:
@@ -64,6 +64,8 @@ class Stats:
     iterations: int = 0
     urls_ingested: int = 0
     ranking: str = "hybrid"
+    indexing: str | None = None
+    """While vectors are being made: how far that is."""
     total_ms: int = 0
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -226,7 +228,7 @@ def _citations(chosen: Sequence[Evidence], numbers: Mapping[str, int]) -> str:
     for each in chosen:
         if each.citation:
             where = f" § {_heading(each)}" if each.heading else ""
-            quotation = " ".join(each.citation.splitlines())
+            quotation = "\n>     ".join(each.citation.splitlines())
             lines.append(f'> [{numbers[each.url]}] "{quotation}"\n>     — {_title(each)}, {each.url}{where}')
     return "\n\n".join([lines[0] + "\n" + lines[1], *lines[2:]]) if len(lines) > 1 else ""
 
@@ -252,7 +254,7 @@ def _stats(stats: Stats, room: int) -> str:
     lines = [
         "[STATS]",
         f"Mode: {modes[stats.mode]}",
-        f"Ranking: {stats.ranking}",
+        f"Ranking: {stats.ranking}" + (f" ({stats.indexing})" if stats.indexing else ""),
         f"Documents searched: {stats.documents_searched:,}",
         f"Documents matched: {stats.documents_matched:,}",
         f"Chunks evaluated: {stats.chunks_evaluated:,}",

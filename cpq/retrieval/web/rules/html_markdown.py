@@ -23,6 +23,7 @@ from cpq.retrieval.web.rules.html_nodes import (
     rows_of,
     span_of,
 )
+from cpq.retrieval.web.rules.link_text import as_label, without_marks, without_menu
 from cpq.retrieval.web.rules.mathml import latex
 from cpq.retrieval.web.rules.page import (
     ALT_LENGTH_MAX,
@@ -67,6 +68,9 @@ _LONG_BACKTICKS = re.compile(rf"`{{{FENCE_MAX},}}")
 _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_~-][A-Za-z0-9/_~-]{0,300}(?:\.[A-Za-z0-9]{1,10})?)?")
 _FOLDED_LINKS = "nav [hidden] a[href], nav [style] a[href], nav[hidden] a[href], nav[style] a[href]"
 """Links of menus that open at a click: the menu's text is not read, but its targets are useful."""
+
+_CONTACTS = ("mailto:", "tel:")
+"""The words of such a link are what one looks for."""
 
 _ANCHOR_MARKS = ("", "#", "¶", "§", "🔗")
 """Signs that documentation puts after a heading to link to it."""
@@ -125,6 +129,7 @@ class _Walker:
         self._inline: list[str] = []
         self._depth = 0
         self._nested = 0
+        self._is_in_link = False
         self._caption = ""
         self._joined: dict[str, str | None] = {}
         self._languages: dict[int, str] = {}
@@ -148,7 +153,8 @@ class _Walker:
                 if self.room <= 0:
                     break
                 if tag == "-text":
-                    self._inline.append(child.text_content or "")
+                    text = child.text_content or ""
+                    self._inline.append(as_label(text) if self._is_in_link else text)
                 elif tag in _INLINE:
                     self._children(child)
                 else:
@@ -209,13 +215,18 @@ class _Walker:
         """Skip an element that is not shown."""
 
     def _link(self, node: Any) -> None:
-        before = len(self._inline)
-        self._children(node)
+        before, blocks = len(self._inline), len(self.blocks)
         href = node.attributes.get("href")
-        if href and href[0] == "#" and "".join(self._inline[before:]).strip() in _ANCHOR_MARKS:
+        outer, self._is_in_link = self._is_in_link, bool(href) and not href.startswith(_CONTACTS)
+        self._children(node)
+        self._is_in_link = outer
+        if not href:
+            return
+        text = "" if len(self.blocks) > blocks else without_marks("".join(self._inline[before:]))
+        if href[0] == "#" and text.strip() in _ANCHOR_MARKS:
             del self._inline[before:]
-        elif href:
-            self._note_link(href, "".join(self._inline[before:]), is_navigation=False)
+        else:  # A link around whole blocks has left nothing inline.
+            self._note_link(href, text.strip() or node.text(deep=True, separator=" "), is_navigation=False)
 
     def _shifted(self, node: Any) -> None:
         """A footnote sign or an exponent, which would otherwise join the digits of the number before it.
@@ -225,7 +236,7 @@ class _Walker:
         before = len(self._inline)
         is_plain = node.tag == "sub" and not "".join(self._inline[-1:])[-1:].isdigit()
         self._children(node)
-        written = "".join(self._inline[before:])
+        written = without_marks("".join(self._inline[before:]))
         text = tidy(written) if len(written) <= SHIFTED_MAX else ""
         if text and not is_plain and text[0] not in "[(^_":
             mark = "^" if node.tag == "sup" else "_"
@@ -235,7 +246,8 @@ class _Walker:
         text = " ".join(preformatted(node).split())
         mark = "``" if "`" in text else "`"
         if text:
-            self._inline.append(f"{mark}{text}{mark}")
+            written = f"{mark}{text}{mark}"
+            self._inline.append(as_label(written) if self._is_in_link else written)
 
     def _listing(self, node: Any) -> None:
         self._end_paragraph()
@@ -280,14 +292,14 @@ class _Walker:
         """A child of a list or of definitions, which may be bare text or a list without an item around it."""
         if child.tag == "-text":
             return [text] if (text := tidy(child.text_content or "")) else []
-        return self._collected(child, self._list) if child.tag in ("ul", "ol") else self._inside(child)
+        return self._collected(child, self._list) if child.tag in ("ul", "ol") else self._marked(child)
 
     def _definitions(self, node: Any) -> None:
         self._end_paragraph()
         terms: list[str] = []
         label, is_defined = "", False
         for child in definition_parts(node):
-            parts = self._items(child)
+            parts = list(map(without_marks, self._items(child)))
             if child.tag == "dt":
                 if is_defined:
                     terms, is_defined = [], False
@@ -325,6 +337,8 @@ class _Walker:
             self._end_paragraph()
             return
         rows = [[self._cell(cell) for cell in cells] for cells in rows_of(node)]
+        if not any(without_menu(cell.text) for row in rows for cell in row):
+            return
         if rows and max(map(len, rows)) <= 1:  # One column is a layout, not a table.
             for row in rows:
                 for cell in row:
@@ -333,12 +347,12 @@ class _Walker:
             return
         if caption is not None and (text := " ".join(self._inside(caption))):
             self._add("text", text)
-        if written := pipe_table(rows):
+        if written := pipe_table([[cell._replace(text=without_marks(cell.text)) for cell in row] for row in rows]):
             self._add("table", written)
 
     def _cell(self, node: Any) -> Cell:
         attributes = node.attributes
-        text = " ".join(self._inside(node)).replace("\n", " ").replace("|", r"\|")
+        text = " ".join(self._marked(node)).replace("\n", " ").replace("|", r"\|")
         return Cell(text, span_of(attributes.get("colspan")), span_of(attributes.get("rowspan")), node.tag == "th")
 
     def _figure(self, node: Any) -> None:
@@ -363,6 +377,10 @@ class _Walker:
 
     def _inside(self, node: Any) -> list[str]:
         """The blocks within a node as texts, not added to the page."""
+        return list(map(without_marks, self._marked(node)))
+
+    def _marked(self, node: Any) -> list[str]:
+        """The same, with the words of links between marks."""
         only = node.first_child
         if only is None:
             return []
@@ -399,7 +417,9 @@ class _Walker:
             self._add("text", text)
 
     def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
-        if len(self.blocks) < BLOCKS_MAX:
+        if not self._nested:
+            text = without_menu(text)
+        if text and len(self.blocks) < BLOCKS_MAX:
             self.blocks.append(Block(kind, text[:CHARACTERS_MAX], level))
             self.room -= len(text)
 

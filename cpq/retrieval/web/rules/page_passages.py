@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cpq.retrieval.search.passages import PART_CHARACTERS, split
+from cpq.retrieval.web.rules.link_text import is_markdown_menu
 from cpq.retrieval.web.rules.page import Block, Image, Page
 from cpq.retrieval.web.rules.token_count import count_tokens
 
@@ -34,7 +35,7 @@ class Passage:
 
 
 def passages_of(page: Page) -> list[Passage]:
-    """The passages in order. Headings are in `headings`, not in the text."""
+    """The passages in order. Headings are in `headings`, not in the text; blocks of nothing but links are left out."""
     made: list[Passage] = []
     for headings, numbered in _sections(page.blocks):
         for text, first, last in _parts(numbered):
@@ -50,6 +51,8 @@ def _sections(blocks: tuple[Block, ...]) -> Iterator[tuple[tuple[str, ...], list
     path: list[tuple[int, str]] = []
     gathered: list[tuple[int, Block]] = []
     for place, block in enumerate(blocks):
+        if block.kind == "text" and is_markdown_menu(block.text):
+            continue
         if block.kind != "heading":
             gathered.append((place, block))
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,9 @@ Intent = Literal["factual", "comparison", "how_to", "exploratory"]
 
 PARTS_MAX = 4
 PART_WORDS_MIN = 2
+HELD_SHARE = 0.7
+"""The share of the question's words that a passage must hold to be an answer, by weight."""
+
 KNOWN_SHARE = 0.95
 """A passage is left out when the caller already knows at least this share of it."""
 
@@ -52,7 +55,16 @@ _WANTS_TABLE = re.compile(
 )
 
 
+_ASKING = (
+    "about available can could describe each every exactly explain how kind long many may might much must often our"
+    " possible regarding shall should some sort tell me typical typically usual usually"
+    " wie wann was welche welcher welches oft lange viel viele muss müssen kann können ist sind wird werden hat haben"
+    " der die das den dem des ein eine einen einem einer eines und oder im am an auf für mit von zu zum zur bei man es"
+)
+"""Words of questions that no answer repeats."""
+
 _STOP_TERMS = frozenset(stem(word) for word in STOP_WORDS) | STOP_WORDS
+_ASKING_TERMS = frozenset(terms(_ASKING, with_denied=True))
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,24 @@ def read_question(query: str, intent: Intent | None = None, constraints: tuple[s
 def telling(text: str) -> frozenset[str]:
     """The terms of a text that carry its meaning."""
     return frozenset(terms(text) - _STOP_TERMS)
+
+
+def asked_words(text: str) -> frozenset[str]:
+    """The terms that an answer to a question should hold, without words that only ask, and without joined terms."""
+    words = telling(text) - _ASKING_TERMS
+    joined = {one + other for one in words for other in words}
+    return words - joined or telling(text)
+
+
+def is_answered_by(text: str, weights: Mapping[str, float]) -> bool:
+    """Whether a text holds the rare words of a question, and every number that it names.
+
+    `weights` are those of the words that an answer should hold; a rare word weighs more.
+    """
+    held = terms(text, with_denied=True)
+    if any(word[0].isdigit() and word not in held for word in weights):
+        return False
+    return sum(weights[word] for word in weights if word in held) >= HELD_SHARE * sum(weights.values())
 
 
 def is_known(text: str, known: Set[str]) -> bool:
