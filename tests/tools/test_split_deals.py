@@ -105,6 +105,17 @@ def test_a_quote_of_the_deal_for_another_account_is_not_of_this_account(app: App
     assert [(one["policy_id"], one["actual"]) for one in found] == [("whole_deal_deal_desk", 199980)]
 
 
+def test_a_version_that_another_account_has_counts_for_its_deal_whatever_its_revision_says(app: App, tools: Tools):
+    large = line(app, "60000")
+    sent = sent_quote(tools, large, account_id=OTHER, currency="USD", deal_id="D-1")
+    quote_id = priced_quote(tools, 0, large, deal_id="D-1")
+    assert roles(tools, quote_id) == ["deal_desk"]
+    tools("quote_revise", quote_id=sent, expected_version=1)
+    tools("quote_update", quote_id=sent, expected_version=2, deal_id="D-2")
+    assert roles(tools, quote_id) == ["deal_desk"]
+    assert roles(tools, priced_quote(tools, 0, large, deal_id="D-2")) == []
+
+
 def test_quotes_of_one_deal_add_up_over_currencies_and_never_with_their_own_versions(app: App, tools: Tools):
     large = line(app, "60000")
     first = sent_quote(tools, large, deal_id="D-1")

@@ -85,6 +85,7 @@ quote_version = table(
     one_of("status", *VersionStatus),
     sa.CheckConstraint("subtotal - discount_total + tax_total = total", name="adds_up"),
     sa.CheckConstraint("version > 0", name="version_positive"),
+    partial_index("ix_quote_version_deal", "tenant_id", "deal_id", where="deal_id IS NOT NULL"),
 )
 """`requested_valid_until` is the last valid day that was asked for; without one, `valid_until` is by the policies."""
 
