@@ -9,10 +9,10 @@ from operator import itemgetter
 
 import sqlalchemy as sa
 
-from cpq.app import recorded_answer
 from cpq.app.call import Answer, Command
-from cpq.app.recorded_state import StateDiffersError
+from cpq.app.recorded_state import CATALOG, RIGHTS, StateDiffersError
 from cpq.app.transaction import Tx
+from cpq.base.audit_key import AuditKey
 from cpq.base.errors import Code, CpqError
 from cpq.base.state_digest import row_digest
 from cpq.base.text import digest, plain_json
@@ -20,6 +20,12 @@ from cpq.storage.columns import JsonText, as_stored
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement
 from cpq.storage.upsert import insert_if_absent
+
+SIGNED = "audit answer"
+"""What the signature of an answer is for."""
+
+_BETWEEN = "."
+"""Between digest and signature; neither has one."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +98,13 @@ class Claim:
         self._tx.sizes.append(len(written))
         _KEEP.run(self._tx.connection, **{f"of_{name}": value for name, value in self._key.items()}, answer=written)
         row = {**self._key, **self._values, "answer": written}
-        self.recorded = recorded_answer.written(self._tx.audit_key, row_digest(_IN_ORDER(row)))
+        self.recorded = recorded_answer(self._tx.audit_key, row_digest(_IN_ORDER(row)))
 
     def _require_recorded(self, known: Stored) -> None:
         """CONFLICT when the entry of the first call does not have this row: somebody changed it in the database."""
         columns = [as_stored(self._tx.connection.dialect.name, column) for column in tables.idempotency.c]
         row = self._tx.connection.execute(sa.select(*columns).where(self._mine)).one()
-        if not recorded_answer.is_known(self._tx, self._command.subject_of(known.answer or {}), row_digest(row)):
+        if not _is_on_record(self._tx, self._command.subject_of(known.answer or {}), row_digest(row)):
             raise StateDiffersError(
                 Code.CONFLICT,
                 "The answer that is stored under this idempotency_key is not on record; somebody changed it in the "
@@ -119,6 +125,27 @@ class Claim:
             differing=[f"/{name}" for name in differing],
             hint="Send the first request unchanged to get its answer again, or use a new key for a new request.",
         )
+
+
+def recorded_answer(key: AuditKey | None, digest: str) -> str:
+    """The digest of a row as its entry has it, signed where there is a key."""
+    return f"{digest}{_BETWEEN}{key.sign(SIGNED, digest)}" if key else digest
+
+
+def parse_answer(key: AuditKey | None, recorded: str) -> tuple[str, bool]:
+    """The digest in an entry, and whether it may be relied on: with a key, when the key has signed it."""
+    digest, _, signature = recorded.partition(_BETWEEN)
+    return digest, key is None or key.has_signed(SIGNED, digest, signature)
+
+
+def _is_on_record(tx: Tx, subject: str | None, digest: str) -> bool:
+    """Whether an entry about the subject has this digest. A call without one may be about rights or prices."""
+    entry = tables.audit_entry
+    about = entry.c.subject == subject if subject else entry.c.subject.in_([RIGHTS, CATALOG])
+    about = about if subject else about | entry.c.subject.is_(None)
+    is_same = sa.func.substr(entry.c.answer, 1, len(digest)) == digest
+    found = tx.connection.scalars(sa.select(entry.c.answer).where(tx.own(entry), about, is_same))
+    return any(parse_answer(tx.audit_key, one) == (digest, True) for one in found)
 
 
 _IN_ORDER = itemgetter(*(column.name for column in tables.idempotency.c))

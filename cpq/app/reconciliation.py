@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import recorded_answer, recorded_sets, recorded_state
+from cpq.app import recorded_sets, recorded_state
 from cpq.app.audit import Entry
-from cpq.app.recorded_sets import CATALOG
-from cpq.app.recorded_state import RIGHTS, Parts, described, differences, read_all
+from cpq.app.idempotency import parse_answer
+from cpq.app.recorded_state import CATALOG, RIGHTS, Parts, described, differences, read_all
 from cpq.app.transaction import Tx
 from cpq.base.state_digest import row_digest
 from cpq.storage.columns import as_stored
@@ -107,6 +107,16 @@ def unrecorded_quotes(tx: Tx) -> list[str]:
     return list(tx.connection.scalars(sa.select(quote.c.id).where(tx.own(quote), ~known).order_by(quote.c.id)))
 
 
+def unsigned_states(tx: Tx) -> int:
+    """How many subjects have a last state without a signature, or are quotes without any state."""
+    entry, later = tables.audit_entry, tables.audit_entry.alias()
+    is_newer = (later.c.at > entry.c.at) | ((later.c.at == entry.c.at) & (later.c.id > entry.c.id))
+    newer = sa.exists().where(tx.own(later), later.c.subject == entry.c.subject, later.c.state.is_not(None), is_newer)
+    plain = ~entry.c.state.contains('"signature":')
+    query = sa.select(sa.func.count()).where(tx.own(entry), entry.c.state.is_not(None), plain, ~newer)
+    return (tx.connection.scalar(query) or 0) + len(unrecorded_quotes(tx))
+
+
 def _gather(tx: Tx, report: StateReport) -> _Entries:
     """What all entries say; those with a signature that is not by the key are findings."""
     columns, found = tables.audit_entry.c, _Entries()
@@ -118,7 +128,7 @@ def _gather(tx: Tx, report: StateReport) -> _Entries:
             if entry.state is not None:
                 _count_state(tx, report, found, entry)
             if entry.answer is not None:
-                digest, is_sound = recorded_answer.parse(tx.audit_key, entry.answer)
+                digest, is_sound = parse_answer(tx.audit_key, entry.answer)
                 (found.answers if is_sound else found.plain_answers).add(digest)
                 since = found.answers_since
                 found.answers_since = entry.at if since is None else min(entry.at, since)

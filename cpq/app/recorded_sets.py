@@ -14,14 +14,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app.recorded_state import Parts, latest
+from cpq.app.recorded_state import CATALOG, Parts, latest
 from cpq.app.transaction import Tx
 from cpq.base.state_digest import row_number
 from cpq.storage.columns import as_stored
 from cpq.storage.schema import tables
-
-CATALOG = "catalog"
-"""The subject of the entries about the catalogue."""
 
 TABLES = (tables.price_book, tables.account, tables.product, tables.price)
 IDS_MAX = 5_000
@@ -30,7 +27,11 @@ IDS_MAX = 5_000
 @contextmanager
 def changing(tx: Tx, table: sa.Table, *, new: Collection[str], changed: Collection[str]) -> Iterator[None]:
     """Record a change of rows: those that change as they were before, and all of them as they are after."""
-    if table not in TABLES or latest(tx, CATALOG, for_update=True) is None:
+    if table not in TABLES:
+        yield
+        return
+    if latest(tx, CATALOG, for_update=True) is None:
+        _begin(tx)
         yield  # Nothing is on record: `finish` reads all rows.
         return
     _count(tx, table, changed, -1)
@@ -41,8 +42,18 @@ def changing(tx: Tx, table: sa.Table, *, new: Collection[str], changed: Collecti
 def finish(tx: Tx) -> None:
     """Record the whole catalogue, if nothing is on record about it."""
     if latest(tx, CATALOG, for_update=True) is None:
-        tx.begun.add(CATALOG)
+        _begin(tx)
         tx.changes.setdefault(CATALOG, {}).update(sums(tx))
+
+
+def _begin(tx: Tx) -> None:
+    """Begin the record. With a key, rows from before are not signed together with what this transaction adds: somebody
+    may have taken their record away, and `cpq audit baseline` is where a person looks at them."""
+    if CATALOG not in tx.begun:
+        tx.begun.add(CATALOG)
+        queries = (sa.select(sa.literal(1)).select_from(table).where(tx.own(table)).limit(1) for table in TABLES)
+        if tx.audit_key and any(tx.connection.scalar(query) for query in queries):
+            tx.unsigned.add(CATALOG)
 
 
 def sums(tx: Tx) -> Parts:

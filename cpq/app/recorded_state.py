@@ -55,6 +55,12 @@ SIGNED = "audit state"
 RIGHTS = "rights"
 """The subject of the entries about tokens, the callers they belong to, and delegations."""
 
+CATALOG = "catalog"
+"""The subject of the entries about products, prices and accounts; see `recorded_sets`."""
+
+BASELINE = "audit_baseline"
+"""The operation that records states as they are stored, and changes nothing."""
+
 RIGHTS_TABLES = ("token", "principal", "delegation")
 
 _KEYS = {"approval_vote": ("approval_id", "caller"), "principal": ("name",)}
@@ -145,7 +151,7 @@ def entries(tx: Tx, entry: Entry) -> Iterator[Entry]:
         own = entry if subject == entry.subject else _besides(tx, entry, subject)
         before = latest(tx, subject, for_update=True)
         number, parts = (before.number, before.parts) if before else (0, {})
-        parts, is_sound = _after(tx, subject, parts), True
+        parts, is_sound = _after(tx, subject, parts), subject not in tx.unsigned
         if subject not in tx.begun:
             if before is None:
                 changed, parts = parts, read_all(tx, subject)

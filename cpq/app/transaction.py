@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from cpq.domain.policy.policy_set import PolicySet
 
 
+class UnpreparedError(Exception):
+    """What the work needs is not in the caches of this process, and takes too long to read while others wait.
+
+    The transaction ends without a change, `prepare` runs in a read of its own, and the work begins again.
+    """
+
+    def __init__(self, prepare: Callable[[Tx], object]) -> None:
+        super().__init__("not prepared")
+        self.prepare = prepare
+
+
 @dataclass(frozen=True)
 class Tx:
     """One transaction with its caller, their tenant and one moment; a use case runs in it."""
@@ -58,6 +69,9 @@ class Tx:
 
     begun: set[str] = field(default_factory=set)
     """The subjects whose record begins in it, with everything that is to be on record."""
+
+    unsigned: set[str] = field(default_factory=set)
+    """Those of them that have more than what it wrote, so that the key does not sign them."""
 
     @cached_property
     def policies(self) -> PolicySet:

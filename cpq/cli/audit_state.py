@@ -11,8 +11,7 @@ import click
 from cpq.app import Answer, App, recorded_sets, recorded_state
 from cpq.app.access import Permission
 from cpq.app.reconciliation import has_quote, matches, quote_ids, reconcile, unrecorded_quotes
-from cpq.app.recorded_sets import CATALOG
-from cpq.app.recorded_state import RIGHTS
+from cpq.app.recorded_state import BASELINE, CATALOG, RIGHTS
 from cpq.app.transaction import Tx
 from cpq.base.audit_key import FILE
 from cpq.base.errors import Code, CpqError
@@ -88,7 +87,7 @@ def baseline(app: App) -> Answer:
     record = _sign_some if app.audit_key else _record_some
     while True:
         given = {"done": done, "after": after}
-        answer = local_app.write(app, "audit_baseline", partial(record, after=after), given)
+        answer = local_app.write(app, BASELINE, partial(record, after=after), given)
         done, also, differing = done + answer["quotes"], also + answer["also"], differing + answer["differing"]
         after = answer["after"]
         if not after:
@@ -112,7 +111,7 @@ def accept(app: App, given: str) -> Answer:
         recorded_state.rebase(tx, subject)
         return {"quotes": 1, "also": [], "differing": []}
 
-    return local_app.write(app, "audit_baseline", work, {"accept": subject}, subject=subject)
+    return local_app.write(app, BASELINE, work, {"accept": subject}, subject=subject)
 
 
 def _record_some(tx: Tx, after: str) -> Answer:  # noqa: ARG001 - what is recorded is not found again

@@ -21,7 +21,9 @@ from cpq.app import Answer, App, audit, policy_store, tokens
 from cpq.app.access import DECIDERS, OPERATOR
 from cpq.app.policy_files import load
 from cpq.app.policy_keeper import HASH_SHOWN
+from cpq.app.reconciliation import unsigned_states
 from cpq.app.transaction import Tx
+from cpq.base.audit_key import FILE
 from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
 from cpq.base.settings import TOOLSETS, Settings, shipped, strange_variables
@@ -35,12 +37,14 @@ from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
 from cpq.services.documents import APT_LINE
+from cpq.storage import grants
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.engine import SQLITE_SAFE_VERSION, WRITE_DEADLINE_SECONDS, sqlite_version
 from cpq.storage.schema import SCHEMA_VERSION
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
 
+_ADDING_ROLE = "`cpq audit grants --role NAME` prints the rights of one that only adds them"
 RECOVERY_SHOWN = timedelta(days=30)
 FREE_BYTES_LOW = 1024**3
 FREE_BYTES_NEEDED = 100 * 1024**2
@@ -141,6 +145,7 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
         return
     yield Finding("migrations", State.OK, f"at {found}, the newest")
     yield from _check_recovery(app)
+    yield from check_record(app)
     if index_repair.is_whole(app):
         yield Finding("word index", State.OK, "finds the products")
     else:
@@ -176,6 +181,28 @@ def _check_recovery(app: App) -> Iterator[Finding]:
     if found and found[0].entry.at > app.effects.now() - RECOVERY_SHOWN:
         who = f"made without an administrator on {moment(found[0].entry.at)}"
         yield Finding("token", State.WARNING, who, "if nobody of you did it, revoke it: `cpq token list`")
+
+
+def check_record(app: App) -> Iterator[Finding]:
+    """What the audit record proves: whether the key has signed every state, and whether our role could rewrite it."""
+    if app.audit_key is None:
+        yield Finding("audit record", State.OK, f"states are not signed: no key ({FILE})")
+    elif plain := local_app.read(app, "audit_unsigned", unsigned_states):
+        to_do = "`cpq audit verify --state` compares them, then `cpq audit baseline` signs those that are whole"
+        found = "1 state has no signature" if plain == 1 else f"{plain:,} states have no signature"
+        yield Finding("audit record", State.WARNING, found, to_do)
+    else:
+        yield Finding("audit record", State.OK, "every state has a signature")
+    if app.database.is_sqlite:
+        return
+    with app.database.reading() as connection:
+        may_change = grants.may_change_entries(connection)
+    if not may_change:
+        yield Finding("audit role", State.OK, "the database role adds audit entries, and cannot change them")
+    elif app.audit_key is None:
+        yield Finding("audit role", State.OK, f"the database role may change audit entries; {_ADDING_ROLE}")
+    else:
+        yield Finding("audit role", State.WARNING, "the database role may change audit entries", _ADDING_ROLE)
 
 
 def _check_libraries() -> Iterator[Finding]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
 from cpq.storage.schema import tables
 
 _ROLE = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -23,6 +26,15 @@ def grants(role: str) -> str:
     return _SCRIPT.format(
         role=role, entry=tables.audit_entry.name, head=tables.audit_head.name, columns=", ".join(SEALED)
     )
+
+
+def may_change_entries(connection: Connection) -> bool:
+    """Whether the role of this PostgreSQL connection can change or remove audit entries."""
+    entry = tables.audit_entry.name
+    rights = [f"has_column_privilege('{entry}', '{column.name}', 'UPDATE')" for column in tables.audit_entry.c]
+    rights = [one for one, column in zip(rights, tables.audit_entry.c, strict=True) if column.name not in SEALED]
+    rights += [f"has_table_privilege('{entry}', '{right}')" for right in ("DELETE", "TRUNCATE")]
+    return bool(connection.scalar(sa.text(f"SELECT {' OR '.join(rights)}")))
 
 
 _SCRIPT = """\

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from cpq.app import App, Command
 from cpq.app.access import Permission
 from cpq.app.reconciliation import StateReport, reconcile
-from cpq.app.recorded_state import RIGHTS, read_all
+from cpq.app.recorded_state import CATALOG, RIGHTS, read_all
 from cpq.app.transaction import Tx
 from cpq.base.audit_key import read_audit_key
 from cpq.base.errors import CpqError
@@ -22,9 +22,10 @@ from cpq.base.settings import Settings, read_settings
 from cpq.base.text import plain_json
 from cpq.cli import audit_state
 from cpq.services.approvals import held_decisions
+from cpq.storage import migrations
 from cpq.storage.schema import tables
 from tests.support.approvals import ask, decide, person, priced_quote
-from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.engine import StillEffects, Tools, import_dicts, open_app, product_row
 from tests.support.quotes import new_quote, sent_quote, stored
 
 KEY, NEWER = (base64.b64encode(bytes([byte]) * 32).decode() for byte in (1, 2))
@@ -261,6 +262,37 @@ def test_tokens_without_a_record_are_signed_by_a_baseline_and_by_no_later_token(
     signing.flush_audit()
     found = report(signing)
     assert (found.plain, found.findings) == (0, [])
+
+
+def test_prices_without_a_record_are_signed_by_a_baseline_and_by_no_import(signing: App):
+    """Who takes the states of the catalogue away does not get a forged price signed together with the next import."""
+    audit_state.baseline(signing)
+    price, entry = tables.price, tables.audit_entry
+    tamper(
+        signing,
+        sa.update(price).values(unit_price=1),
+        sa.update(entry).where(entry.c.subject == CATALOG).values(state=None),
+    )
+    import_dicts(signing, "price_books", {"id": "pb_new", "name": "New"})
+    signing.flush_audit()
+    assert report(signing).plain == 1
+    with pytest.raises(CpqError, match="is not signed"):
+        import_dicts(signing, "price_books", {"id": "pb_newer", "name": "Newer"})
+    assert audit_state.baseline(signing)["also"] == ["prices"]
+    import_dicts(signing, "price_books", {"id": "pb_newer", "name": "Newer"})
+    signing.flush_audit()
+    assert (report(signing).plain, report(signing).findings) == (0, [])
+
+
+def test_the_first_import_into_an_empty_catalogue_is_signed(empty_store: Settings, tmp_path: Path):
+    migrations.upgrade(empty_store)
+    app = open_app(empty_store.model_copy(update={"audit_key_file": key_file(tmp_path / "audit.key", KEY)}))
+    import_dicts(app, "price_books", {"id": "list", "name": "List", "is_default": True})
+    import_dicts(app, "products", product_row())
+    app.flush_audit()
+    found = report(app)
+    app.close()
+    assert (found.signed, found.plain, found.findings) == (1, 0, [])
 
 
 def test_a_held_decision_fails_once_when_a_key_has_come_meanwhile(

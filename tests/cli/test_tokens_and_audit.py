@@ -234,14 +234,24 @@ def keyed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return key
 
 
+def record_in_doctor(run: Run) -> tuple[str, str]:
+    """What `cpq doctor` says of the audit record."""
+    findings = json.loads(run("doctor", "--json").out)["findings"]
+    [found] = [one for one in findings if one["subject"] == "audit record"]
+    return found["state"], found["found"]
+
+
 def test_a_key_is_introduced_by_a_baseline_and_a_bad_one_refused(
     keyed: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
+    assert record_in_doctor(run) == ("warning", "1 state has no signature")
     assert "are plain, from before the key" in run("audit", "verify", "--state").out
     assert run("audit", "baseline").code == 0
     assert run("token", "create", "--name", "bot", "--role", "agent").code == 0
     assert "States signed by the key: 2." in run("audit", "verify", "--state").out
+    assert record_in_doctor(run) == ("ok", "every state has a signature")
     monkeypatch.delenv("CPQ_AUDIT_KEY_FILE")
+    assert record_in_doctor(run)[0] == "ok"
     assert "CPQ_AUDIT_KEY_FILE" in run("token", "create", "--name", "pip", "--role", "agent").err
     assert "were not verified" in run("audit", "verify", "--state").out
     keyed.write_text("short", encoding="utf-8")

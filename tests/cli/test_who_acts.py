@@ -119,3 +119,9 @@ def test_a_seller_prints_a_link_by_which_the_customer_accepts(home: Path, run: R
     again = json.loads(run("quote", "link", quote_id, "--as", "rita", "--json").out)
     assert (again["version"], code in again["link"]) == (1, False)
     assert run("quote", "link", quote_id, "--version", 2, "--as", "rita").code == 1
+    revoked = run("quote", "unlink", quote_id, again["link_id"], "--as", "rita")
+    assert revoked.out == f"Revoked: {again['link_id']}.\n", revoked.err
+    [other] = json.loads(run("quote", "unlink", quote_id, "--as", "rita", "--json").out)["revoked"]
+    assert run("quote", "unlink", quote_id, "--as", "rita").out == "There was no link to revoke.\n"
+    rows = query(home, "SELECT id, revoked_by FROM acceptance_link")
+    assert sorted(rows) == sorted([(again["link_id"], "human:rita"), (other, "human:rita")])

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from cpq.app import App, audit
 from cpq.base.settings import Settings, read_settings
+from cpq.cli import doctor
 from cpq.storage.grants import grants, is_role_name
 from tests.support import postgres
 from tests.support.approvals import ask, decide, person, priced_quote
@@ -114,6 +115,17 @@ def test_a_table_of_a_later_migration_can_be_used(role: Role, owned: Settings):
 def test_the_owner_of_the_tables_is_not_taken_for_the_role(owned: Settings):
     with pytest.raises(psycopg.errors.RaiseException, match="choose another role"):
         as_owner(owned, grants(postgres.OWNER))
+
+
+def test_doctor_says_whether_the_role_could_rewrite_the_record(role: Role, owned: Settings):
+    found = []
+    for settings in (role[0], owned):
+        app = open_app(settings)
+        [told] = [one for one in doctor.check_record(app) if one.subject == "audit role"]
+        found.append(told.found)
+        app.close()
+    assert found[0] == "the database role adds audit entries, and cannot change them"
+    assert found[1].startswith("the database role may change audit entries")
 
 
 @pytest.mark.parametrize("name", ['x"; DROP TABLE quote; --', "x'y", "", "Robert", "a b", "a" * 64, "x\n"])
