@@ -18,7 +18,7 @@ from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.daily_bytes import DailyBytes
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
-from cpq.app.transaction import Tx
+from cpq.app.transaction import Tx, UnpreparedError
 from cpq.base.audit_key import read_audit_key
 from cpq.base.clock import Effects
 from cpq.base.disk_space import DiskSpace
@@ -216,6 +216,10 @@ class App:
             call.check()
             try:
                 return once()
+            except UnpreparedError as missing:
+                if attempt == ATTEMPTS_MAX:
+                    raise
+                self.read_unaudited(call, missing.prepare)
             except sa.exc.TimeoutError as error:
                 raise CpqError(
                     Code.UNAVAILABLE, "Too many calls wait for the database.", hint="Try again.", retry_after_seconds=2
@@ -290,7 +294,17 @@ class App:
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
         self.policies.refresh()
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            return work(self._tx(call, connection))
+            tx = self._tx(call, connection)
+            answer = work(tx)
+            size = self._share(call, tx) if tx.sizes and _is_limited(call.principal) else 0
+        if size:
+            self.daily_bytes.settle(call.principal.tenant_id, call.principal.caller, size)
+        return answer
+
+    def _share(self, call: Call, tx: Tx) -> int:
+        """Count what upkeep stores for a caller, such as pages that it reads."""
+        self.daily_bytes.require_share(call.principal.tenant_id, call.principal.caller)
+        return self.daily_bytes.count(tx)
 
     def _tx(self, call: Call, connection: Connection) -> Tx:
         """The transaction that has just begun, at its moment and under the policies in force then."""

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from mcp import Client
 
-from cpq.app import App
+from cpq.app import App, daily_bytes
 from cpq.base.errors import Code
 from cpq.retrieval.web import answers, crawler, fetcher, repository
 from cpq.storage.schema.tables import web_page
@@ -68,6 +68,23 @@ def test_f3_01_f3_33_pages_beside_the_seed_are_read_first_and_leave_it_its_time(
     answer = Tools(app)("answer", url=[site.url(path) for path in pages], query=ask, expansion_budget=0)
     assert list(site.count()) == ["/service/kits.html", "/warranty.html", "/"]
     assert f"{site.url('/models/1.html')} was not read: {TOO_LATE}." in answer["brief"]
+    app.close()
+
+
+def test_pages_that_are_kept_count_for_the_caller_who_asked_for_them(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(daily_bytes, "CHUNK_BYTES", 10_000)
+    app = opened(sqlite_web.app.settings, site, caller_mb_per_day=1)
+    tools, text = Tools(app), "<p>A compressor needs clean oil.</p>" * 6_000
+    codes = []
+    for number in range(12):
+        site.pages[f"/large/{number}"] = (200, HTML, page(f"Page {number}", text).encode())
+        codes.append(tools.reply("ingest", {"url": [site.url(f"/large/{number}")]}).code)
+    assert (codes[0], codes[-1]) == ("OK", "RATE_LIMITED")
+    with app.database.reading() as connection:
+        kept = connection.scalar(sa.select(sa.func.count()).select_from(web_page)) or 0
+    assert 1 < kept < 12
     app.close()
 
 

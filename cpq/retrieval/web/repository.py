@@ -143,6 +143,7 @@ def keep(
     tx.connection.execute(
         sa.delete(tables.web_alias).where(tx.own(tables.web_alias), tables.web_alias.c.url == address.url)
     )
+    tx.sizes.append(sum(len(one.text) for one in passages) + sum(len(link.url) + len(link.text) for link in page.links))
     corpus_changes.touch(tx, CORPUS, [page_id])
     return stored
 

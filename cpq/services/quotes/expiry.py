@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from cpq.app import Answer, App, Command, recorded_state
 from cpq.app.access import ENGINE, Permission, Principal
-from cpq.app.recorded_state import StateDiffersError
+from cpq.app.recorded_state import BASELINE, StateDiffersError
 from cpq.app.transaction import Tx
 from cpq.domain.quotes.lifecycle import EXPIRING, QuoteStatus
 from cpq.domain.quotes.quote import Quote
@@ -23,6 +23,7 @@ from cpq.services.events import EventName
 from cpq.services.quotes import events as quote_events
 from cpq.services.quotes import repository, transitions
 from cpq.storage.schema import tables
+from cpq.storage.tenants import of_tenant
 
 log = logging.getLogger("cpq.quotes")
 
@@ -120,11 +121,22 @@ def _over(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _untouched(tx: Tx) -> tuple[sa.ColumnElement[bool], ...]:
-    """Drafts of long ago: every change and every price of a draft sets its last valid day again."""
+    """Drafts of long ago: every change and every price of a draft sets its last valid day again.
+
+    What else happened to a quote, such as a change of notes for the seller, is on record; to record it is no change.
+    """
     days = tx.policies.terms.draft_days
     if not days:
         return (sa.false(),)
-    return tables.quote.c.status == QuoteStatus.DRAFT, tables.quote.c.expires_at <= tx.now - timedelta(days=days)
+    quote, entry, since = tables.quote, tables.audit_entry, tx.now - timedelta(days=days)
+    touched = sa.exists().where(
+        of_tenant(entry, quote.c.tenant_id),
+        entry.c.subject == quote.c.id,
+        entry.c.state.is_not(None),
+        entry.c.at > since,
+        entry.c.operation != BASELINE,
+    )
+    return quote.c.status == QuoteStatus.DRAFT, quote.c.expires_at <= since, ~touched.correlate(quote)
 
 
 def _is_published(tx: Tx, quote: Quote) -> bool:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import threading
+
 import sqlalchemy as sa
 
 from cpq.app.corpus_changes import PAST_QUOTES, generation
-from cpq.app.transaction import Tx
+from cpq.app.transaction import Tx, UnpreparedError
 from cpq.domain.quotes.customer_names import Names
 from cpq.services.catalog.repository import revision_of
 from cpq.storage.schema import tables
 
+AT_ONCE_MAX = 500
+"""New names that a call reads itself, in a twentieth of a second. More of them are read before its transaction."""
+
+_Known = tuple[object, frozenset[str], Names]
+_preparing = threading.Lock()
+
 
 def customer_names(tx: Tx) -> Names:
     """The names of all customers, of accounts and of past quotes; read again when one of them has changed."""
-    newest = (revision_of(tx), generation(tx, PAST_QUOTES))
-    known: tuple[object, frozenset[str], Names] | None = tx.kept.get((tx.tenant_id, "customer_names"))
+    newest = _newest(tx)
+    known: _Known | None = tx.kept.get((tx.tenant_id, "customer_names"))
     if known is not None and known[0] == newest:
         return known[2]
-    found = frozenset(
-        name
-        for table, column in ((tables.account, "name"), (tables.past_quote, "customer"))
-        for name in tx.connection.scalars(sa.select(table.c[column]).where(tx.own(table)).distinct())
-    )
+    found = _stored(tx)
+    if len(found - known[1] if known else found) > AT_ONCE_MAX:
+        raise UnpreparedError(_prepare)
+    return _kept(tx, newest, found)
+
+
+def _prepare(tx: Tx) -> None:
+    with _preparing:  # Calls at the same time need the names only once.
+        newest = _newest(tx)
+        known: _Known | None = tx.kept.get((tx.tenant_id, "customer_names"))
+        if known is None or known[0] != newest:
+            _kept(tx, newest, _stored(tx))
+
+
+def _kept(tx: Tx, newest: object, found: frozenset[str]) -> Names:
+    known: _Known | None = tx.kept.get((tx.tenant_id, "customer_names"))
     if known is not None and known[1] <= found:
         names = known[2]
         names.add(found - known[1])  # To read a name takes a tenth of a millisecond.
@@ -29,3 +48,15 @@ def customer_names(tx: Tx) -> Names:
         names = Names(found)
     tx.kept[tx.tenant_id, "customer_names"] = (newest, found, names)
     return names
+
+
+def _newest(tx: Tx) -> object:
+    return revision_of(tx), generation(tx, PAST_QUOTES)
+
+
+def _stored(tx: Tx) -> frozenset[str]:
+    return frozenset(
+        name
+        for table, column in ((tables.account, "name"), (tables.past_quote, "customer"))
+        for name in tx.connection.scalars(sa.select(table.c[column]).where(tx.own(table)).distinct())
+    )

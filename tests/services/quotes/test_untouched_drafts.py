@@ -7,6 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from cpq.base.settings import Settings, shipped
+from cpq.cli import audit_state
 from cpq.services import quotes
 from cpq.storage.schema import tables
 from tests.support.engine import StillEffects, Tools, open_app
@@ -42,6 +43,21 @@ def test_only_a_draft_that_nobody_touches_expires_and_says_why(store: Settings, 
             assert connection.scalar(swept) == 1
             told = sa.select(tables.event.c.subject).where(tables.event.c.name == "quote.expired")
             assert {*connection.scalars(told)} == {untouched, rejected}
+
+
+def test_a_draft_whose_internal_notes_were_changed_was_touched(store: Settings, clock: StillEffects):
+    with closing(open_app(store, clock)) as app:
+        tools = Tools(app)
+        noted, recorded = new_quote(tools), new_quote(tools)
+        clock.advance(days=LONG - 5)
+        tools("quote_update", quote_id=noted, expected_version=1, internal_notes="Ask Jo about the site.")
+        audit_state.accept(app, recorded)
+        clock.advance(days=5)
+        assert quotes.sweep_drafts(app) == 1
+        assert (status_of(tools, noted), status_of(tools, recorded)) == ("draft", "expired")
+        clock.advance(days=180)
+        assert quotes.sweep_drafts(app) == 1
+        assert status_of(tools, noted) == "expired"
 
 
 def test_an_expired_draft_goes_on_as_a_revision_or_a_clone(store: Settings, clock: StillEffects):
