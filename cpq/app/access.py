@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
+from cpq.base.tenant_folders import MAIN_TENANT
+
 PrincipalKind = Literal["agent", "human", "customer"]
 """A customer has no token: they are known by the link that was sent to them."""
 
@@ -105,7 +107,7 @@ class Principal:
     name: str
     kind: PrincipalKind
     roles: frozenset[Role]
-    tenant_id: str = "main"
+    tenant_id: str = MAIN_TENANT
     acts_for: str | None = None
     """The person who owns this program, by its token."""
     token_ids: frozenset[str] = field(default=frozenset(), compare=False)

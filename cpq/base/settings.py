@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from cpq.base import tenant_folders
 from cpq.base.env_file import HOME_DEFAULT, read_variables
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.late_modules import LateModule
@@ -191,6 +192,13 @@ class Settings:
     )
     templates_dir: Path | None = setting(None, variable="CPQ_TEMPLATES_DIR", description="your own PDF templates")
     docs_dir: Path | None = setting(None, variable="CPQ_DOCS_DIR", description="root folder of the docs toolset")
+    docs_dirs: str = setting(
+        check=tenant_folders.checked,
+        default="",
+        variable="CPQ_DOCS_DIRS",
+        description="root folders of the docs toolset for other tenants, `acme=/srv/acme/docs`, as a comma list; "
+        "a tenant without one has no pages",
+    )
     chunks_dir: Path | None = setting(
         None, variable="CPQ_CHUNKS_DIR", description="root folder of the context toolset; else `CORTEX_CHUNKS_DIR`"
     )
@@ -400,9 +408,15 @@ class Settings:
     def enabled_toolsets(self) -> tuple[str, ...]:
         wanted = {part.strip() for part in self.toolsets.split(",")}
         # `all` leaves out a toolset whose folder is not set; a toolset that is named is always enabled.
-        roots = {"docs": self.docs_dir, "context": self.chunks_dir}
+        roots = {"docs": self.docs_roots or None, "context": self.chunks_dir}
         everything = {name for name in TOOLSETS if roots.get(name, Path()) is not None} if "all" in wanted else set()
         return tuple(name for name in TOOLSETS if name in wanted | everything)
+
+    @property
+    def docs_roots(self) -> dict[str, Path]:
+        """The root folder of the docs toolset of each tenant that has one."""
+        main = {} if self.docs_dir is None else {tenant_folders.MAIN_TENANT: self.docs_dir}
+        return main | tenant_folders.read_tenant_folders(self.docs_dirs)
 
     @property
     def webhook_list(self) -> tuple[Webhook, ...]:

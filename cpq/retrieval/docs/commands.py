@@ -1,4 +1,4 @@
-"""Searches and reads the Markdown pages of CPQ_DOCS_DIR."""
+"""Searches and reads the Markdown pages of the caller's tenant: CPQ_DOCS_DIR, or its folder in CPQ_DOCS_DIRS."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.base.settings import Settings
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.retrieval.docs import git
 from cpq.retrieval.docs.page_folder import PageFolder, State
 from cpq.retrieval.docs.pages import Page
@@ -140,23 +141,37 @@ def index(app: App, progress: Progress = no_progress, *, forgets: bool = True) -
 
 def loops(app: App) -> list[Loop]:
     """The background work of a server: reads changed pages and computes vectors."""
-    return [_folder(app).loop(app, LOOK_SECONDS)]
+    return [_folder(app, tenant_id).loop(app, LOOK_SECONDS) for tenant_id in app.settings.docs_roots]
 
 
 def require(settings: Settings) -> None:
-    """Raise when the folder does not exist, so that a server does not start without pages."""
-    if not _root(settings).is_dir():
-        raise bad_field(
-            "CPQ_DOCS_DIR",
-            f"CPQ_DOCS_DIR: there is no folder {settings.docs_dir}.",
-            hint="Set it to the folder with your Markdown, or leave the toolset docs out of CPQ_TOOLSETS.",
-        )
+    """Raise when a folder does not exist, so that a server does not start without pages, or lies in another's."""
+    roots = settings.docs_roots or {MAIN_TENANT: _root(settings, MAIN_TENANT)}
+    for tenant_id, root in roots.items():
+        variable = "CPQ_DOCS_DIR" if tenant_id == MAIN_TENANT else "CPQ_DOCS_DIRS"
+        if not root.is_dir():
+            raise bad_field(
+                variable,
+                f"{variable}: there is no folder {root}.",
+                hint="Set it to the folder with your Markdown, or leave the toolset docs out of CPQ_TOOLSETS.",
+            )
+        for other, folder in roots.items():
+            if other != tenant_id and root.resolve().is_relative_to(folder.resolve()):
+                raise bad_field(
+                    variable,
+                    f"{variable}: the folder {root} of {tenant_id} is within {folder} of {other}, who would read it.",
+                    hint="Give each tenant a folder outside those of the others.",
+                )
 
 
-def _folder(owner: App | Tx) -> PageFolder:
-    """The folder of this process; created on first use."""
-    kept: PageFolder | None = owner.kept.get(_KEPT)
-    return kept or owner.kept.setdefault(_KEPT, PageFolder(_root(owner.settings), owner.effects))
+def _folder(owner: App | Tx, tenant_id: str = MAIN_TENANT) -> PageFolder:
+    """The folder of a tenant in this process, for a transaction that of its caller; created on first use."""
+    tenant_id = owner.tenant_id if isinstance(owner, Tx) else tenant_id
+    kept: PageFolder | None = owner.kept.get((_KEPT, tenant_id))
+    if kept is None:
+        fresh = PageFolder(_root(owner.settings, tenant_id), owner.effects, tenant_id)
+        kept = owner.kept.setdefault((_KEPT, tenant_id), fresh)
+    return kept
 
 
 def _refreshed(tx: Tx, folder: PageFolder) -> State:
@@ -167,14 +182,18 @@ def _refreshed(tx: Tx, folder: PageFolder) -> State:
     return state
 
 
-def _root(settings: Settings) -> Path:
-    if settings.docs_dir is None:
+def _root(settings: Settings, tenant_id: str) -> Path:
+    """The folder of a tenant. Another tenant's is never used instead."""
+    root = settings.docs_roots.get(tenant_id)
+    if root is None:
+        variable = "CPQ_DOCS_DIR" if tenant_id == MAIN_TENANT else "CPQ_DOCS_DIRS"
+        whose = "is not set" if tenant_id == MAIN_TENANT else f"has no folder for the tenant {tenant_id}"
         raise CpqError(
             Code.UNAVAILABLE,
-            "CPQ_DOCS_DIR is not set, so there are no pages.",
-            hint="Ask the operator to set CPQ_DOCS_DIR to the folder with the Markdown pages.",
+            f"{variable} {whose}, so there are no pages.",
+            hint=f"Ask the operator to set {variable} to the folder with the Markdown pages.",
         )
-    return settings.docs_dir
+    return root
 
 
 def _page(tx: Tx, file_path: str) -> Page:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cpq.base.clock import Effects
 from cpq.base.memory import give_back
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.retrieval.docs.pages import Page, chunks_of, page_of
 from cpq.retrieval.search import folder_files
 from cpq.retrieval.search.folder_corpus import FolderCorpus
@@ -44,8 +45,8 @@ class State:
 class PageFolder(FolderCorpus):
     """The corpus of a folder of pages. One thread at a time updates it; the others use the last state."""
 
-    def __init__(self, root: Path, effects: Effects) -> None:
-        super().__init__("docs", root, effects)
+    def __init__(self, root: Path, effects: Effects, tenant_id: str = MAIN_TENANT) -> None:
+        super().__init__("docs", root, effects, tenant_id)
         self.state = State()
         self.started_at = effects.monotonic()
         self._files_being_read = 0

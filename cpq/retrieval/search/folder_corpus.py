@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 
 from cpq.app import App
@@ -12,6 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.background import Loop
 from cpq.base.clock import Effects
 from cpq.base.memory import give_back
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.retrieval.search import vector_repository
 from cpq.retrieval.search.corpus import Corpus, new_corpus
 from cpq.retrieval.search.scores import PROSE
@@ -27,8 +29,10 @@ REST = 40
 class FolderCorpus(ABC):
     """The corpus of one folder. A subclass reads the files; the vectors are handled here. Safe for many threads."""
 
-    def __init__(self, name: str, root: Path, effects: Effects) -> None:
+    def __init__(self, name: str, root: Path, effects: Effects, tenant_id: str = MAIN_TENANT) -> None:
         self.root = root
+        self._keeper = replace(OPERATOR, tenant_id=tenant_id)
+        """In whose name vectors are stored."""
         self.corpus: Corpus = new_corpus(name, PROSE)
         self.revision = 0
         """Counts the changes of the corpus."""
@@ -69,14 +73,15 @@ class FolderCorpus(ABC):
                 return 0.0
             return 0.0 if self._embed_some(app) else max(every_seconds, REST * took)
 
-        return Loop(self.corpus.name, work)
+        tenant_id = self._keeper.tenant_id
+        return Loop(self.corpus.name + (f" of {tenant_id}" if tenant_id != MAIN_TENANT else ""), work)
 
     def complete_vectors(self, app: App, progress: Progress, *, forgets: bool) -> tuple[int, int]:
         """Compute and store all missing vectors; returns how many were computed, and how many deleted.
 
         With `forgets`, the vectors of texts that are gone are deleted: only when no other folder uses the corpus.
         """
-        call = app.new_call(OPERATOR)
+        call = app.new_call(self._keeper)
 
         def prepare(tx: Tx) -> int:
             self.load_vectors(tx)
@@ -92,7 +97,7 @@ class FolderCorpus(ABC):
 
     def _embed_some(self, app: App) -> bool:
         """Compute and store one batch of vectors; returns whether more are missing."""
-        call = app.new_call(OPERATOR)
+        call = app.new_call(self._keeper)
 
         def load(tx: Tx) -> dict[str, object]:
             self.load_vectors(tx)
