@@ -180,6 +180,7 @@ BEHAVIOURS |= {
 BEHAVIOURS |= {
     "G-01": "selling models: a line picks one, left out the default decides, else a refusal with choices",
     "G-08": "quantities with up to 3 decimals where the product's unit says so",
+    "G-09": "several taxes on a line where the zone says so; a group is the tax, the category code and the rate",
     "G-10": "derived currency: where a price book allows it, at a dated rate, rounded by its rule",
     "G-11": "valid_until may be given, and the policies see validity_days",
 }

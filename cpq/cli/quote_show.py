@@ -151,6 +151,8 @@ def _price_of_one(line: TracedLine, currency: str, *, has_term: bool) -> str:
 
 def _tax_label(group: TaxGroupView) -> str:
     code = group["category_code"]
+    if "tax_name" in group:
+        return f"{group['tax_name']} {code} ({group['category']})"
     return f"tax {code} ({group['category']})" if code else f"tax, {group['category']}"
 
 

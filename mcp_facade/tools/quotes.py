@@ -215,7 +215,8 @@ def quote_price(
     answer is the one in force. Pricing a rejected draft opens a new version with this price. A policy violation is not
     an error: `policy_violations` lists it with the role that must approve; then call approval_request. Pricing twice
     changes nothing. `unit_price` is for the whole term after discounts, `unit_price_per_period` for one billing period.
-    `tax_groups` has one row for each tax category code (S, Z, E, AE, K, G, O) and rate in percent.
+    `tax_groups` has one row for each tax category code (S, Z, E, AE, K, G, O) and rate in percent, and of several taxes
+    for each (`tax_name`).
     """
     return quotes.price(tx, quote_id, requested_discount=requested_discount_pct, dry_run=dry_run)
 

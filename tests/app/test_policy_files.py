@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -343,6 +344,22 @@ def test_terms_out_of_bounds_are_refused(change: tuple[str, str], message: str):
             "categories: [a, b]\nzones: {DE: {a: {rate: 0, code: O, reason: No}, b: 7}}",
             "DE has O and other codes; what is outside the scope of tax is quoted alone",
         ),
+        ("categories: [a]\nzones: {CA-QC: {taxes: [{name: GST, rate: 5}]}}", "at least 2 items"),
+        ("categories: [a]\nzones: {CA-QC: {taxes: [{name: G, rate: 5}, {name: Q}]}}", "the field rate is missing"),
+        ("categories: [a]\nzones: {CA-QC: {taxes: [{name: G, rate: 5}, {name: G, rate: 1}]}}", "two taxes G"),
+        (
+            "categories: [a]\nzones: {CA-QC: {taxes: [{name: G, rate: 5}, {name: Q, rate: 1, on_top_of: [P]}]}}",
+            "Q is on top of P, which is no tax before it",
+        ),
+        (
+            "categories: [a]\nzones: {CA-QC: {taxes: [{name: G, rate: {c: 5}}, {name: Q, rate: 1}]}}",
+            "c is not among the categories",
+        ),
+        (
+            "categories: [a, b]\nzones: {CA-QC: {taxes: [{name: G, rate: {a: 5}}, {name: Q, rate: {a: 1}}]}}",
+            "CA-QC has no rate for b",
+        ),
+        ("categories: [a]\nzones: {CA-QC: {taxes: [{name: G, rate: 101}, {name: Q, rate: 1}]}}", "less than or equal"),
     ],
 )
 def test_tax_has_a_rate_for_every_category_of_every_zone(text: str, message: str):
@@ -368,6 +385,20 @@ def test_a_rate_has_a_code_that_follows_from_it_unless_the_policy_gives_one():
         "b": ("Z", None),
         "c": ("K", "Delivered abroad"),
     }
+
+
+def test_g09_several_taxes_have_one_rate_together_and_their_order_counts():
+    zone = "{taxes: [{name: GST, rate: 5}, {name: QST, rate: {a: 9.5}, on_top_of: [GST]}]}"
+    found = policies(tax=f"categories: [a, b]\nzones: {{CA-QC: {zone}, US-GA-FULTON: 7}}")
+    rates = found.tax_rates("CA-QC")
+    assert (rates["a"].rate, str(rates["a"])) == (Decimal("14.975"), "GST 5 + QST 9.5 on GST")
+    assert (rates["b"].rate, str(rates["b"])) == (Decimal(5), "GST 5")
+    assert found.tax_rate("US-GA-FULTON", "a").rate == 7
+    one, other = (
+        policies(tax=f"categories: [a]\nzones: {{CA-QC: {{taxes: [{taxes}]}}}}")
+        for taxes in ("{name: G, rate: 5}, {name: Q, rate: 9}", "{name: Q, rate: 9}, {name: G, rate: 5}")
+    )
+    assert one.content_hash != other.content_hash
 
 
 def test_writing_the_code_that_follows_anyway_is_no_other_tax():

@@ -78,6 +78,9 @@ def test_the_totals_that_are_shown_add_up(home: Path, tools: Tools, run: Run):
     block = out[out.index("\nsubtotal ") :].strip().split("\n\n")[0]
     amounts = [Decimal(line.split()[-1].replace(",", "")) for line in block.splitlines()]
     assert amounts == [1500, -150, Decimal("67.5"), Decimal("1417.5")]
+    several = run("quote", "show", worked_example(tools, account_id="acct_laurentide_009")).out
+    assert "GST S (saas): 5 % of 1,350.00" in several
+    assert "QST S (saas): 9.975 % of 1,350.00" in several
     assert sum(amounts[:-1]) == amounts[-1]
 
 

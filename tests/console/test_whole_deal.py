@@ -211,6 +211,15 @@ def test_wrong_terms_are_named(sqlite_console: Console):
     assert (found["term_months"], found["start_date"], found["deal_id"]) == (24, "2026-12-01", "D-1")
 
 
+def test_g09_the_page_of_a_quote_names_each_tax(sqlite_console: Console):
+    rosa = sqlite_console.signed_in("rosa", "sales_rep")
+    quote_id = new_quote(sqlite_console.tools, account_id="acct_laurentide_009")
+    sqlite_console.tools("quote_price", quote_id=quote_id)
+    page = rosa.get(f"/console/quotes/{quote_id}").text
+    for text in ("GST on saas (S): 5 % of 1,500.00 is 75.00.", "QST on saas (S): 9.975 % of 1,500.00 is 149.63."):
+        assert text in page
+
+
 def test_g11_the_last_valid_day_is_typed_shown_and_cleared_among_the_terms(sqlite_console: Console):
     rosa = sqlite_console.signed_in("rosa", "sales_rep")
     quote_id = new_quote(sqlite_console.tools)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import StrEnum
 
 VALIDITY_DAYS_MAX = 3650
@@ -32,6 +33,11 @@ class TaxCode(StrEnum):
     INTRA_COMMUNITY = "K"
     EXPORT = "G"
     OUTSIDE_SCOPE = "O"
+
+    @classmethod
+    def of(cls, rate: Decimal) -> TaxCode:
+        """The code of a rate that names none."""
+        return cls.STANDARD if rate > 0 else cls.ZERO
 
 
 class PartPeriods(StrEnum):

@@ -257,14 +257,31 @@ class Terms:
     attributes: Mapping[str, Declared]
 
 
+class TaxPart(NamedTuple):
+    """One of several taxes, with the names of those that its base includes."""
+
+    name: str
+    rate: Decimal
+    on_top_of: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        on = f" on {' and '.join(self.on_top_of)}" if self.on_top_of else ""
+        return f"{self.name} {self.rate:f}{on}"
+
+
 class TaxRate(NamedTuple):
     """A rate in percent with its tax category code, and for some codes the reason why no tax is charged."""
 
     rate: Decimal
+    """Of all taxes together, where there are several."""
     code: TaxCode
     reason: str | None = None
+    parts: tuple[TaxPart, ...] = ()
+    """The taxes, where there are several."""
 
     def __str__(self) -> str:
+        if self.parts:
+            return " + ".join(map(str, self.parts))
         return f"{self.rate:f}" if self.code in (TaxCode.STANDARD, TaxCode.ZERO) else f"{self.rate:f} {self.code}"
 
 

@@ -140,6 +140,15 @@ class Line(NamedTuple):
     """The same for components of a bundle, by their product."""
 
 
+class Tax(NamedTuple):
+    """One of several taxes on a line; its base includes those that it is on top of."""
+
+    name: str
+    code: str
+    rate: int
+    on_top_of: tuple[str, ...] = ()
+
+
 class Request(NamedTuple):
     """A complete quote to be priced: no clock, setting or table is needed."""
 
@@ -150,7 +159,7 @@ class Request(NamedTuple):
     price_books: tuple[str, ...]
     """In order of precedence: the account's, its region's, the default one."""
     tax_rates: Mapping[str, int]
-    """By tax category, for the account's zone."""
+    """By tax category, for the account's zone; where it has several taxes, all together, for people."""
     tax_status: str = "taxable"
     tax_note: str | None = None
     term_months: int | None = None
@@ -166,6 +175,8 @@ class Request(NamedTuple):
     tax_reasons: Mapping[str, str] = {}
     """By tax category, why no tax is charged."""
     edition: int = 1
+    taxes: Mapping[str, tuple[Tax, ...]] = {}
+    """By tax category, where a line bears several taxes."""
 
 
 def selling_model(billing_period: str, is_evergreen: bool, name: str) -> str:
@@ -208,7 +219,8 @@ def load(plain: Mapping[str, Any]) -> Request:
     lines = tuple(_load_line(line) for line in plain["lines"])
     products = {id_: _load_product(product) for id_, product in plain["products"].items()}
     books = tuple(plain["price_books"])
-    return Request(**{**plain, "lines": lines, "products": products, "price_books": books})
+    taxes = {category: tuple(map(_load_tax, taxes)) for category, taxes in plain.get("taxes", {}).items()}
+    return Request(**{**plain, "lines": lines, "products": products, "price_books": books, "taxes": taxes})
 
 
 def _dump_line(line: Line) -> dict[str, Any]:
@@ -261,6 +273,11 @@ def _sparse(value: Any) -> dict[str, Any]:
 def _defaults(kind: type[Any]) -> tuple[object, ...]:
     """The default of each field; for a required field, a value that nothing equals."""
     return tuple(kind._field_defaults.get(name, object()) for name in kind._fields)
+
+
+def _load_tax(plain: Any) -> Tax:
+    name, code, rate, below = plain
+    return Tax(name, code, rate, tuple(below))
 
 
 def _load_line(plain: Mapping[str, Any]) -> Line:

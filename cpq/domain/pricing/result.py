@@ -96,6 +96,8 @@ class TaxGroup(NamedTuple):
     """S, Z, E, AE, K, G or O, by EN 16931."""
     reason: str | None = None
     """Why no tax is charged."""
+    name: str | None = None
+    """The tax, where lines bear several; its base then may include other taxes."""
 
 
 class PricedQuote(NamedTuple):
@@ -144,11 +146,11 @@ _COST = PricedLine._fields.index("cost")
 
 
 def _stored_groups(priced: PricedQuote) -> tuple[Any, ...]:
-    """Groups without a code keep the four fields that they had before there were codes."""
-    return tuple(group if group.code else group[:_CODE] for group in priced.tax_groups)
+    """Groups keep the fields that they had before there were codes, or names of taxes."""
+    return tuple(group if group.name else group[:_NAME] if group.code else group[:_CODE] for group in priced.tax_groups)
 
 
-_CODE = TaxGroup._fields.index("code")
+_CODE, _NAME = TaxGroup._fields.index("code"), TaxGroup._fields.index("name")
 
 
 def load(plain: dict[str, Any], *, with_steps: bool = True) -> PricedQuote:

@@ -1,14 +1,19 @@
-"""PURE. Stage 9, tax by category code and rate: rounded per group, line or document; or included in the price."""
+"""PURE. Stage 9, tax by category code and rate: rounded per group, line or document; or included in the price.
+
+Where a line bears several taxes, each is a group of its own: by tax, category code and rate. A tax on top of others has
+them in its base, which is rounded once, like the tax.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 
 from cpq.base.rounding import MinorUnit, divide
 from cpq.domain.pricing.parts import LinePrice, Part
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Request
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Request, Tax
 from cpq.domain.pricing.result import Stage, TaxGroup
 
 TAX = Stage.TAX
@@ -16,7 +21,7 @@ TAX = Stage.TAX
 
 def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> tuple[TaxGroup, ...]:
     """Stage 9: the tax of the quote in groups, added to net prices and extracted from prices that include it."""
-    table = TaxTable(_rates(request), request.tax_rounding, minor_unit, request.tax_codes)
+    table = TaxTable(_rates(request), request.tax_rounding, minor_unit, request.tax_codes, _several(request))
     is_document = request.tax_rounding == "document"
     for price in prices:
         if price.plan.is_tax_included:
@@ -38,13 +43,21 @@ def tax_note(request: Request, groups: Sequence[TaxGroup]) -> str | None:
     return "; ".join(dict.fromkeys(group.reason for group in groups if group.reason)) or None
 
 
-def level_list_tax(part: Part, rates: Mapping[str, int]) -> None:
+def shares(taxes: Sequence[Tax]) -> dict[str, Fraction]:
+    """By tax, the share of the net amount that it is; one on top of others is also a share of theirs."""
+    found: dict[str, Fraction] = {}
+    for tax in taxes:
+        found[tax.name] = Fraction(tax.rate, ONE_HUNDRED_PERCENT) * (1 + sum(found[name] for name in tax.on_top_of))
+    return found
+
+
+def level_list_tax(part: Part, request: Request) -> None:
     """Make the list amount include tax exactly when the charged price does."""
     plan = part.plan
     if plan.row.tax_included == plan.listed.tax_included:
         return
     taxed = plan.row if plan.is_tax_included else plan.listed
-    with_tax, without = ONE_HUNDRED_PERCENT + rates.get(taxed.tax_category, 0), ONE_HUNDRED_PERCENT
+    with_tax, without = _with_tax(request, taxed.tax_category)
     factor, divisor = (with_tax, without) if plan.is_tax_included else (without, with_tax)
     part.listed = divide(part.listed * factor, divisor)
     part.listed_divisor *= divisor
@@ -55,16 +68,28 @@ def _rates(request: Request) -> Mapping[str, int]:
     return request.tax_rates if request.tax_status == "taxable" else defaultdict(int)
 
 
+def _several(request: Request) -> Mapping[str, tuple[Tax, ...]]:
+    """The taxes of categories that bear several; an account that pays none has its own code for all of them."""
+    return request.taxes if request.tax_status == "taxable" else {}
+
+
+def _with_tax(request: Request, category: str) -> tuple[int, int]:
+    """A price with its tax as a share of the price without it, exactly."""
+    if category in request.taxes:
+        found = 1 + sum(shares(request.taxes[category]).values())
+        return found.numerator, found.denominator
+    return ONE_HUNDRED_PERCENT + request.tax_rates.get(category, 0), ONE_HUNDRED_PERCENT
+
+
 def _take_tax_out(price: LinePrice, table: TaxTable, request: Request, minor_unit: MinorUnit) -> None:
     """Remove the included tax from the amounts of a line."""
     category, gross = price.plan.tax_category, price.net
-    rate = request.tax_rates[category]
+    with_tax, without = _with_tax(request, category)
     price.net, price.regular, price.list_amount = (
-        minor_unit.round(amount, ONE_HUNDRED_PERCENT, ONE_HUNDRED_PERCENT + rate)
-        for amount in (gross, price.regular, price.list_amount)
+        minor_unit.round(amount, without, with_tax) for amount in (gross, price.regular, price.list_amount)
     )
     table.add_inside(category, price.net, gross - price.net if request.tax_status == "taxable" else 0)
-    price.note(TAX, price.net, f"{category}, included", rate)
+    price.note(TAX, price.net, f"{category}, included", request.tax_rates[category])
 
 
 def _add_mixed(price: LinePrice, table: TaxTable, minor_unit: MinorUnit) -> None:
@@ -84,21 +109,32 @@ def _add_unrounded(price: LinePrice, table: TaxTable, requested: int) -> None:
         table.add_unrounded(category, price.amount.numerator * kept * weight, below)
 
 
-Key = tuple[str, int]
-"""A tax group: category code and rate, or category and rate where a request has no codes."""
+Key = tuple[str, int] | tuple[str, int, str]
+"""A tax group: category code and rate, or category and rate where a request has no codes; the name of several taxes."""
 
 
 class TaxTable:
     """Collects the taxed amounts by group and then computes the tax."""
 
     def __init__(
-        self, rates: Mapping[str, int], mode: str, minor_unit: MinorUnit, codes: Mapping[str, str] | None = None
+        self,
+        rates: Mapping[str, int],
+        mode: str,
+        minor_unit: MinorUnit,
+        codes: Mapping[str, str] | None = None,
+        several: Mapping[str, tuple[Tax, ...]] | None = None,
     ) -> None:
         self._rates = rates
         self._mode = mode
         self._minor_unit = minor_unit
         self._codes = codes or {}
+        self._several = several or {}
         self._keys: dict[str, Key] = {}
+        self._named: dict[Key, set[str]] = {}
+        """The categories of each group of several taxes."""
+        self._bases: dict[str, list[tuple[Tax, Fraction]]] = {}
+        self._above: defaultdict[Key, Fraction] = defaultdict(Fraction)
+        """The part of a base that is other taxes, before it is rounded."""
         self._outside: defaultdict[Key, int] = defaultdict(int)
         self._inside: defaultdict[Key, int] = defaultdict(int)
         self._taxes: defaultdict[Key, int] = defaultdict(int)
@@ -106,6 +142,9 @@ class TaxTable:
 
     def add(self, category: str, base: int) -> None:
         """Add an amount without its tax."""
+        if category in self._several:
+            self._add_several(category, base)
+            return
         key = self._key(category)
         self._outside[key] += base
         if self._mode == "line":
@@ -113,39 +152,102 @@ class TaxTable:
 
     def add_unrounded(self, category: str, numerator: int, denominator: int) -> None:
         """Add the exact fraction of a rounded amount: the tax base in the mode `document`."""
-        self._unrounded[self._key(category)][denominator] += numerator
+        if category not in self._several:
+            self._unrounded[self._key(category)][denominator] += numerator
+            return
+        for tax, above in self._taxes_of(category):
+            key = self._key_of(category, tax)
+            self._unrounded[key][denominator * above.denominator] += numerator * (above.numerator + above.denominator)
 
     def add_inside(self, category: str, base: int, tax: int) -> None:
         """Add an amount and the tax that was extracted from it."""
+        if category in self._several:
+            self._add_several_inside(category, base, tax)
+            return
         key = self._key(category)
         self._inside[key] += base
         self._taxes[key] += tax
 
     def by_group(self, weights: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
         """One weight for each group, under the first of its categories."""
-        merged: dict[Key, tuple[str, int]] = {}
+        merged: dict[object, tuple[str, int]] = {}
         for category, weight in weights:
-            first, sum_ = merged.get(self._key(category), (category, 0))
-            merged[self._key(category)] = first, sum_ + weight
+            taxed = self._several.get(category) or self._key(category)
+            first, sum_ = merged.get(taxed, (category, 0))
+            merged[taxed] = first, sum_ + weight
         return list(merged.values())
 
     def groups(self, reasons: Mapping[str, str] | None = None) -> tuple[TaxGroup, ...]:
-        """The groups in a stable order: the highest rate first, then by code; without codes by category."""
+        """The groups in a stable order: the highest rate first, then by code; without codes by category.
+
+        Several taxes come in their own order.
+        """
+        for key, above in self._above.items():
+            self._outside[key] += self._minor_unit.round(above)
         if self._mode == "group":
             for key, base in self._outside.items():
                 self._taxes[key] += self._tax(key, base)
         if self._unrounded:
             self._round_once()
         keys = sorted(self._outside.keys() | self._inside.keys())
-        if not self._codes:
-            return tuple(TaxGroup(*key, *self._amounts(key)) for key in keys)
-        return tuple(self._coded(key, reasons or {}) for key in sorted(keys, key=lambda key: -key[1]))
+        if not self._codes and not self._named:
+            return tuple(TaxGroup(key[0], key[1], *self._amounts(key)) for key in keys)
+        places = self._places()
+        keys.sort(key=lambda key: (places.get(key[2:], 0), -key[1]))
+        return tuple(self._coded(key, reasons or {}) for key in keys)
 
     def _key(self, category: str) -> Key:
         key = self._keys.get(category)
         if key is None:
             key = self._keys[category] = self._codes.get(category, category), self._rates[category]
         return key
+
+    def _key_of(self, category: str, tax: Tax) -> Key:
+        key = tax.code, tax.rate, tax.name
+        self._named.setdefault(key, set()).add(category)
+        return key
+
+    def _places(self) -> dict[tuple[str, ...], int]:
+        """The order of several taxes: that of the category with most of them, whatever the order of the lines."""
+        categories = sorted(self._several, key=lambda category: (-len(self._several[category]), category))
+        names = dict.fromkeys((tax.name,) for category in categories for tax in self._several[category])
+        return {name: place for place, name in enumerate(names)}
+
+    def _taxes_of(self, category: str) -> list[tuple[Tax, Fraction]]:
+        """The taxes of a category, each with the share of the net amount by which its base is larger."""
+        known = self._bases.get(category)
+        if known is None:
+            taxes = self._several[category]
+            found = shares(taxes)
+            known = [(tax, sum((found[name] for name in tax.on_top_of), Fraction(0))) for tax in taxes]
+            self._bases[category] = known
+        return known
+
+    def _add_several(self, category: str, net: int) -> None:
+        charged: dict[str, int] = {}
+        for tax, above in self._taxes_of(category):
+            key = self._key_of(category, tax)
+            self._outside[key] += net
+            if self._mode != "line":
+                if above:
+                    self._above[key] += net * above
+                continue
+            below = sum(charged[name] for name in tax.on_top_of)
+            self._outside[key] += below
+            charged[tax.name] = self._tax(key, net + below)
+            self._taxes[key] += charged[tax.name]
+
+    def _add_several_inside(self, category: str, net: int, total: int) -> None:
+        """The taxes share what was extracted by what each would be."""
+        taxes = self._several[category]
+        found = list(shares(taxes).values())
+        whole = lcm(*(share.denominator for share in found))
+        split = self._minor_unit.allocate(total, [int(share * whole) for share in found])
+        charged = {tax.name: part for tax, part in zip(taxes, split, strict=True)}
+        for tax in taxes:
+            key = self._key_of(category, tax)
+            self._inside[key] += net + sum(charged[name] for name in tax.on_top_of)
+            self._taxes[key] += charged[tax.name]
 
     def _tax(self, key: Key, base: int) -> int:
         return self._minor_unit.round(base, key[1], ONE_HUNDRED_PERCENT)
@@ -154,8 +256,10 @@ class TaxTable:
         return self._outside[key] + self._inside[key], self._taxes[key]
 
     def _coded(self, key: Key, reasons: Mapping[str, str]) -> TaxGroup:
-        code, rate = key
-        categories = sorted(category for category, found in self._keys.items() if found == key)
+        code, rate, *names = key
+        categories = sorted(self._named.get(key) or [one for one, found in self._keys.items() if found == key])
+        if names:
+            return TaxGroup(", ".join(categories), rate, *self._amounts(key), code, None, names[0])
         reason = "; ".join(dict.fromkeys(reasons[category] for category in categories if category in reasons))
         return TaxGroup(", ".join(categories), rate, *self._amounts(key), code, reason or None)
 

@@ -113,7 +113,7 @@ def _run_stages(part: Part, plans: Plans) -> None:
     if plan.term is not ONCE or part.segment is not WHOLE_TERM or not plan.is_like_list:
         apply_term(part, plans.terms)
     if not plan.is_like_list:
-        level_list_tax(part, plans.request.tax_rates)
+        level_list_tax(part, plans.request)
     take_cost(part, plans.counts)
 
 

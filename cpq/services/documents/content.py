@@ -207,13 +207,23 @@ def _priced_set(pricing: Pricing, found: Quote) -> Content:
 
 
 def _line_taxes(pricing: Pricing) -> dict[str, Content]:
-    """The tax group of a line by its tax category. A bundle of several groups has none, nor a price without codes."""
+    """The tax group of a line by its tax category, and its taxes where it bears several.
+
+    A bundle of several groups has none, nor a price without codes.
+    """
     request, groups = pricing.request_values, pricing.amounts.tax_groups
     rates = request["tax_rates"] if request.get("tax_status", "taxable") == "taxable" else {}
     coded = [(category, code, rates.get(category, 0)) for category, code in request.get("tax_codes", {}).items()]
     if len(groups) == 1:  # A bundle of several categories is in it, too.
         coded += [(MIXED, group.code, group.rate) for group in groups if group.code]
-    return {category: {"tax_code": code, "tax_rate_pct": amount(rate)} for category, code, rate in coded}
+    found: dict[str, Content] = {
+        category: {"tax_code": code, "tax_rate_pct": amount(rate)} for category, code, rate in coded
+    }
+    for category, taxes in pricing.request.taxes.items() if rates else ():
+        found[category]["taxes"] = [
+            {"name": tax.name, "tax_code": tax.code, "tax_rate_pct": amount(tax.rate)} for tax in taxes
+        ]
+    return found
 
 
 def _priced_line(line: PricedLine, choices: Mapping[str, str], price: PeriodPrice | None, model: str) -> Content:

@@ -25,7 +25,7 @@ COLUMNS = (
     "quote", "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period", "selling_model",
     "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
     "discount_amount", "line_total", "tax_category", "tax_code", "tax_rate_pct", "notes", "stamp",
-    "valid_until",
+    "valid_until", "taxes",
 )  # fmt: skip
 
 
@@ -67,6 +67,7 @@ def _csv(content: Mapping[str, Any]) -> str:
                 "currency": content["quote"]["currency"],
                 "stamp": content["quote"]["stamp"],
                 "valid_until": content["quote"]["valid_until"],
+                "taxes": "; ".join(f"{tax['name']} {tax['tax_rate_pct']}" for tax in priced.get("taxes", ())),
             }
             writer.writerow([_cell(values.get(name)) for name in COLUMNS])
     return file.getvalue()

@@ -17,22 +17,24 @@ def totals_of(printed: PrintedQuote, chosen: Content) -> Iterable[Row]:
         yield Row(t.label("subtotal"), t.amount(chosen["subtotal"], currency))
         yield Row(t.label("discount_total"), t.amount(-chosen["discount_total"], currency))
     yield Row(t.label("net_total"), t.amount(chosen["net"], currency))
-    for rate, base, tax in _tax_rows(t, chosen["tax_groups"]):
-        yield Row(t.label("tax", rate=rate, base=t.amount(base, currency)), t.amount(tax, currency))
+    for name, rate, base, tax in _tax_rows(t, chosen["tax_groups"]):
+        on = t.amount(base, currency)
+        label = t.label("named_tax", name=name, rate=rate, base=on) if name else t.label("tax", rate=rate, base=on)
+        yield Row(label, t.amount(tax, currency))
     yield Row(t.label("total"), t.money(chosen["total"], currency), is_total=True)
 
 
-def _tax_rows(tongue: Tongue, groups: Sequence[Content]) -> Iterable[tuple[str, Decimal, Decimal]]:
-    """Rate, base and tax of each tax group; a rate of several groups is followed by their codes.
+def _tax_rows(tongue: Tongue, groups: Sequence[Content]) -> Iterable[tuple[str | None, str, Decimal, Decimal]]:
+    """Name, rate, base and tax of each tax group; a rate of several groups is followed by their codes.
 
     Prices that were stored before there were codes have one row for each rate.
     """
-    rows: dict[tuple[Decimal, str | None], tuple[Decimal, Decimal]] = {}
+    rows: dict[tuple[str | None, Decimal, str | None], tuple[Decimal, Decimal]] = {}
     for group in groups:
-        key = Decimal(group["rate_pct"]), group.get("category_code")
+        key = group.get("tax_name"), Decimal(group["rate_pct"]), group.get("category_code")
         base, tax = rows.get(key, (Decimal(0), Decimal(0)))
         rows[key] = base + group["base"], tax + group["tax"]
-    codes = Counter(rate for rate, _ in rows)
-    for (rate, code), (base, tax) in rows.items():
+    codes = Counter((name, rate) for name, rate, _ in rows)
+    for (name, rate, code), (base, tax) in rows.items():
         shown = tongue.percent(rate)
-        yield (f"{shown} ({code})" if codes[rate] > 1 else shown), base, tax
+        yield name, (f"{shown} ({code})" if codes[name, rate] > 1 else shown), base, tax

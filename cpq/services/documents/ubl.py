@@ -35,6 +35,10 @@ TAX_CODES = {"exempt": "E", "reverse_charge": "AE"}
 OUTSIDE_SCOPE = "O"
 """The code without a rate: where there is no tax, there is no rate of it either (BR-O-05)."""
 
+VAT = "VAT"
+"""The tax scheme of lines that bear one tax. Of several taxes each is a scheme by its name: UBL has room for them,
+while EN 16931 knows one tax alone."""
+
 Content = Mapping[str, Any]
 
 
@@ -103,7 +107,7 @@ class _Writer:
             if code is None:  # Prices that were stored before there were codes.
                 code = TAX_CODES.get(self.buyer["tax_status"]) or ("S" if rate else "Z")
                 reason = self.quote["tax_note"]
-            _tax_category(_part(part, "TaxCategory"), code, rate, reason)
+            _tax_category(_part(part, "TaxCategory"), code, rate, reason, scheme=group.get("tax_name", VAT))
 
     def _totals(self, total: Xml.Element) -> None:
         self._amount(total, "LineExtensionAmount", self.chosen["net"])
@@ -141,7 +145,10 @@ class _Writer:
             _text(item, "Description", product["description"])
         _text(item, "Name", asked["product_name"])
         _text(_part(item, "SellersItemIdentification"), "ID", product["sku"] if product else asked["product_id"])
-        if "tax_code" in priced:
+        for tax in priced.get("taxes", ()):
+            category = _part(item, "ClassifiedTaxCategory")
+            _tax_category(category, tax["tax_code"], tax["tax_rate_pct"], scheme=tax["name"])
+        if "tax_code" in priced and "taxes" not in priced:
             _tax_category(_part(item, "ClassifiedTaxCategory"), priced["tax_code"], priced["tax_rate_pct"])
         for name, value in priced["configuration"].items():
             chosen = _part(item, "AdditionalItemProperty")
@@ -153,13 +160,15 @@ class _Writer:
         _text(parent, name, f"{Decimal(amount):.{digits}f}", currencyID=self.currency)
 
 
-def _tax_category(category: Xml.Element, code: str, rate: Decimal | int, reason: str | None = None) -> None:
+def _tax_category(
+    category: Xml.Element, code: str, rate: Decimal | int, reason: str | None = None, *, scheme: str = VAT
+) -> None:
     _text(category, "ID", code)
     if code != OUTSIDE_SCOPE:
         _text(category, "Percent", f"{Decimal(rate):f}")
     if reason:
         _text(category, "TaxExemptionReason", reason)
-    _text(_part(category, "TaxScheme"), "ID", "VAT")
+    _text(_part(category, "TaxScheme"), "ID", scheme)
 
 
 def _seller(party: Xml.Element, company: Company) -> None:

@@ -17,11 +17,12 @@ from cpq.base.text import digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.policy.facts import LineInputs
+from cpq.domain.policy.policy_kinds import TaxCode
 from cpq.domain.policy.policy_set import Terms, tax_code
 from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing.request import EDITION, Adjustment, Line, Request
+from cpq.domain.pricing.request import EDITION, Adjustment, Line, Request, Tax
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
@@ -326,6 +327,7 @@ class _Taxes(TypedDict):
     tax_rates: dict[str, int]
     tax_codes: dict[str, str]
     tax_reasons: dict[str, str]
+    taxes: dict[str, tuple[Tax, ...]]
 
 
 def _taxes(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> _Taxes:
@@ -334,9 +336,17 @@ def _taxes(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) ->
     known = tx.policies.tax_rates(buyer.tax_zone)
     coded = [(one, tax_code(known.get(one), buyer.tax_status, buyer.tax_note)) for one in categories]
     return {
-        "tax_rates": {one: to_micro(known[one].rate) for one in categories if one in known},
+        # All decimals of several taxes together would be too many; `taxes` are exact.
+        "tax_rates": {one: to_micro(round(known[one].rate, 6)) for one in categories if one in known},
         "tax_codes": {one: found[0].value for one, found in coded if found},
         "tax_reasons": {one: found[1] for one, found in coded if found and found[1]},
+        "taxes": {
+            one: tuple(
+                Tax(part.name, TaxCode.of(part.rate).value, to_micro(part.rate), part.on_top_of) for part in parts
+            )
+            for one in categories
+            if one in known and (parts := known[one].parts)
+        },
     }
 
 

@@ -159,7 +159,7 @@ def _differences(quote_id: str, stored: Pricing, composed: PricedSet) -> Iterato
 
 def _tax(priced: PricedQuote) -> list[object]:
     """How it is taxed, without the amounts, which follow from those of the lines."""
-    return [priced.tax_note, *((group.code, group.rate, group.reason) for group in priced.tax_groups)]
+    return [priced.tax_note, *((group.name, group.code, group.rate, group.reason) for group in priced.tax_groups)]
 
 
 def _shown(request: Request, lines: Sequence[PricedLine]) -> Iterator[dict[str, object]]:

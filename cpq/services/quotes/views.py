@@ -151,7 +151,7 @@ class TotalsView(TypedDict):
 
 
 class TaxGroupView(TypedDict):
-    """The tax of all lines with one category code and rate; the groups add up to `tax_total`."""
+    """One tax of all lines with one category code and rate; the groups add up to `tax_total`."""
 
     category_code: str | None
     """S, Z, E, AE, K, G or O, by EN 16931; None in prices that were stored before there were codes."""
@@ -163,6 +163,8 @@ class TaxGroupView(TypedDict):
     tax: Amount
     reason: NotRequired[str]
     """Why no tax is charged."""
+    tax_name: NotRequired[str]
+    """Where lines bear several taxes, which one; its base may include another."""
 
 
 class Totals(TypedDict):
@@ -433,6 +435,8 @@ def _tax_group(group: TaxGroup) -> TaxGroupView:
     }
     if group.reason:
         view["reason"] = group.reason
+    if group.name:
+        view["tax_name"] = group.name
     return view
 
 

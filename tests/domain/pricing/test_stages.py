@@ -252,7 +252,7 @@ def test_tax_is_added_to_net_prices_and_taken_out_of_prices_that_include_it(
 def test_the_list_amount_is_made_to_treat_tax_as_the_charged_price_does(listed: Fraction, is_included: bool):
     part = part_of(row(tax_included=not is_included), contracted(1, tax_included=is_included))
     part.listed = listed
-    level_list_tax(part, RATES)
+    level_list_tax(part, request_for(part.line, rows=(row(),)))
     with_tax = 1 + Fraction(RATES["standard"], ONE_HUNDRED_PERCENT)
     assert part.listed == (listed * with_tax if is_included else listed / with_tax)
 

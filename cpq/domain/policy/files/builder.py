@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -32,11 +32,11 @@ from cpq.domain.policy.files.shapes import (
     PricingRuleShape,
     PricingShape,
     RuleShape,
+    SeveralTaxesShape,
     Shape,
     StepShape,
     TaxShape,
     TermsShape,
-    default_code,
 )
 from cpq.domain.policy.files.yaml_source import Document, Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.free_text import ClauseLibrary
@@ -70,6 +70,7 @@ from cpq.domain.policy.policy_set import (
     Roles,
     Rule,
     Step,
+    TaxPart,
     TaxRate,
     Terms,
     TimeLimit,
@@ -319,12 +320,11 @@ class _Assembly:
         categories = file.shape.categories
         tax: dict[str, dict[str, TaxRate]] = {}
         for zone, given in file.shape.zones.items():
+            if isinstance(given, SeveralTaxesShape):
+                tax[zone] = self._several_taxes(file, zone, given, categories)
+                continue
             rates = dict(given) if isinstance(given, Mapping) else dict.fromkeys(categories, given)
-            for category in sorted(rates.keys() - set(categories)):
-                message = f"{category} is not among the categories"
-                self._problems.append(
-                    file.document.problem_at_name(("zones", zone, category), message, nearest(category, categories))
-                )
+            self._check_categories(file, ("zones", zone), rates, categories)
             for category in categories:
                 if category not in rates:
                     message = f"{zone} has no rate for {category}"
@@ -335,6 +335,31 @@ class _Assembly:
                 message = f"{zone} has O and other codes; what is outside the scope of tax is quoted alone"
                 self._problems.append(file.document.problem_at_name(("zones", zone), message))
         return tax
+
+    def _several_taxes(
+        self, file: File, zone: str, given: SeveralTaxesShape, categories: Sequence[str]
+    ) -> dict[str, TaxRate]:
+        """The taxes of each category; one that no tax names has no rate, which is a problem as in other zones."""
+        parts: dict[str, list[TaxPart]] = {category: [] for category in categories}
+        for place, tax in enumerate(given.taxes):
+            rates = tax.rate if isinstance(tax.rate, dict) else dict.fromkeys(categories, tax.rate)
+            self._check_categories(file, ("zones", zone, "taxes", place, "rate"), rates, categories)
+            for category, rate in rates.items():
+                if category in parts:
+                    known = {part.name for part in parts[category]}
+                    below = tuple(other for other in tax.on_top_of if other in known)
+                    parts[category].append(TaxPart(tax.name, rate, below))
+        for category in categories:
+            if not parts[category]:
+                message = f"{zone} has no rate for {category}"
+                self._problems.append(file.document.problem_at_name(("zones", zone), message))
+        return {category: _of_parts(tuple(found)) for category, found in parts.items()}
+
+    def _check_categories(self, file: File, path: Path, rates: Iterable[str], categories: Sequence[str]) -> None:
+        for category in sorted(set(rates) - set(categories)):
+            message = f"{category} is not among the categories"
+            near = nearest(category, categories)
+            self._problems.append(file.document.problem_at_name((*path, category), message, near))
 
     def _outcome(self, file: File, path: Path, shape: OutcomeShape) -> Outcome | None:
         known = self._roles.known
@@ -360,7 +385,16 @@ class _Assembly:
 
 def _tax_rate(given: Decimal | CodedRateShape) -> TaxRate:
     shape = given if isinstance(given, CodedRateShape) else CodedRateShape(rate=given)
-    return TaxRate(shape.rate, shape.code or default_code(shape.rate), shape.reason)
+    return TaxRate(shape.rate, shape.code or TaxCode.of(shape.rate), shape.reason)
+
+
+def _of_parts(parts: tuple[TaxPart, ...]) -> TaxRate:
+    """Several taxes with their rate together; a single one is a plain rate with its name."""
+    shares: dict[str, Decimal] = {}
+    for part in parts:
+        shares[part.name] = part.rate * (100 + sum(shares[other] for other in part.on_top_of)) / 100
+    rate = plain(sum(shares.values(), Decimal(0)))
+    return TaxRate(rate, TaxCode.of(rate), None, parts)
 
 
 def _roles(approvals: ApprovalsShape) -> Roles:

@@ -28,6 +28,7 @@ from cpq.domain.policy.policy_kinds import VALIDITY_DAYS_MAX, PartPeriods, Sever
 
 RULES_MAX = 5000
 STEPS_MAX = 50
+TAXES_MAX = 5
 BOUND_MAX = 10**15
 
 
@@ -81,7 +82,7 @@ Clause = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(cle
 TermsWord = Annotated[str, Field(min_length=2, max_length=64), AfterValidator(clean_line)]
 Id = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]*$")]
 Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
-Zone = Annotated[str, Field(max_length=64, pattern=r"^[A-Z]{2}(-[A-Z0-9]{1,8})?$|^[A-Z]{2}-\*$")]
+Zone = Annotated[str, Field(max_length=64, pattern=r"^[A-Z]{2}(-[A-Z0-9]{1,8}){0,2}$|^[A-Z]{2}-\*$")]
 Formula = Annotated[str, BeforeValidator(_formula), Field(max_length=2000, examples=["discount > 20"])]
 Number = Annotated[Decimal, BeforeValidator(_number), AfterValidator(_finite)]
 Fine = Annotated[Number, AfterValidator(_fine)]
@@ -353,7 +354,7 @@ class CodedRateShape(Shape):
 
     @model_validator(mode="after")
     def _as_en_16931_says(self) -> Self:
-        code = self.code or default_code(self.rate)
+        code = self.code or TaxCode.of(self.rate)
         if (code is TaxCode.STANDARD) != (self.rate > 0):
             raise ValueError("S goes with a rate above 0, every other code with 0")
         if (code in (TaxCode.STANDARD, TaxCode.ZERO)) != (self.reason is None):
@@ -361,15 +362,41 @@ class CodedRateShape(Shape):
         return self
 
 
-def default_code(rate: Decimal) -> TaxCode:
-    return TaxCode.STANDARD if rate > 0 else TaxCode.ZERO
+class OneTaxShape(Shape):
+    """One of several taxes of a zone. A category that it does not name is free of it."""
+
+    name: Word
+    rate: Annotated[
+        Annotated[Rate, Tag("number")] | Annotated[dict[Word, Rate], Tag("by category")],
+        Discriminator(lambda given: "by category" if isinstance(given, dict) else "number"),
+    ] = Field(description="one rate for every category, or one each")
+    on_top_of: tuple[Word, ...] = Field((), description="the taxes before it that its base includes")
+
+
+class SeveralTaxesShape(Shape):
+    """The taxes of a zone that charges several on a line, in the order in which they are printed."""
+
+    taxes: tuple[OneTaxShape, ...] = Field(min_length=2, max_length=TAXES_MAX)
+
+    @model_validator(mode="after")
+    def _on_top_of_earlier_ones(self) -> Self:
+        before: list[str] = []
+        for tax in self.taxes:
+            if tax.name in before:
+                raise ValueError(f"there are two taxes {tax.name}")
+            if unknown := [name for name in tax.on_top_of if name not in before]:
+                raise ValueError(f"{tax.name} is on top of {unknown[0]}, which is no tax before it")
+            before.append(tax.name)
+        return self
 
 
 def _kind_of_rate(given: object) -> str:
     """Which of its forms a rate is in, so that a mistake is reported for that form only."""
-    if isinstance(given, CodedRateShape):
-        return "coded"
-    return "number" if not isinstance(given, dict) else "coded" if given.keys() & {"rate", "code"} else "by category"
+    if isinstance(given, CodedRateShape | SeveralTaxesShape):
+        return "coded" if isinstance(given, CodedRateShape) else "several"
+    if not isinstance(given, dict):
+        return "number"
+    return "coded" if given.keys() & {"rate", "code"} else "several" if "taxes" in given else "by category"
 
 
 TaxRateShape = Annotated[
@@ -386,11 +413,14 @@ class TaxShape(Shape):
         Annotated[
             Annotated[Rate, Tag("number")]
             | Annotated[CodedRateShape, Tag("coded")]
+            | Annotated[SeveralTaxesShape, Tag("several")]
             | Annotated[dict[Word, TaxRateShape], Tag("by category")],
             Discriminator(_kind_of_rate),
         ],
     ] = Field(
-        min_length=1, max_length=2000, description="`US-OH`, or `US-*` for the states not named; one rate, or one each"
+        min_length=1,
+        max_length=2000,
+        description="`US-OH`, or `US-*` for the states not named; one rate, one each, or several taxes",
     )
 
 
