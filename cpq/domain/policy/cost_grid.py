@@ -37,8 +37,9 @@ def coarse_costs(request: Request, percent: Decimal) -> dict[str, int]:
     standard = request.price_books[-1] if request.price_books else None
 
     def unit_cost(product: Product, cost: int) -> int:
-        known = ((row.id, _first(row)) for row in product.rows if row.cost and row.price_book_id == standard)
-        _, first = min(known, default=("", cost))
+        rows = [row for row in product.rows if row.price_book_id == standard and row.cost]
+        rows = rows or [row for row in product.rows if row.cost == cost]
+        _, first = min(((row.id, _first(row)) for row in rows), default=("", cost))
         return -(-cost * coarse(first, percent) // first)
 
     return costs(request, unit_cost)

@@ -158,13 +158,13 @@ def test_g10_laws_hold_for_any_rate(unit: int, cost: int, quantity: int, rate: F
     assert [step.amount for step in steps[:2]] == [unit * quantity] * 2
 
 
-@given(st.integers(1, 10**10), rates, rates)
+@given(st.integers(1, 10**10), rates, rates, st.sampled_from(["list", "nordic"]))
 def test_g10_the_same_cost_in_many_currencies_is_judged_by_one_point_of_the_grid(
-    cost: int, one: Fraction, other: Fraction
+    cost: int, one: Fraction, other: Fraction, book: str
 ):
     """Else a caller who may not see costs could price a product in many currencies, and narrow its cost down."""
     percent = Decimal(5)
-    base = BASE._replace(cost=cost, price_book_id="list", tier_mode="none", tiers=(), surcharges={})
+    base = BASE._replace(cost=cost, price_book_id=book, tier_mode="none", tiers=(), surcharges={})
     factor = Fraction(coarse(cost, percent), cost)
     for rate in (one, other):
         row = derive(base, TO_NOK._replace(rate=rate, rounding=PriceRounding.EXACT))
