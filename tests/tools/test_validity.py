@@ -8,6 +8,7 @@ import pytest
 
 from cpq.app import App
 from cpq.base.settings import Settings
+from cpq.services import quotes
 from tests.support.approvals import ask, decide, person, refused
 from tests.support.engine import TODAY, StillEffects, Tools, open_app
 from tests.support.quotes import SEATS, assert_sound, new_quote, stored
@@ -142,6 +143,18 @@ def test_g11_once_the_day_is_over_a_new_price_is_valid_as_usual_and_says_so(stor
     assert said in answer["warnings"]
     assert answer["valid_until"] == day(36)
     app.close()
+
+
+def test_g11_a_comparison_of_versions_shows_another_last_day_that_was_asked_for(app: App, tools: Tools):
+    quote_id = new_quote(tools, valid_until=day(10))
+    tools("quote_price", quote_id=quote_id)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    tools("quote_update", quote_id=quote_id, expected_version=2, valid_until=day(20))
+    found = app.read_unaudited(app.new_call(), lambda tx: quotes.compare(tx, quote_id, before=1, after=2))
+    assert [(one["field"], str(one["before"]), str(one["after"])) for one in found["terms"]] == [
+        ("requested_valid_until", day(10), day(20))
+    ]
 
 
 def test_g11_a_copy_is_valid_as_usual(tools: Tools):

@@ -30,7 +30,10 @@ STAGES = (*takewhile(lambda stage: stage is not Stage.LINE_DISCOUNT, Stage), TAX
 
 LINE_CHANGES_MAX = 200
 
-_TERMS = ("account_name", "currency", "term_months", "start_date", "end_date", "payment_terms", "notes", "option_set")
+_TERMS = (
+    "account_name", "currency", "term_months", "start_date", "end_date", "requested_valid_until", "payment_terms",
+    "notes", "option_set",
+)  # fmt: skip
 _TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 _LINE_FIELDS = (
     "product_name", "quantity", "selling_model", "unit_price", "line_discount_pct", "line_total", "option_set", "notes",
