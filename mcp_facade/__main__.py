@@ -61,11 +61,19 @@ def main(arguments: list[str] | None = None) -> int:
         logs.configure(settings.log_level, settings.log_format)
         for warning in strange_variables(env_file=options["env_file"]):
             log.warning(warning)
-        serve(settings, as_name)
+        _serve_or_log(settings, as_name)
     except CpqError as error:
         sys.stderr.write(f"{error.message}\n{error.details.get('hint', '')}\n")
         return 1
     return 0
+
+
+def _serve_or_log(settings: Settings, as_name: str | None) -> None:
+    try:
+        serve(settings, as_name)
+    except CpqError as error:
+        log.error("server failed", extra={"code": error.code.value, "reason": error.message})
+        raise
 
 
 def serve(settings: Settings, as_name: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
@@ -56,6 +57,9 @@ CALLER_JOBS_MAX = 4
 
 CALLER_WAITING_MAX = 100
 PLACE_SECONDS = 30.0
+NEAR_SHARE = 0.8
+"""The share of its time after which the log warns of a call that still runs."""
+
 SESSIONS_MAX = 1000
 CALLER_SESSIONS_MAX = 100
 
@@ -177,20 +181,23 @@ class Facade(MCPServer[None]):
             finally:
                 release()  # By the thread itself, so that cancelled work still counts.
 
+        seconds = self.app.settings.tool_timeout_seconds
+        warning = asyncio.get_running_loop().call_later(NEAR_SHARE * seconds, _warn_of_limit, call, name, seconds)
         try:
-            with anyio.move_on_after(self.app.settings.tool_timeout_seconds):
+            with anyio.move_on_after(seconds):
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads())
         except BaseException:
             call.cancel()  # The client has left; uncommitted work is discarded.
             raise
         finally:
+            warning.cancel()
             if turn.acquire(blocking=False):  # No thread has begun it, and now none will.
                 release()
                 self.registry.refuse(call, name, CpqError(Code.TIMEOUT, "Cancelled before it began."))
         if not done and not call.cancel():
             while not done:  # Already committing: the answer follows in a moment.
                 await anyio.sleep(0.005)
-        return done[0] if done else _late(call, self.app.settings.tool_timeout_seconds, self.registry.tools.get(name))
+        return done[0] if done else _late(call, seconds, self.registry.tools.get(name))
 
     def _threads(self) -> anyio.CapacityLimiter:
         if self._limiter is None:
@@ -426,6 +433,11 @@ def _progress_reporter(context: Context[None, Any] | None) -> Callable[..., None
             anyio.from_thread.run(context.report_progress, done, total, message)
 
     return report
+
+
+def _warn_of_limit(call: Call, name: str, seconds: float) -> None:
+    extra = {"tool": name[:64], "limit_seconds": seconds, "trace_id": call.trace_id}
+    log.warning("time limit is near", extra=extra)
 
 
 def _late(call: Call, seconds: float, tool: Tool | None) -> Reply:

@@ -1,6 +1,6 @@
 """What a call of the web toolset may take: its turn at a site, its share of the time, vectors of its own pages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import anyio
@@ -10,6 +10,8 @@ from mcp import Client
 
 from cpq.app import App, daily_bytes
 from cpq.base.errors import Code
+from cpq.retrieval.search.embedding import Embedder
+from cpq.retrieval.search.vectors import Vector
 from cpq.retrieval.web import answers, crawler, fetcher, repository
 from cpq.storage.schema.tables import web_page
 from mcp_facade.server import Facade
@@ -156,6 +158,23 @@ def test_vectors_of_what_was_just_read_come_first_and_the_rest_later(
     sqlite_web("answer", url=site.url("/service/kits.html"), query="What is in the kit SK-9?", expansion_budget=0)
     assert len(corpus.missing()) == 2
     assert crawler.embed(sqlite_web.app, sqlite_web.app.new_call()) == 2
+
+
+def test_f3_33_vectors_take_no_more_than_half_of_the_time_that_is_left(
+    sqlite_web: Tools, site: Website, monkeypatch: pytest.MonkeyPatch
+):
+    """A long page on a slow machine: it is answered by words, and says how far the vectors are."""
+    site.pages["/long"] = page("Long", "".join(f"<h2>Part {n}</h2><p>Valve {n} opens.</p>" for n in range(40)))
+    plain = Embedder.passages
+
+    def slow(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+        clock_of(sqlite_web).advance(seconds=3 * len(texts))
+        return plain(embedder, texts)
+
+    monkeypatch.setattr(Embedder, "passages", slow)
+    answer = sqlite_web("answer", url=site.url("/long"), query="When does valve 7 open?", expansion_budget=0)
+    assert "> Valve 7 opens." in answer["brief"]
+    assert answer["indexing"] == "16 of 40 texts can be found by meaning so far"
 
 
 def test_a_link_that_was_kept_although_it_is_too_long_stops_nobody(sqlite_web: Tools, site: Website):

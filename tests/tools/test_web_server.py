@@ -74,7 +74,8 @@ def test_f3_32_f3_33_stdout_is_protocol_alone_and_stderr_tells_of_start_call_siz
     environment: dict[str, str], site: Website
 ):
     start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    ask = {"name": "answer", "arguments": {"url": site.url("/warranty.html"), "query": "How long is the warranty?"}}
+    query = "How long is the warranty? " + "Say it in years. " * 20
+    ask = {"name": "answer", "arguments": {"url": site.url("/warranty.html"), "query": query}}
     sent: list[dict[str, Any]] = [
         {"id": 0, "method": "initialize", "params": start},
         {"method": "notifications/initialized"},
@@ -98,7 +99,10 @@ def test_f3_32_f3_33_stdout_is_protocol_alone_and_stderr_tells_of_start_call_siz
     assert told["INFO", "tool called"]["tool"] == "answer"
     assert told["INFO", "brief written"]["tokens"] > 0
     assert told["INFO", "server stopped"]["transport"] == "stdio"
-    assert "How long is the warranty?" in str(told["DEBUG", "answer asked for"])
+    assert told["INFO", "call received"]["url"] == f"['{site.url('/warranty.html')}']"
+    assert len(told["INFO", "call received"]["query"]) == 200
+    assert "How long is the warranty?" in told["DEBUG", "answer asked for"]["query"]
+    assert len(told["DEBUG", "answer asked for"]["query"]) > 200
     assert "evidence" in str(told["DEBUG", "budget spent"])
 
 
@@ -218,3 +222,64 @@ async def test_f3_24_a_failure_is_told_in_words_and_as_the_envelope(settings: Se
             assert "Do not attempt to answer from memory" in prose
             assert json.loads(envelope) == failed.structured_content
     app.close()
+
+
+@pytest.mark.anyio
+async def test_f3_33_every_web_tool_tells_of_its_call_its_parameters_and_the_size_of_its_text(
+    settings: Settings, site: Website, caplog: pytest.LogCaptureFixture
+):
+    app = opened(settings, site)
+    caplog.set_level(logging.DEBUG, "cpq.web")
+    async with Client(Facade(app, tools_of(("web",)))) as client:
+        await client.call_tool("ingest", {"url": site.url("/warranty.html")})
+        await client.call_tool("status", {"include_urls": False})
+        await client.call_tool("search", {"query": "warranty", "top_k": 3})
+        await client.call_tool("answer", {"url": "http://10.0.0.1/", "query": "x"})
+    app.close()
+    names = ("ingest", "status", "search", "answer")
+    told = [(each.levelname, each.getMessage()) for each in caplog.records]
+    assert [each.tool for each in caplog.records if each.getMessage() == "call received"] == list(names)  # type: ignore[attr-defined] # An extra.
+    assert [name for level, name in told if level == "DEBUG" and name.endswith("asked for")] == [
+        f"{name} asked for" for name in names
+    ]
+    sizes = [each.tokens for each in caplog.records if each.getMessage() in ("text written", "brief written")]  # type: ignore[attr-defined] # An extra.
+    assert len(sizes) == 4
+    assert all(sizes)
+
+
+@pytest.mark.anyio
+async def test_f3_33_a_call_that_hangs_is_warned_of_before_it_is_given_up(
+    settings: Settings, site: Website, caplog: pytest.LogCaptureFixture
+):
+    """F3.33: at four fifths of its time, also when it waits for a page that does not come."""
+    site.pages["/slow"] = (200, {"Content-Type": "text/html", "X-How": "hang", "Content-Length": "9"}, b"")
+    app = opened(settings, site, tool_timeout_seconds=0.5)
+    async with Client(Facade(app, tools_of(("web",)))) as client:
+        with anyio.fail_after(WAIT_SECONDS):
+            await client.call_tool("answer", {"url": site.url("/slow"), "query": "x"})
+    app.close()
+    told = [(each.levelname, each.getMessage()) for each in caplog.records if each.levelno > logging.INFO]
+    assert told == [("WARNING", "time limit is near"), ("ERROR", "call given up")]
+
+
+def test_f3_33_a_server_that_cannot_start_is_an_error_in_the_log(environment: dict[str, str], tmp_path: Path):
+    broken = {
+        **environment,
+        "CPQ_TOOLSETS": "docs",
+        "CPQ_DOCS_DIR": str(tmp_path / "missing"),
+        "MCP_LOG_FORMAT": "json",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-m", "mcp_facade"],
+        input="",
+        capture_output=True,
+        text=True,
+        env=broken,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    logged = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
+    assert ran.returncode == 1
+    assert [(each["level"], each["event"]) for each in logged if each["level"] == "ERROR"] == [
+        ("ERROR", "server failed")
+    ]

@@ -91,16 +91,6 @@ def answer(
 ) -> Answered:
     """Answer from these pages and the pages they link to. The first is the seed; the others are read before it."""
     question = read_question(query, intent, tuple(constraints))
-    asked = {
-        "urls": " ".join(each.url for each in addresses),
-        "query": query,
-        "parts": len(question.parts),
-        "intent": question.intent,
-        "known_context": known_context,
-        "constraints": "; ".join(constraints),
-        "expansion_budget": expansion_budget,
-    }
-    log.debug("answer asked for", extra=asked)
     research = _Research(app, call, question, known_context, on_progress)
     research.read_pages(addresses)
     research.analyse()
@@ -391,7 +381,8 @@ class _Research:
 
     def _embed(self) -> None:
         if self._unembedded:
-            crawler.embed_newest(self._app, self._call, self._unembedded)
+            half = (self._app.effects.monotonic() + self._deadline) / 2
+            crawler.embed_newest(self._app, self._call, self._unembedded, until=half)
             self._unembedded = 0
 
     def _evidence(self, tx: Tx) -> tuple[list[Evidence], str, int]:

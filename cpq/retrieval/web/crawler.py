@@ -38,6 +38,7 @@ READER = "2:"
 ORIGINS_MAX = 10_000
 SLICE_SECONDS = 0.1
 CRAWL_DEPTH_MAX = 10
+EMBEDDED_A_ROUND = 4
 EMBEDDED_AT_ONCE = 60
 """Six seconds of one core. The server embeds the rest between calls; until then passages are found by their words."""
 
@@ -236,11 +237,15 @@ def embed(app: App, call: Call, *, progress: Callable[[int, int], None] = lambda
     return vector_repository.embed(app, call, _corpus(app, call), progress=progress)
 
 
-def embed_newest(app: App, call: Call, passages: int) -> int:
-    """Compute the vectors of the newest passages, at most as many as a caller may wait for."""
-    return vector_repository.embed(
-        app, call, _corpus(app, call), limit=min(EMBEDDED_AT_ONCE, passages), newest_first=True
-    )
+def embed_newest(app: App, call: Call, passages: int, *, until: float = math.inf) -> None:
+    """Compute the vectors of the newest passages, at most as many as a caller may wait for, and none after `until`."""
+    for done in range(0, min(EMBEDDED_AT_ONCE, passages), EMBEDDED_A_ROUND):
+        call.check()
+        if app.effects.monotonic() >= until:
+            log.info("vectors are left to the server", extra={"passages": passages - done})
+            return
+        limit = min(EMBEDDED_A_ROUND, passages - done, EMBEDDED_AT_ONCE - done)
+        vector_repository.embed(app, call, _corpus(app, call), limit=limit, newest_first=True)
 
 
 def _corpus(app: App, call: Call) -> Corpus:

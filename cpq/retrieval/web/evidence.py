@@ -28,7 +28,7 @@ NEIGHBOUR_SHARE = 0.8
 """A neighbour has no score of its own; it ranks below the passage it explains."""
 
 SHAPE_BONUS = 0.1
-CITED_BY_MEANING = 5
+CITED_BY_MEANING = 2
 """Passages whose sentences are compared with the question by meaning, at 5 to 10 ms a sentence."""
 
 

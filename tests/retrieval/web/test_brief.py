@@ -162,10 +162,19 @@ def test_f3_11_a_passage_that_is_larger_than_the_budget_is_cut_and_not_left_out(
         text="The belt lasts 9000 hours. " + "words and words again " * 900, citation="The belt lasts 9000 hours."
     )
     brief = write_brief([long, evidence(2)], stats(), 1000)
-    assert 700 <= count_tokens(brief) <= 1000
+    assert 980 <= count_tokens(brief) <= 1000
     assert "> The belt lasts 9000 hours. words" in brief
     assert " … (cut to fit the response budget)\n" in brief
     assert "(showing 1 of 2 chunks — remaining 1 omitted due to response budget)" in brief
+
+
+@pytest.mark.parametrize("budget", [1000, 1200, 2000])
+def test_f3_11_evidence_fills_the_budget(budget: int):
+    """F3.11: no passage is left out that would fit; before, a third of a small budget stayed empty."""
+    short = [evidence(n, text=f"Passage {n}. The valve opens at {n} bar.", citation=None) for n in range(90)]
+    brief = write_brief(short, stats(), budget)
+    assert "omitted due to response budget" in brief
+    assert budget - 30 <= count_tokens(brief) <= budget
 
 
 def test_f3_11_many_notes_leave_room_for_the_evidence():

@@ -23,6 +23,7 @@ def texts(html: str) -> list[str]:
         ("<ol><li><a href='#oil'>Oil change</a> ....... 12</li><li><a href='/x'>Belts</a> … 14</li></ol>", "Belts"),
         ("<p>See also <a href='/x'>the manual</a>.</p>", "the manual"),
         ("<p><a href='/x'>Warranty</a> · <a href='/y'>Service</a></p>", "Warranty"),
+        ("<p>" + " · ".join(f"<a href='/{n}'>Model {n}</a>" for n in range(90)) + "</p>", "Model 89"),
         ("<a href='/x'><div>Oil change intervals</div></a>", "Oil change intervals"),
         ("<table><tr><td><a href='/x'>Oil</a></td><td><a href='/y'>Belts</a></td></tr></table>", "Oil"),
         ("<ul><li><a href='/x'><code>drain()</code></a></li></ul>", "`drain()`"),

@@ -6,7 +6,7 @@ the brief.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cpq.retrieval.web.rules.link_trace import Step, trace_lines
@@ -21,7 +21,6 @@ NOTES_SHARE = 4
 
 CUT = "… (cut to fit the response budget)"
 CUT_CHARACTERS_MIN = 40
-CUTS_MAX = 10
 
 NONE_FOUND = "No relevant content was found for this query."
 UNTRUSTED = (
@@ -87,76 +86,74 @@ def write_brief(
     steps: Sequence[Step] = (),
     seed_url: str | None = None,
 ) -> Brief:
-    """The whole brief, never over the budget by our count: sources and figures in full, evidence best first.
+    """The whole brief, never over the budget: sources and figures in full, as much evidence as fits, best first.
 
     A passage goes in with its quotation or not at all. Then the trace if it fits, then pictures.
     """
     ordered = sorted(evidence, key=lambda each: (-each.score, each.is_adjacent, each.url, each.ordinal))
     figures = _stats(stats, budget_tokens // NOTES_SHARE)
-    chosen = _fitting(ordered, budget_tokens - count_tokens(figures), bool(steps))
-    numbers = _numbers(chosen)
     several = len({each.sub_query for each in ordered if each.sub_query}) > 1
-    sections = [_sources(chosen, numbers), _evidence(chosen, numbers, len(ordered), several=several)]
-    citations = _citations(chosen, numbers)
-    left = budget_tokens - sum(count_tokens(part) + 2 for part in (*sections, figures, citations) if part)
-    trace = _trace(steps, seed_url, left)
-    left -= count_tokens(trace) + 2 if trace else 0
-    images = _images(chosen, numbers, left)
-    names = ("sources", "evidence", "images", "trace", "citations", "stats")
-    parts = dict(zip(names, (*sections, images, trace, citations, figures), strict=True))
-    text = "\n\n".join(filter(None, parts.values())) + "\n"
+
+    def parts_with(chosen: Sequence[Evidence], trace: str, images: str = "") -> dict[str, str]:
+        numbers = _numbers(chosen)
+        return {
+            "sources": _sources(chosen, numbers),
+            "evidence": _evidence(chosen, numbers, len(ordered), several=several),
+            "images": images,
+            "trace": trace,
+            "citations": _citations(chosen, numbers),
+            "stats": figures,
+        }
+
+    def room_beside(chosen: Sequence[Evidence], trace: str) -> int:
+        return budget_tokens - count_tokens(_joined(parts_with(chosen, trace)))
+
+    omitted = f"[Expansion trace omitted — {len(steps)} iterations, see stats above]" if steps and seed_url else ""
+    chosen = _fitting(ordered, lambda some: room_beside(some, omitted) >= 0)
+    trace = _trace(steps, seed_url) if omitted else ""
+    if trace and room_beside(chosen, trace) < 0:
+        trace = omitted
+    images = _images(chosen, _numbers(chosen), room_beside(chosen, trace))
+    parts = parts_with(chosen, trace, images)
     split = {name: count_tokens(part) for name, part in parts.items() if part}
     titles = {each.url: _title(each) for each in reversed(chosen)}
-    return Brief(text, tuple((number, titles[url], url) for url, number in numbers.items()), split)
+    sources = tuple((number, titles[url], url) for url, number in _numbers(chosen).items())
+    return Brief(_joined(parts), sources, split)
 
 
-def _fitting(ordered: Sequence[Evidence], room: int, has_steps: bool) -> list[Evidence]:
-    """As many of the best passages as fit, with what each adds to sources and citations; of the best a part."""
-    room -= _FRAME_TOKENS + (_OMITTED_TOKENS if has_steps else 0)
-    chosen: list[Evidence] = []
-    named: set[tuple[str, str]] = set()
-    for each in ordered:
-        cost = _cost(each, named)
-        if cost > room and not chosen and (part := _cut(each, room)):
-            return [part]
-        if cost > room:
-            break  # A less relevant passage does not overtake it.
-        room -= cost
-        named |= {(each.url, ""), (each.url, each.heading)}
-        chosen.append(each)
-    return chosen
+def _joined(parts: Mapping[str, str]) -> str:
+    return "\n\n".join(filter(None, parts.values())) + "\n"
 
 
-def _cost(each: Evidence, named: Set[tuple[str, str]] = frozenset()) -> int:
-    cost = count_tokens(quoted(each.text)) + _BLOCK_TOKENS + count_tokens(each.sub_query or "")
-    for name in ((each.url, ""), (each.url, each.heading)):
-        if name not in named:
-            cost += count_tokens(f"{each.title} {each.url}" if not name[1] else each.heading) + 8
-    if each.citation:
-        cost += count_tokens(f"{each.citation} {each.title} {each.url} {each.heading}") + 16
-    return cost
+def _fitting(ordered: Sequence[Evidence], fits: Callable[[Sequence[Evidence]], bool]) -> Sequence[Evidence]:
+    """As many of the best passages as fit; a less relevant one does not overtake. Of the best at least a part."""
+    if fits(ordered):
+        return ordered
+    fewest, most = 0, len(ordered)  # This many fit, and this many do not.
+    while most - fewest > 1:
+        middle = (fewest + most) // 2
+        fewest, most = (middle, most) if fits(ordered[:middle]) else (fewest, middle)
+    if fewest:
+        return ordered[:fewest]
+    part = _cut(ordered[0], lambda some: fits([some]))
+    return [part] if part else []
 
 
-def _cut(each: Evidence, room: int) -> Evidence | None:
-    """The beginning of a passage that is larger than the whole budget."""
-    kept = len(each.text)
-    for _ in range(CUTS_MAX):
-        text = f"{each.text[:kept].rstrip()} {CUT}"
+def _cut(each: Evidence, fits: Callable[[Evidence], bool]) -> Evidence | None:
+    """The beginning of a passage that is larger than the whole budget; None when hardly anything would be left."""
+
+    def beginning(characters: int) -> Evidence:
+        text = f"{each.text[:characters].rstrip()} {CUT}"
         is_quoted = each.citation is not None and each.citation in text
-        part = replace(each, text=text, citation=each.citation if is_quoted else None)
-        if (cost := _cost(part)) <= room:
-            return part
-        kept = kept * room * 9 // (cost * 10)
-        if kept < CUT_CHARACTERS_MIN:
-            break
-    return None
+        return replace(each, text=text, citation=each.citation if is_quoted else None)
 
-
-_FRAME_TOKENS = 170
-"""The tokens of section titles, notes, and blank lines between sections."""
-
-_BLOCK_TOKENS = 36
-_OMITTED_TOKENS = 30
+    fewest, most = CUT_CHARACTERS_MIN, len(each.text)
+    if not fits(beginning(fewest)):
+        return None
+    while most - fewest > CUT_CHARACTERS_MIN:
+        middle = (fewest + most) // 2
+        fewest, most = (middle, most) if fits(beginning(middle)) else (fewest, middle)
+    return beginning(fewest)
 
 
 def _numbers(chosen: Sequence[Evidence]) -> dict[str, int]:
@@ -214,13 +211,8 @@ def _images(chosen: Sequence[Evidence], numbers: Mapping[str, int], room: int) -
     return "\n".join(["[IMAGES]", *lines]) if lines else ""
 
 
-def _trace(steps: Sequence[Step], seed_url: str | None, room: int) -> str:
-    if not steps or seed_url is None:
-        return ""
-    written = "\n".join(["[EXPANSION TRACE]", *trace_lines(seed_url, steps)])
-    if count_tokens(written) + 2 <= room:
-        return written
-    return f"[Expansion trace omitted — {len(steps)} iterations, see stats above]"
+def _trace(steps: Sequence[Step], seed_url: str | None) -> str:
+    return "\n".join(["[EXPANSION TRACE]", *trace_lines(seed_url or "", steps)])
 
 
 def _citations(chosen: Sequence[Evidence], numbers: Mapping[str, int]) -> str:

@@ -23,7 +23,7 @@ from cpq.retrieval.web.rules.html_nodes import (
     rows_of,
     span_of,
 )
-from cpq.retrieval.web.rules.link_text import as_label, without_marks, without_menu
+from cpq.retrieval.web.rules.link_text import as_label, has_marks, tidy_marked, without_marks, without_menu
 from cpq.retrieval.web.rules.mathml import latex
 from cpq.retrieval.web.rules.page import (
     ALT_LENGTH_MAX,
@@ -337,7 +337,8 @@ class _Walker:
             self._end_paragraph()
             return
         rows = [[self._cell(cell) for cell in cells] for cells in rows_of(node)]
-        if not any(without_menu(cell.text) for row in rows for cell in row):
+        is_marked = any(has_marks(cell.text) for row in rows for cell in row)
+        if is_marked and not any(without_menu(cell.text) for row in rows for cell in row):
             return
         if rows and max(map(len, rows)) <= 1:  # One column is a layout, not a table.
             for row in rows:
@@ -347,7 +348,9 @@ class _Walker:
             return
         if caption is not None and (text := " ".join(self._inside(caption))):
             self._add("text", text)
-        if written := pipe_table([[cell._replace(text=without_marks(cell.text)) for cell in row] for row in rows]):
+        if is_marked:
+            rows = [[cell._replace(text=without_marks(cell.text)) for cell in row] for row in rows]
+        if written := pipe_table(rows):
             self._add("table", written)
 
     def _cell(self, node: Any) -> Cell:
@@ -412,7 +415,9 @@ class _Walker:
             return
         inline = "".join(self._inline)
         self._inline.clear()
-        text = "\n".join(filter(None, map(tidy, inline.split(_BREAK)))) if _BREAK in inline else tidy(inline)
+        text = (
+            "\n".join(filter(None, map(tidy_marked, inline.split(_BREAK)))) if _BREAK in inline else tidy_marked(inline)
+        )
         if text:
             self._add("text", text)
 

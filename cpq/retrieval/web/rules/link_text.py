@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
-from cpq.retrieval.web.rules.page import names
+from cpq.retrieval.web.rules.page import names, tidy
 
 LABEL_CHARACTERS_MAX = 120
+BEGINNING_CHARACTERS = 100
+
 MENU_LINES_MIN = 3
 MENU_SHARE = 0.75
 """A list with this share of lines that are only links is a menu; its other lines stay."""
@@ -23,7 +25,6 @@ _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 """Unicode keeps both for use inside programs; no text has them."""
 
 _MARKED = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
-_MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
 _SENTENCE = re.compile(r"\S+(?: \S+){5,}[.!]$|[.!?] +\S")
 _WORD = re.compile(r"[^\W_]+")
 _LEADER = re.compile(r"(?:\.{3,}|…|· ?· ?·[· ]*)\s*\d{0,4}\s*$")
@@ -48,8 +49,21 @@ def as_label(text: str) -> str:
     return f"{before}{_OPEN}{words}{_CLOSE}{after}"
 
 
+def has_marks(text: str) -> bool:
+    return _OPEN in text
+
+
 def without_marks(text: str) -> str:
-    return _MARKS.sub("", text) if _OPEN in text else text
+    return text.replace(_OPEN, "").replace(_CLOSE, "") if _OPEN in text else text
+
+
+def tidy_marked(text: str) -> str:
+    """One line, like `tidy`; as fast for plain text that has marks."""
+    if _OPEN not in text:
+        return tidy(text)
+    collapsed = " ".join(text.split())
+    plain = without_marks(collapsed)
+    return collapsed if plain.isascii() and plain.isprintable() else tidy(collapsed)
 
 
 def without_menu(text: str) -> str:
@@ -71,5 +85,12 @@ def is_markdown_menu(text: str) -> bool:
 def _is_only_links(line: str) -> bool:
     if _OPEN not in line:
         return False
-    around = _LEADER.sub("", _LIST_SIGN.sub("", _MARKED.sub(" ", line), count=1))
-    return _POINTING.issuperset(_WORD.findall(around.lower()))
+    around = _LIST_SIGN.sub("", _MARKED.sub(" ", line), count=1)
+    beginning = around[:BEGINNING_CHARACTERS]
+    if len(around) > len(beginning) and not _is_pointing(beginning):  # A shortcut for long text.
+        return False
+    return _is_pointing(_LEADER.sub("", around))
+
+
+def _is_pointing(text: str) -> bool:
+    return _POINTING.issuperset(_WORD.findall(text.lower()))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from cpq.retrieval.search.lexicon import terms
 
 QUOTATION_CHARACTERS_MAX = 600
-COMPARED_MAX = 12
+COMPARED_MAX = 6
 """Sentences that are compared by meaning; those with the most words of the question come first."""
 
-CLEAR_SHARE = 0.75
+CLEAR_SHARE = 0.5
 """A sentence with this share of the question's words, and more than any other, is chosen by words alone."""
 
 WORDS_SHARE = 0.05
