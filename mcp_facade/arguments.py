@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
@@ -18,7 +18,7 @@ from cpq.domain.catalog import units
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
 from cpq.domain.pricing.request import Segment
-from cpq.domain.quotes import internal
+from cpq.domain.quotes import internal, special_terms
 from cpq.services.quotes import DraftLine
 
 LIMIT_DEFAULT = 20
@@ -31,6 +31,7 @@ NUMBER_BITS_MAX = 4096
 LINES_MAX = 10_000
 MONTHS_MAX = 1200
 PERCENT_MAX = 100
+MONEY_MAX = 10**12
 ATTRIBUTE_MAX = 10**12
 ATTRIBUTE_LENGTH_MAX = 1000
 SIZE_LENGTH_MAX = 64
@@ -157,6 +158,22 @@ def _percentage(value: object) -> object:
         raise ValueError("has more than 6 decimals") from None
 
 
+def _money(value: object) -> object:
+    """An exact amount, read from its decimal text, in whole millionths."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError("is not a number")
+    text = str(value).strip()
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("is not a number, such as 499.50 without a currency")
+    number = Decimal(text)
+    if not number.is_finite() or not 0 <= number <= MONEY_MAX:
+        raise ValueError(f"must be an amount from 0 to {MONEY_MAX:,}")
+    try:
+        return to_micro(number)
+    except ValueError:
+        raise ValueError("has more than 6 decimals") from None
+
+
 def _currency(value: object) -> object:
     if isinstance(value, str) and (code := value.strip().upper()) in MINOR_DIGITS:
         return code
@@ -249,6 +266,9 @@ Percentage = Annotated[
 ]
 """On the wire a number from 0 to 100; inside, whole millionths of a percent."""
 
+Money = Annotated[int, BeforeValidator(_money), WithJsonSchema({"type": "number", "minimum": 0, "maximum": MONEY_MAX})]
+"""On the wire an exact amount of at most 6 decimals; inside, whole millionths."""
+
 Currency = Annotated[str, Field(min_length=3, max_length=3), BeforeValidator(_currency)]
 Day = Annotated[date, BeforeValidator(_day)]
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
@@ -320,11 +340,24 @@ class Part(BaseModel):
 
 
 class RampStep(Part):
-    """A segment of a ramp: months with their own quantity or a higher price."""
+    """A segment of a ramp: months with their own quantity, price or discount."""
 
     months: Months
     quantity: Annotated[Quantity | None, Field(description="Default: the line's quantity.")] = None
     uplift_pct: Annotated[Percentage, Field(description="Increase of the price in this segment.")] = 0
+    unit_price: Annotated[
+        Money | None, Field(description="Instead of the regular price, for one period; needs price_reason.")
+    ] = None
+    discount_pct: Annotated[Percentage, Field(description="A discount in this segment; 100 is a free one.")] = 0
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> Self:
+        if self.unit_price is not None and (self.uplift_pct or self.discount_pct):
+            raise ValueError("has unit_price and a percentage; give one of them")
+        return self
+
+    def as_segment(self) -> Segment:
+        return Segment(self.months, self.quantity, None, self.uplift_pct, self.unit_price, self.discount_pct)
 
 
 class TextSource(Part):
@@ -371,6 +404,16 @@ def aside(notes: str | None, sources: list[TextSource] | None, review: list[str]
     return given
 
 
+ARRANGED = frozenset(special_terms.SpecialTerms._fields)
+"""The arguments of a line that are special terms."""
+
+
+def arranged(line: BaseModel) -> dict[str, Any]:
+    """The special terms that a line gives."""
+    given = {name: getattr(line, name) for name in ARRANGED & line.model_fields_set}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 class LineItem(Part):
     """One line of a quote."""
 
@@ -382,6 +425,16 @@ class LineItem(Part):
         ),
     ]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
+    discount_amount: Annotated[
+        Money | None, Field(description="The same as an amount off the whole line, instead of discount_pct.")
+    ] = None
+    unit_price: Annotated[
+        Money | None,
+        Field(description="Instead of the regular price of a unit, for one period; needs price_reason."),
+    ] = None
+    price_reason: Annotated[
+        Justification | None, Field(description="Why unit_price is given; approvers read it, customers do not.")
+    ] = None
     attributes: Annotated[
         Attributes, Field(description="Options of a configurable product; for others, free notes, never prices.")
     ] = Field(default_factory=dict)
@@ -394,6 +447,9 @@ class LineItem(Part):
         Field(max_length=60, description="Segments that add up to term_months, for a recurring price."),
         Listed,
     ] = Field(default_factory=list)
+    start_date: Annotated[Day | None, Field(description="First day of this line; default: the quote's.")] = None
+    term_months: Annotated[Months | None, Field(description="Term of this line; default: the quote's.")] = None
+    end_date: Annotated[Day | None, Field(description="Last day of this line, instead of term_months.")] = None
     selling_model: Annotated[
         Word | None,
         Field(
@@ -408,8 +464,7 @@ class LineItem(Part):
     review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
 
     def as_draft(self, number: int) -> DraftLine:
-        steps = self.ramp
-        ramp = tuple(Segment(step.months, step.quantity, None, step.uplift_pct) for step in steps) if steps else ()
+        ramp = tuple(step.as_segment() for step in self.ramp) if self.ramp else ()
         return DraftLine(
             number,
             self.product_id,
@@ -421,6 +476,7 @@ class LineItem(Part):
             ramp,
             self.selling_model,
             internal.changed(None, aside(self.internal_notes, self.sources, self.review)) if self._has_aside else None,
+            special_terms.changed(None, arranged(self)) if self.model_fields_set & ARRANGED else None,
         )
 
     @property
@@ -430,6 +486,13 @@ class LineItem(Part):
 
 Ignored = Any
 """Any value, accepted and ignored."""
+
+
+def require_one(given: Mapping[str, object]) -> None:
+    """Refuse more than one of arguments that exclude each other."""
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise bad_field(f"/{named[1]}", f"Give one of {', '.join(given)}, not {' and '.join(named)}.")
 
 
 def capped(limit: int) -> int:

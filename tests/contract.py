@@ -180,6 +180,10 @@ BEHAVIOURS |= {
 BEHAVIOURS |= {
     "G-01": "selling models: a line picks one, left out the default decides, else a refusal with choices",
     "G-08": "quantities with up to 3 decimals where the product's unit says so",
+    "G-03": "a price given on a line, with its reason, is a discount to every policy",
+    "G-04": "amounts off a line or the quote, and a total to reach",
+    "G-05": "a line has its own start, term or end",
+    "G-06": "segments of a ramp have their own quantity, price or discount",
     "G-09": "several taxes on a line where the zone says so; a group is the tax, the category code and the rate",
     "G-10": "derived currency: where a price book allows it, at a dated rate, rounded by its rule",
     "G-11": "valid_until may be given, and the policies see validity_days",

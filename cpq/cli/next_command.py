@@ -56,8 +56,11 @@ def of_call(call: object, subject: str | None, person: str | None) -> str | None
         made = _filled(command, arguments, person)
     except KeyError:
         return None
-    discount = arguments.get("requested_discount_pct")
-    return f"{made} --discount {discount}" if discount is not None and call["tool"] == "quote_price" else made
+    if call["tool"] != "quote_price":
+        return made
+    options = {"--discount": "requested_discount_pct", "--amount": "requested_discount_amount"}
+    given = [f" {option} {arguments[name]}" for option, name in options.items() if arguments.get(name) is not None]
+    return made + "".join(given)
 
 
 def _filled(command: str, arguments: Mapping[str, Any], person: str | None) -> str:

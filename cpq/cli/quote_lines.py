@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from cpq.base.errors import bad_field
 from cpq.base.money import to_micro
 from cpq.domain.field_types import Currency
-from cpq.domain.quotes.file_rows import Percent
+from cpq.domain.quotes.file_rows import Money, Percent
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -53,6 +53,20 @@ class PercentType(click.ParamType[int]):
             return to_micro(TypeAdapter(Percent).validate_python(str(value).removesuffix("%")))
         except ValidationError:
             self.fail(f"{value!r} is not a number from 0 to 100 with at most 6 decimals.", param, ctx)
+
+
+class MoneyType(click.ParamType[int]):
+    """An amount of money, in millionths."""
+
+    name = "AMOUNT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return to_micro(TypeAdapter(Money).validate_python(str(value)))
+        except ValidationError:
+            self.fail(f"{value!r} is not an amount such as 499.50.", param, ctx)
 
 
 TERMS = {

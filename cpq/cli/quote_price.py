@@ -13,7 +13,7 @@ from cpq.base.money import readable
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, key_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
-from cpq.cli.quote_lines import PercentType
+from cpq.cli.quote_lines import MoneyType, PercentType
 from cpq.services import quotes
 from cpq.services.quotes.views import PricedQuoteView
 
@@ -25,13 +25,23 @@ from cpq.services.quotes.views import PricedQuoteView
     type=PercentType(),
     help="Discount on the whole quote, on top of line discounts, from 0 to 100. Default: as requested before.",
 )
+@click.option("--amount", type=MoneyType(), help="The same as an amount without tax, instead of --discount.")
+@click.option("--target", type=MoneyType(), help="The total with tax to reach, by the smallest discount.")
 @click.option("--dry-run", is_flag=True, help="Only show the price: store nothing.")
 @key_option
 @click.option("--as", "person", metavar="NAME", help="The person who prices it. Default: the operator.")
 @json_option
 @pass_options
 def price(
-    options: Options, quote_id: str, discount: int | None, dry_run: bool, key: str | None, person: str | None
+    options: Options,
+    /,
+    quote_id: str,
+    discount: int | None,
+    amount: int | None,
+    target: int | None,
+    dry_run: bool,
+    key: str | None,
+    person: str | None,
 ) -> None:
     """Price a quote exactly and check it against the policies, as the tool quote_price does.
 
@@ -41,16 +51,20 @@ def price(
     Example:
       cpq quote price D-2041 --discount 7.5
     """
+    if [discount, amount, target].count(None) < 2:
+        raise click.UsageError("Give one of --discount, --amount and --target.")
     options.person, options.subject = person, quote_id
+    requested = {"requested_discount": discount, "requested_amount": amount, "target_total": target}
     priced: list[PricedQuoteView] = []
 
     def work(tx: Tx) -> Answer:
-        priced.append(quotes.price(tx, quote_id, requested_discount=discount, dry_run=dry_run))
+        priced.append(quotes.price(tx, quote_id, **requested, dry_run=dry_run))
         return dict(priced[-1])
 
     with local_app.opened(options) as app:
         id_ = local_app.quote_id(app, quote_id)
         arguments = {"quote_id": id_, "requested_discount_pct": discount, "dry_run": dry_run}
+        arguments |= {"requested_discount_amount": amount, "target_total": target}
         needs = Permission.QUOTE if person else Permission.ADMINISTER
         command = Command("quote_price", needs, arguments, idempotency_key=key, subject=id_)
         principal = local_app.person(app, options, person) if person else OPERATOR
@@ -74,7 +88,7 @@ def _show_priced(priced: PricedQuoteView, person: str | None, currency: str) -> 
             ("number", priced["number"]),
             ("status", priced["status"]),
             ("version", f"{priced['version']}, edit {priced['edit']}"),
-            ("requested discount", f"{priced['requested_discount_pct']} %"),
+            ("requested discount", _requested(priced, currency)),
             *((label, f"{readable(pricing[name], currency)} {currency}") for name, label in names.items()),
         ]
     )
@@ -88,6 +102,11 @@ def _show_priced(priced: PricedQuoteView, person: str | None, currency: str) -> 
         show_table(columns, rows)
         click.echo()
     click.echo(_next_step(priced, person))
+
+
+def _requested(priced: PricedQuoteView, currency: str) -> str:
+    off = priced.get("requested_discount_amount")
+    return f"{priced['requested_discount_pct']} %" if off is None else f"{readable(off, currency)} {currency}"
 
 
 def _next_step(priced: PricedQuoteView, person: str | None) -> str:
@@ -105,9 +124,10 @@ def _next_step(priced: PricedQuoteView, person: str | None) -> str:
 
 
 def _way_to_store(priced: PricedQuoteView, as_: str) -> str:
-    id_, discount = priced["quote_id"], priced["requested_discount_pct"]
+    id_, off = priced["quote_id"], priced.get("requested_discount_amount")
+    discount = f"--discount {priced['requested_discount_pct']}" if off is None else f"--amount {off}"
     return {
-        "quote_price": f"Next: cpq quote price {id_} --discount {discount} {as_}",
+        "quote_price": f"Next: cpq quote price {id_} {discount} {as_}",
         "quote_revise": f"Next: cpq quote revise {id_} {as_}",
         "quote_clone": f"Next: cpq quote clone {id_} {as_}",
     }[priced["next_call"]["tool"]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import click
 
@@ -18,7 +19,8 @@ from cpq.domain.pricing.period_prices import in_words
 from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.services import quotes
 from cpq.services.quotes.record import PricedSet, QuoteRecord, TracedLine
-from cpq.services.quotes.views import InternalView, QuoteHeader, SourceView, TaxGroupView
+from cpq.services.quotes.seller_views import SourceView
+from cpq.services.quotes.views import QuoteHeader, TaxGroupView
 
 LINE_COLUMNS = ("line", "product", "id", "quantity", "price of one", "subtotal", "discount", "%", "total")
 LINE_NUMBERS = ("line", "quantity", "price of one", "subtotal", "discount", "%", "total")
@@ -65,7 +67,8 @@ def _without_steps(found: QuoteRecord) -> Answer:
 def _show_header(found: QuoteRecord) -> None:
     header = found["quote"]
     is_old = header["version"] != found["latest_version"]
-    asked = found["requested_discount_pct"]
+    asked, off = found["requested_discount_pct"], found.get("requested_discount_amount")
+    requested = f"{asked} %" if asked else f"{readable(off, header['currency'])} {header['currency']}" if off else None
     priced_at = found["pricing"]["priced_at"]
     term = f"{header['term_months']} months" if header["term_months"] else None
     days = [str(day) for day in (header["start_date"], header["end_date"]) if day]
@@ -84,7 +87,7 @@ def _show_header(found: QuoteRecord) -> None:
         ("created", f"{to_wire(header['created_at'])} by {header['created_by']}"),
         ("owner", header["owner"]),
         ("priced", to_wire(priced_at) if priced_at else "not yet"),
-        ("requested discount", f"{asked} %" if asked else None),
+        ("requested discount", requested),
         ("valid until", header["valid_until"]),
         ("notes", header["notes"]),
         ("tax note", header["tax_note"]),
@@ -94,11 +97,12 @@ def _show_header(found: QuoteRecord) -> None:
 
 def _show_internal(found: QuoteRecord) -> None:
     """What only the seller reads of the quote and its lines: notes, marks for review, and sources."""
-    parts: list[tuple[str, InternalView]] = [("quote", found["quote"])]
+    parts: list[tuple[str, Mapping[str, Any]]] = [("quote", found["quote"])]
     parts += [(f"line {line['line_id'].rpartition('-')[2]}", line) for line in found["line_items"]]
     rows = []
     for place, part in parts:
         rows += [(place, "note", part["internal_notes"])] if "internal_notes" in part else []
+        rows += [(place, "why this price", part["price_reason"])] if "price_reason" in part else []
         rows += [(place, f"review, {mark['state']}", mark["text"]) for mark in part.get("review", ())]
         rows += [(place, "source", _source(source)) for source in part.get("sources", ())]
     if rows:

@@ -50,7 +50,7 @@ class Step:
 
 def _price(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
     require_seen(tx, quote_id, seen)
-    return quotes.price(tx, quote_id, requested_discount=given["requested_discount"])
+    return quotes.price(tx, quote_id, **given)
 
 
 def _request(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,7 +103,7 @@ STEPS: dict[str, Step] = {
         Permission.QUOTE,
         "quote_price",
         _price,
-        lambda form: {"requested_discount": form.percent("requested_discount_pct")},
+        lambda form: form.discount(),
         "approve",
     ),
     "request": Step(

@@ -70,6 +70,41 @@ class DraftForm:
             return 0
         return min(to_micro(Decimal(value)), ONE_HUNDRED_PERCENT)
 
+    def money(self, name: str) -> int | None:
+        """In whole millionths; None where the field is empty."""
+        value = self.fields.get(name, "").replace(",", "").strip()
+        if not value:
+            return None
+        if not _NUMBER.fullmatch(value):
+            self.problems[name] = "An amount such as 499.50."
+            return None
+        return to_micro(Decimal(value))
+
+    def discount(self) -> dict[str, int | None]:
+        """A discount on the whole quote: a percentage, an amount or a total to reach. Empty fields are no discount."""
+        off, target = self.money("requested_discount_amount"), self.money("target_total")
+        percent = self.percent("requested_discount_pct")
+        if [bool(percent), off is not None, target is not None].count(True) > 1:
+            self.problems["requested_discount_amount"] = "Give a percentage, an amount or a total, not several."
+        is_none = off is None and target is None
+        return {
+            "requested_discount": percent if percent or is_none else None,
+            "requested_amount": off,
+            "target_total": target,
+        }
+
+    def special(self) -> dict[str, Any]:
+        """What was arranged for a line; empty fields take it back."""
+        found: dict[str, Any] = {
+            "unit_price": self.money("unit_price"),
+            "price_reason": self.text("price_reason", 2_000),
+            "discount_amount": self.money("discount_amount"),
+            "start_date": self.day("line_start_date"),
+            "term_months": self.whole("line_term_months", MONTHS_MAX),
+            "end_date": self.day("line_end_date"),
+        }
+        return found
+
     def day(self, name: str) -> date | None:
         value = self.fields.get(name, "")
         if not value:
@@ -128,6 +163,7 @@ def _field(pointer: str) -> str:
         return OPTION + parts[-1]
     names = {"quantity", "discount_pct", "selling_model", "option_set", *TERMS}
     names |= {"account_id", "currency", "requested_discount_pct", "justification", "approver_role", "reason"}
+    names |= {"requested_discount_amount", "target_total", "discount_amount", "unit_price", "price_reason"}
     return parts[-1] if parts[-1] in names else ""
 
 

@@ -17,6 +17,7 @@ from cpq.console.draft_form import OPTION, TERMS, DraftForm
 from cpq.console.formats import money, spelled, words
 from cpq.console.forms import form_key, identifier, typed, whole
 from cpq.console.visit import Visit, quote_address
+from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
 from cpq.services import catalog, quotes
 from cpq.services.catalog.views import ProductDetail
@@ -56,6 +57,7 @@ def edit(visit: Visit) -> Response:
         "selling_model": line["selling_model"],
         "discount_pct": spelled(line["line_discount_pct"]) if line["line_discount_pct"] else "",
         "line_notes": line["notes"] or "",
+        **_shown_special(line),
         **{OPTION + name: spelled(value) for name, value in line["attributes"].items()},
     }
     return _line_form(visit, line["product_id"], line, DraftForm(shown))
@@ -69,7 +71,7 @@ def change(visit: Visit) -> Response:
     else:
         product = visit.app.read_unaudited(visit.call, lambda tx: product_of(tx, line["product_id"]))
         read = read_line(form, product)
-        values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes}
+        values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes, "special": form.special()}
         if "ramp" not in line:
             values["quantity"] = read.quantity
         if "selling_model" in form.fields:
@@ -80,6 +82,14 @@ def change(visit: Visit) -> Response:
     return _change(
         visit, quote_id, form, changes, lambda status: _line_form(visit, line["product_id"], line, form, status)
     )
+
+
+def _shown_special(line: Any) -> dict[str, str]:
+    """What was arranged for a line, as the fields of its form show it."""
+    amounts = {"unit_price": "override_unit_price", "discount_amount": "line_discount_amount"}
+    dates = {f"line_{name}": str(line.get(name) or "") for name in ("start_date", "term_months", "end_date")}
+    shown = {name: spelled(line[key]) if key in line else "" for name, key in amounts.items()}
+    return {**shown, **dates, "price_reason": line.get("price_reason", "")}
 
 
 def terms(visit: Visit) -> Response:
@@ -117,6 +127,7 @@ def read_line(form: DraftForm, product: ProductDetail) -> DraftLine:
         form.options(product.get("options", [])),
         form.text("line_notes", 10_000),
         selling_model=form.text("selling_model", 64),
+        special=special_terms.changed(None, form.special()),
     )
 
 

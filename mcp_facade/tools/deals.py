@@ -9,6 +9,7 @@ from pydantic import Field, WithJsonSchema
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.domain.quotes.draft_changes import CLEARABLE
+from cpq.domain.quotes.special_terms import CLEARABLE as CLEARABLE_OF_LINE
 from cpq.services import catalog, quotes
 from cpq.services.catalog.accounts import AccountDetail, AccountPage
 from cpq.services.quotes.views import CreatedQuote, QuoteMoved
@@ -22,20 +23,24 @@ from mcp_facade.arguments import (
     Flag,
     Identifier,
     InternalNotes,
+    Justification,
     Key,
     Limit,
     LineItem,
     Listed,
+    Money,
     Months,
     Notes,
     Page,
     Part,
     Percentage,
+    RampStep,
     Review,
     SearchText,
     Sources,
     Version,
     Word,
+    arranged,
     aside,
     capped,
 )
@@ -51,6 +56,9 @@ ExpectedEdit = Annotated[
 Reason = Annotated[Annotated[Notes, Field(max_length=2000)] | None, Field(description="The reason, in one sentence.")]
 
 
+_PLAIN = ("quantity", "discount_pct", "attributes", "notes", "selling_model")
+
+
 class LineChange(Part):
     """Fields to set on one line; omitted fields keep their value."""
 
@@ -60,14 +68,33 @@ class LineChange(Part):
     attributes: Attributes | None = None
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
     selling_model: Annotated[Word | None, Field(description="Which of the product's prices, such as `monthly`.")] = None
+    discount_amount: Annotated[Money | None, Field(description="Instead of discount_pct.")] = None
+    unit_price: Annotated[Money | None, Field(description="Instead of the regular price; needs price_reason.")] = None
+    price_reason: Justification | None = None
+    start_date: Day | None = None
+    term_months: Months | None = None
+    end_date: Day | None = None
+    ramp: Annotated[
+        Annotated[list[RampStep], Field(max_length=60)] | None, Field(description="Replaces the whole ramp."), Listed
+    ] = None
+    clear: Annotated[
+        list[Annotated[Word, WithJsonSchema({"type": "string", "enum": list(CLEARABLE_OF_LINE)})]],
+        Field(max_length=len(CLEARABLE_OF_LINE), description="Terms of the line to take back."),
+        Listed,
+    ] = []  # noqa: RUF012
     internal_notes: InternalNotes = None
     sources: Sources = None
     review: Review = None
 
     def as_change(self) -> tuple[str, dict[str, Any]]:
-        values = self.model_dump(exclude={"line_id", "internal_notes", "sources", "review"}, exclude_none=True)
-        given = aside(self.internal_notes, self.sources, self.review)
-        return self.line_id, {**values, "internal": given} if given else values
+        values = {name: value for name in _PLAIN if (value := getattr(self, name)) is not None}
+        if self.ramp is not None:
+            values["ramp"] = tuple(step.as_segment() for step in self.ramp)
+        if given := aside(self.internal_notes, self.sources, self.review):
+            values["internal"] = given
+        if special := {**dict.fromkeys(self.clear), **arranged(self)}:
+            values["special"] = special
+        return self.line_id, values
 
 
 @tool(title="Search accounts", toolset="deals", needs=Permission.READ)

@@ -34,6 +34,7 @@ from mcp_facade.arguments import (
     Limit,
     LineItem,
     Listed,
+    Money,
     Months,
     Notes,
     Page,
@@ -45,6 +46,7 @@ from mcp_facade.arguments import (
     Word,
     aside,
     capped,
+    require_one,
 )
 from mcp_facade.registry import Job, tool
 
@@ -206,6 +208,13 @@ def quote_price(
             "quote stays; 0 takes it back."
         ),
     ] = None,
+    requested_discount_amount: Annotated[
+        Money | None, Field(description="The same as an amount without tax, instead of the percentage.")
+    ] = None,
+    target_total: Annotated[
+        Money | None,
+        Field(description="The total with tax to reach: the smallest discount that gets there or below is taken."),
+    ] = None,
     dry_run: Annotated[Flag, Field(description="Only show this price: store nothing, in any status.")] = False,
 ) -> PricedQuoteView:
     """Price a quote exactly and check it against the policies.
@@ -217,8 +226,23 @@ def quote_price(
     changes nothing. `unit_price` is for the whole term after discounts, `unit_price_per_period` for one billing period.
     `tax_groups` has one row for each tax category code (S, Z, E, AE, K, G, O) and rate in percent, and of several taxes
     for each (`tax_name`).
+    Give one of `requested_discount_pct`, `requested_discount_amount` and `target_total`; `pricing.total` says what
+    was reached.
     """
-    return quotes.price(tx, quote_id, requested_discount=requested_discount_pct, dry_run=dry_run)
+    given = {
+        "requested_discount_pct": requested_discount_pct,
+        "requested_discount_amount": requested_discount_amount,
+        "target_total": target_total,
+    }
+    require_one(given)
+    return quotes.price(
+        tx,
+        quote_id,
+        requested_discount=requested_discount_pct,
+        requested_amount=requested_discount_amount,
+        target_total=target_total,
+        dry_run=dry_run,
+    )
 
 
 @tool(title="List quotes", toolset="quotes", needs=Permission.READ)

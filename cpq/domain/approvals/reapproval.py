@@ -223,7 +223,16 @@ _RECORD = (
     "edited_by",
     "internal",
 )
-_PRICE = ("requested_discount", "subtotal", "discount_total", "tax_total", "total", "fingerprint", "hashes")
+_PRICE = (
+    "requested_discount",
+    "requested_amount",
+    "subtotal",
+    "discount_total",
+    "tax_total",
+    "total",
+    "fingerprint",
+    "hashes",
+)
 _MEASURED_OF_VERSION = frozenset(
     {*_RECORD, *_PRICE, "term_months", "valid_until", "requested_valid_until", "expires_at"}
 )

@@ -3,6 +3,7 @@
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, Step
+from cpq.domain.pricing.target_total import discount_for_total
 from cpq.domain.pricing.waterfall import AMOUNT_MAX, costs, price, refusals
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Stage",
     "Step",
     "costs",
+    "discount_for_total",
     "price",
     "refusals",
 ]

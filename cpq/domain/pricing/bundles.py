@@ -9,6 +9,7 @@ from math import lcm
 
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.rounding import Exact, divide
+from cpq.domain.pricing.overrides import own_prices
 from cpq.domain.pricing.parts import WHOLE_TERM, LinePrice, Part, Plan
 from cpq.domain.pricing.plans import Plans, agreed
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, exact, largest_quantity
@@ -27,7 +28,7 @@ class Contents:
 
 def take_apart(line: Line, plans: Plans) -> Contents:
     """The parts of a bundle or a ramp, each to be priced separately."""
-    plan = plans.of(line.product_id, line.selling_model)
+    plan = plans.of(line.product_id, line.selling_model, line.term)
     _check_ramp(plan, line)
     components = [(_component(plans, plan, component, line), component.quantity) for component in plan.components]
     contents = Contents()
@@ -67,6 +68,7 @@ def put_together(line: Line, plan: Plan, contents: Contents) -> LinePrice:
         listed_divisor=listed.denominator,
         steps=tuple([step for part in (*own, *inside) for step in part.steps]),
     )
+    whole.own = own_prices(charged) if line.ramp else None
     _settle_tax(whole, charged)
     _note_sum(whole)
     return whole
@@ -77,6 +79,9 @@ def _check_ramp(plan: Plan, line: Line) -> None:
     if line.ramp and plan.row.billing_period == "one_time" and (is_agreed or not plan.components):
         message = f"{line.product_id} has a one-time price, and a ramp is for prices that recur."
         raise bad_field("/ramp", message, hint="Leave the ramp out, or split the quantity into lines.")
+    if plan.components and any(segment.override is not None for segment in line.ramp):
+        message = f"{line.product_id} is priced by its parts, and a segment of its ramp takes no price for all of them."
+        raise bad_field("/ramp", message, hint="Give discount_pct in the segment instead.")
     _refuse_ramp_without_end(plan, line)
 
 
@@ -87,7 +92,7 @@ def _refuse_ramp_without_end(plan: Plan, line: Line) -> None:
 
 
 def _component(plans: Plans, plan: Plan, component: Component, line: Line) -> Plan:
-    found = plans.of(component.product_id, line.part_models.get(component.product_id, ""))
+    found = plans.of(component.product_id, line.part_models.get(component.product_id, ""), line.term)
     _refuse_ramp_without_end(found, line)
     if found.components:
         raise CpqError(
@@ -146,6 +151,8 @@ def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id
         raise bad_field("/product_id", f"The prices of the components of {named} do not all treat tax alike.")
+    terms = {part.term for part in taxed}
+    whole.has_one_term, whole.term = len(terms) == 1, taxed[0].term
     periods = {(part.plan.billing_period, part.plan.row.is_evergreen) for part in taxed}
     whole.plan = replace(
         whole.plan,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cpq.base.errors import bad_field
+from cpq.base.money import from_micro
 from cpq.base.rounding import Exact, MinorUnit, nearest
 from cpq.domain.pricing.parts import LinePrice
-from cpq.domain.pricing.request import EDITION, ONE_HUNDRED_PERCENT, Line
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, Request
 from cpq.domain.pricing.result import Stage
 
 LINE_DISCOUNT, QUOTE_DISCOUNT = Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT
+
+_AMOUNTS = ("regular", "list_amount", "net")
 
 FINE = 10**12
 """Parts of a millionth to which amounts are cut before their discount is computed; it is exact to the last digit."""
@@ -17,6 +21,9 @@ FINE = 10**12
 
 def discount_line(price: LinePrice, minor_unit: MinorUnit) -> None:
     """Stage 7: the line discount gives the customer price. A line is first rounded here."""
+    if price.given is not None or price.line.amount_off:
+        _discount_in_money(price, minor_unit)
+        return
     discount = price.line.discount
     price.list_amount = price.regular = customer = minor_unit.round(price.amount)
     if price.listed != price.amount:
@@ -28,20 +35,46 @@ def discount_line(price: LinePrice, minor_unit: MinorUnit) -> None:
         price.note(LINE_DISCOUNT, customer, "discount_pct", discount)
 
 
-def discount_quote(
-    prices: Sequence[LinePrice], requested: int, minor_unit: MinorUnit, *, edition: int = EDITION
-) -> None:
+def _discount_in_money(price: LinePrice, minor_unit: MinorUnit) -> None:
+    """A line whose price or discount was given as an amount."""
+    line = price.line
+    price.regular, price.list_amount = minor_unit.round(price.amount), minor_unit.round(price.listed)
+    given = price.amount if price.given is None else price.given
+    price.net = minor_unit.round(given, ONE_HUNDRED_PERCENT - line.discount, ONE_HUNDRED_PERCENT)
+    if line.amount_off > price.net:
+        raise bad_field(
+            "/discount_amount",
+            "The discount is larger than the price of the line.",
+            maximum=from_micro(price.net),
+            hint="Give at most the price of the line.",
+        )
+    price.net -= line.amount_off
+    if line.amount_off:
+        price.note(LINE_DISCOUNT, price.net, "discount_amount", line.amount_off)
+    elif line.discount or price.net != price.steps[-1].amount:
+        price.note(LINE_DISCOUNT, price.net, "discount_pct", line.discount)
+
+
+def discount_quote(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> None:
     """Stage 8: the requested discount off the sum of customer prices, rounded once, then allocated to the lines."""
-    if not requested:
+    requested, edition = request.requested_discount, request.edition
+    if not requested and not request.requested_amount:
         return
     customers = [price.net for price in prices]
-    whole = minor_unit.round(sum(customers), requested, ONE_HUNDRED_PERCENT)
+    whole = request.requested_amount or minor_unit.round(sum(customers), requested, ONE_HUNDRED_PERCENT)
+    if whole > sum(customers):
+        raise bad_field(
+            "/requested_discount_amount",
+            "The discount is larger than the price of the quote without tax.",
+            maximum=from_micro(sum(customers)),
+        )
+    source = ("requested_discount_amount", whole) if request.requested_amount else ("requested_discount_pct", requested)
     # The first of equal claims gets the last cent, so lines are ordered by content, not by position.
     shares = minor_unit.allocate(whole, customers, order=lambda index: _identity(prices[index].line, edition))
     for price, share in zip(prices, shares, strict=True):
         if share:
             price.net -= share
-            price.note(QUOTE_DISCOUNT, price.net, "requested_discount_pct", requested)
+            price.note(QUOTE_DISCOUNT, price.net, *source)
 
 
 def _identity(line: Line, edition: int) -> tuple[object, ...]:
@@ -55,12 +88,16 @@ def _identity(line: Line, edition: int) -> tuple[object, ...]:
         str(line.ramp),
         str(line.adjustments),
         line.selling_model,
+        (-1 if line.override is None else line.override, line.amount_off, str(line.term)),
         number,
     )
 
 
-def line_discount_percents(price: LinePrice, requested: int) -> tuple[int, int]:
+def line_discount_percents(price: LinePrice, request: Request) -> tuple[int, int]:
     """Line and quote discount together, off the regular price, and off list; negative when the price is above list."""
+    requested = request.requested_discount
+    if price.given is not None or price.line.amount_off or request.requested_amount:
+        return percent_off(price.regular, price.net), percent_off(price.list_amount, price.net)
     kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
     discount = together(price.line.discount, requested)
     amount, listed = price.amount, price.listed
@@ -80,8 +117,20 @@ def together(line_discount: int, requested: int) -> int:
     )
 
 
-def quote_discount_percents(prices: Sequence[LinePrice], requested: int) -> tuple[int, int]:
-    """All discounts of the quote, off the regular prices and off list, from unrounded amounts."""
+def percent_off(before: int, after: int) -> int:
+    """The discount in percent where it was given in money, never too small; 0 off nothing."""
+    return ONE_HUNDRED_PERCENT - after * ONE_HUNDRED_PERCENT // before if before else 0
+
+
+def quote_discount_percents(prices: Sequence[LinePrice], request: Request) -> tuple[int, int]:
+    """All discounts of the quote, off the regular prices and off list, from unrounded amounts.
+
+    From the amounts that are shown where one of them was given in money.
+    """
+    requested = request.requested_discount
+    if request.requested_amount or any(price.given is not None or price.line.amount_off for price in prices):
+        regular, listed, net = (sum([getattr(price, name) for price in prices]) for name in _AMOUNTS)
+        return percent_off(regular, net), percent_off(listed, net)
     regular = customer = listed = 0
     for price in prices:
         amount = _fine(price.amount)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cpq.base.rounding import Exact, divide, nearest
 from cpq.domain.pricing.request import Component, Line, PriceRow, Segment
 from cpq.domain.pricing.result import Stage, Step, new_tuple
+
+if TYPE_CHECKING:
+    from cpq.domain.pricing.terms import Terms
 
 WHOLE_TERM = Segment(0)
 """The segment of a line without a ramp."""
@@ -46,6 +49,8 @@ class Plan:
     billing_period: str
     tax_category: str
     is_tax_included: bool
+    terms: Terms
+    """Of the quote, or of a line with dates of its own."""
     term: Term
     """The whole term; a segment of a ramp has its own."""
     is_like_list: bool
@@ -99,6 +104,17 @@ class Part:
         return nearest(amount.numerator, amount.denominator)
 
 
+class OwnPrices(NamedTuple):
+    """What the segments of a ramp give by prices and discounts of their own."""
+
+    regular: Exact
+    """All segments before rules and discounts."""
+    typed_in: Exact
+    """The segments with a price of their own."""
+    kept: Exact
+    """The other segments, less their discounts."""
+
+
 @dataclass(slots=True)
 class LinePrice(Part):
     """The price of a whole line. From the line discount on, its amounts are rounded to minor units."""
@@ -107,5 +123,10 @@ class LinePrice(Part):
     regular: int = field(init=False)
     net: int = field(init=False)
     """The customer price, until the quote discount lowers it."""
+    given: Exact | None = None
+    """The amount that the seller gives instead of the regular one."""
+    own: OwnPrices | None = None
+    has_one_term: bool = True
+    """Whether all its parts are charged for the same number of periods."""
     tax_weights: tuple[tuple[str, int], ...] = ()
     """Tax categories with their weights, for a bundle that has several."""

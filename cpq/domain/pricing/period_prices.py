@@ -9,15 +9,17 @@ from typing import NamedTuple
 from cpq.base.money import Amount
 from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing.parts import ONCE, Term
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, Request
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, LineTerm, Request
 from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
-from cpq.domain.pricing.terms import Terms
+from cpq.domain.pricing.terms import Terms, request_of_line
 
 NOUNS = {"monthly": "month", "quarterly": "quarter", "yearly": "year"}
 
 TERM, TAX = Stage.TERM, Stage.TAX
 
-_AFTER_REGULAR = frozenset([Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.COST_AND_MARGIN])
+_AFTER_REGULAR = frozenset(
+    [Stage.OVERRIDE, Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.COST_AND_MARGIN]
+)
 
 
 class PeriodPrice(NamedTuple):
@@ -36,14 +38,19 @@ class PeriodPrice(NamedTuple):
 
 def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, PeriodPrice]:
     """By line id, for lines with one recurring price; a bundle of several billing periods has none."""
-    terms, minor_unit = Terms(request), MinorUnit(request.currency, request.rounding)
+    terms: dict[LineTerm | None, Terms] = {None: Terms(request)}
+    minor_unit = MinorUnit(request.currency, request.rounding)
+    own = {line.id: line.term for line in request.lines if line.term}
     counts: dict[Term, Fraction] = {}
     found = {}
     for line in lines:
         if line.billing_period in PERIOD_MONTHS:
             # Without the step of a term one period is charged: there is no term, or the price has no end.
             is_over_term = TERM in [step.stage for step in line.steps]
-            term = terms.of(line.billing_period) if is_over_term else ONCE
+            dates = own.get(line.id)
+            if dates not in terms:
+                terms[dates] = Terms(request_of_line(request, dates))
+            term = terms[dates].of(line.billing_period) if is_over_term else ONCE
             if term not in counts:
                 counts[term] = Fraction(term.periods, term.of)
             found[line.id] = _period_price(line, counts[term], minor_unit)

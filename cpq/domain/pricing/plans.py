@@ -9,8 +9,8 @@ from cpq.base.errors import Code, CpqError
 from cpq.domain.pricing.parts import Plan
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.quantities import Counts
-from cpq.domain.pricing.request import PriceRow, Product, Request
-from cpq.domain.pricing.terms import Terms, bills_alike
+from cpq.domain.pricing.request import LineTerm, PriceRow, Product, Request
+from cpq.domain.pricing.terms import Terms, bills_alike, request_of_line
 
 UnitCost = Callable[[Product, int], int]
 """Another cost of a unit for one that a price of the product has."""
@@ -21,20 +21,27 @@ class Plans:
 
     def __init__(self, request: Request, selection: PriceSelection, unit_cost: UnitCost | None = None) -> None:
         self.request = request
-        self.terms = Terms(request)
+        self._terms: dict[LineTerm | None, Terms] = {None: Terms(request)}
         self.counts = Counts(request)
         self._selection = selection
         self._unit_cost = unit_cost
-        self._plans: dict[str | tuple[str, str], Plan] = {}
+        self._plans: dict[str | tuple[str, str, LineTerm | None], Plan] = {}
 
-    def of(self, product_id: str, selling_model: str = "") -> Plan:
-        key = (product_id, selling_model) if selling_model else product_id
+    def of(self, product_id: str, selling_model: str = "", term: LineTerm | None = None) -> Plan:
+        """The plan of a product for lines of this selling model and term."""
+        key = (product_id, selling_model, term) if selling_model or term else product_id
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._decide(product_id, selling_model)
+            plan = self._plans[key] = self._decide(product_id, selling_model, term)
         return plan
 
-    def _decide(self, product_id: str, selling_model: str) -> Plan:
+    def _terms_of(self, term: LineTerm | None) -> Terms:
+        found = self._terms.get(term)
+        if found is None:
+            found = self._terms[term] = Terms(request_of_line(self.request, term))
+        return found
+
+    def _decide(self, product_id: str, selling_model: str, term: LineTerm | None) -> Plan:
         product = self.request.products[product_id]
         chosen = self._selection.of(product_id, selling_model)
         row = chosen.charged
@@ -48,6 +55,7 @@ class Plans:
         costs = listed if row.cost is None else row
         if self._unit_cost and costs.cost:
             costs = costs._replace(cost=self._unit_cost(product, costs.cost))
+        terms = self._terms_of(term)
         return Plan(
             product_id,
             listed,
@@ -58,7 +66,8 @@ class Plans:
             row.billing_period,
             row.tax_category,
             row.tax_included,
-            self.terms.of_row(row),
+            terms,
+            terms.of_row(row),
             bills_alike(row, listed) and row.tax_included == listed.tax_included,
             product.components,
             product.bundle_discount,

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from cpq.base.rounding import Exact
-from cpq.domain.pricing.request import Line, Request, exact, largest_quantity
+from cpq.domain.pricing.request import Line, LineTerm, Request, exact, largest_quantity
 
 Span = tuple[int, int]
 """Months of the term, counted from 0, without the last one."""
@@ -29,13 +29,17 @@ class Counts:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._once: dict[str, Exact] = {}
-        self._during: dict[str, dict[Span, Exact]] = {}
+        self._during: dict[tuple[str, LineTerm | None], dict[Span, Exact]] = {}
+        self._whole: dict[LineTerm | None, Span] = {}
 
-    @cached_property
-    def term(self) -> Span:
-        """All months of the term; without a number of months, those of the longest ramp."""
-        ramps = [sum([segment.months for segment in line.ramp]) for line in self._request.lines]
-        return 0, self._request.term_months or max(ramps)
+    def whole(self, term: LineTerm | None) -> Span:
+        """All months of a term; without a number of months, those of the longest ramp."""
+        found = self._whole.get(term)
+        if found is None:
+            months = term.months if term else self._request.term_months
+            ramps = [sum([part.months for part in line.ramp]) for line in self._request.lines if line.term == term]
+            found = self._whole[term] = 0, months or max(ramps)
+        return found
 
     @cached_property
     def _uses(self) -> Mapping[str, Sequence[tuple[Line, int]]]:
@@ -56,20 +60,22 @@ class Counts:
             self._once[product_id] = found
         return found
 
-    def during(self, product_id: str, span: Span) -> Exact:
+    def during(self, product_id: str, span: Span, term: LineTerm | None = None) -> Exact:
         """The units of a recurring price: the sum of each line's smallest quantity in any month of a span.
 
-        So units of one month make no other month cheaper. The span is one of a line with the product.
+        So units of one month make no other month cheaper. The span is one of a line with the product. Lines with dates
+        of their own count only with those of the same dates.
         """
-        found = self._during.get(product_id)
+        found = self._during.get((product_id, term))
         if found is None:
-            found = self._during[product_id] = self._count(self._uses[product_id])
+            uses = [use for use in self._uses[product_id] if use[0].term == term]
+            found = self._during[product_id, term] = self._count(uses, self.whole(term))
         return found[span]
 
-    def _count(self, uses: Sequence[tuple[Line, int]]) -> dict[Span, Exact]:
+    def _count(self, uses: Sequence[tuple[Line, int]], whole: Span) -> dict[Span, Exact]:
         ramps = [_stretches(line, each) for line, each in uses if line.ramp]
         always = sum([exact(line.quantity) * each for line, each in uses if not line.ramp])
-        spans = {self.term, *((stretch.first, stretch.last) for ramp in ramps for stretch in ramp)}
+        spans = {whole, *((stretch.first, stretch.last) for ramp in ramps for stretch in ramp)}
         return {span: always + units for span, units in least_together(spans, ramps).items()}
 
 

@@ -107,12 +107,16 @@ class Product(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a ramp with its own quantity, price or uplift."""
+    """A part of a ramp with its own quantity, price, uplift or discount."""
 
     months: int
     quantity: int | None = None
     unit_price: int | None = None
+    """Agreed with the account, so that it replaces list and contracted price."""
     uplift: int = 0
+    override: int | None = None
+    """Given by the seller instead of the regular price, like the line's `override`."""
+    discount: int = 0
 
 
 class Adjustment(NamedTuple):
@@ -123,6 +127,14 @@ class Adjustment(NamedTuple):
     value: int
     base: str
     stacking: str = "sequential"
+
+
+class LineTerm(NamedTuple):
+    """The dates of a line that differ from the quote's: all three, by months or by the last day."""
+
+    months: int | None = None
+    starts_on: str | None = None
+    ends_on: str | None = None
 
 
 class Line(NamedTuple):
@@ -138,6 +150,12 @@ class Line(NamedTuple):
     """Only prices of this model compete; empty where the product has only one."""
     part_models: Mapping[str, str] = {}
     """The same for components of a bundle, by their product."""
+    override: int | None = None
+    """The price of a unit, of a recurring one for a period, that the seller gives instead of the regular price."""
+    amount_off: int = 0
+    """A discount on the line as an amount, instead of `discount`."""
+    term: LineTerm | None = None
+    """Where it is another than the quote's."""
 
 
 class Tax(NamedTuple):
@@ -177,6 +195,8 @@ class Request(NamedTuple):
     edition: int = 1
     taxes: Mapping[str, tuple[Tax, ...]] = {}
     """By tax category, where a line bears several taxes."""
+    requested_amount: int = 0
+    """The discount on the quote as an amount, instead of `requested_discount`."""
 
 
 def selling_model(billing_period: str, is_evergreen: bool, name: str) -> str:
@@ -225,7 +245,7 @@ def load(plain: Mapping[str, Any]) -> Request:
 
 def _dump_line(line: Line) -> dict[str, Any]:
     """Written by hand for speed, because there are many lines."""
-    id_, product_id, quantity, discount, choices, ramp, adjustments, selling_model, part_models = line
+    id_, product_id, quantity, discount, choices, ramp, adjustments, selling_model, part_models, *own = line
     plain: dict[str, Any] = {"id": id_, "product_id": product_id, "quantity": quantity}
     if discount:
         plain["discount"] = discount
@@ -238,7 +258,17 @@ def _dump_line(line: Line) -> dict[str, Any]:
         plain["selling_model"] = selling_model
     if part_models:
         plain["part_models"] = part_models
+    if own != _NOTHING_OWN:
+        if line.override is not None:
+            plain["override"] = line.override
+        if line.amount_off:
+            plain["amount_off"] = line.amount_off
+        if line.term is not None:
+            plain["term"] = _sparse(line.term)
     return plain
+
+
+_NOTHING_OWN = [None, 0, None]
 
 
 def _dump_product(product: Product) -> dict[str, Any]:
@@ -283,7 +313,8 @@ def _load_tax(plain: Any) -> Tax:
 def _load_line(plain: Mapping[str, Any]) -> Line:
     ramp = tuple(Segment(**segment) for segment in plain.get("ramp", ()))
     adjustments = tuple(Adjustment(**adjustment) for adjustment in plain.get("adjustments", ()))
-    return Line(**{**plain, "ramp": ramp, "adjustments": adjustments})
+    term = LineTerm(**plain["term"]) if "term" in plain else None
+    return Line(**{**plain, "ramp": ramp, "adjustments": adjustments, "term": term})
 
 
 def _load_row(plain: Mapping[str, Any]) -> PriceRow:

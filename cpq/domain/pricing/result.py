@@ -25,6 +25,7 @@ class Stage(StrEnum):
     OPTIONS = "options"
     TERM = "term"
     ADJUSTMENT = "adjustment"
+    OVERRIDE = "override"
     LINE_DISCOUNT = "line discount"
     QUOTE_DISCOUNT = "quote discount"
     TAX = "tax"

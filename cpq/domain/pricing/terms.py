@@ -9,18 +9,18 @@ from fractions import Fraction
 from cpq.base.errors import bad_field
 from cpq.base.rounding import divide, nearest
 from cpq.domain.pricing.parts import ONCE, Part, Term
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, PriceRow, Request
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, LineTerm, PriceRow, Request
 from cpq.domain.pricing.result import Stage
 
 TERM = Stage.TERM
 
 
-def apply_term(part: Part, terms: Terms) -> None:
+def apply_term(part: Part) -> None:
     """Stage 5: a recurring price times its billing periods, and for a segment of a ramp its uplift.
 
     The uplift changes only the price, neither the list price nor our cost.
     """
-    plan, segment = part.plan, part.segment
+    plan, segment, terms = part.plan, part.segment, part.plan.terms
     term = terms.of(plan.billing_period, part.offset, segment.months) if segment.months else plan.term
     listed_term = term
     if not bills_alike(plan.listed, plan.row):
@@ -32,6 +32,13 @@ def apply_term(part: Part, terms: Terms) -> None:
         part.amount = divide(part.amount * (ONE_HUNDRED_PERCENT + segment.uplift), ONE_HUNDRED_PERCENT)
     if segment.uplift or term is not ONCE:
         part.note(TERM, part.amount, plan.billing_period, term.shown)
+
+
+def request_of_line(request: Request, term: LineTerm | None) -> Request:
+    """The request as if its term were that of a line with dates of its own."""
+    if term is None:
+        return request
+    return request._replace(term_months=term.months, starts_on=term.starts_on, ends_on=term.ends_on)
 
 
 class Terms:

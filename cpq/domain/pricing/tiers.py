@@ -73,5 +73,6 @@ def counted_quantity(part: Part, row: PriceRow, counts: Counts) -> Exact:
     plan = part.plan
     if plan.row.billing_period == "one_time":
         return counts.once(plan.product_id)
-    months = part.segment.months
-    return counts.during(plan.product_id, (part.offset, part.offset + months) if months else counts.term)
+    months, term = part.segment.months, part.line.term
+    span = (part.offset, part.offset + months) if months else counts.whole(term)
+    return counts.during(plan.product_id, span, term)

@@ -16,6 +16,7 @@ from cpq.domain.pricing.discounts import (
 )
 from cpq.domain.pricing.margin import margin, take_cost
 from cpq.domain.pricing.option_surcharges import add_options
+from cpq.domain.pricing.overrides import override
 from cpq.domain.pricing.parts import ONCE, WHOLE_TERM, LinePrice, Part
 from cpq.domain.pricing.plans import Plans, UnitCost
 from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_price, take_list_price
@@ -30,7 +31,7 @@ AMOUNT_MAX = 10**18
 
 DIGITS_MAX = 15
 
-OF_LINE = ("/product_id", "/ramp")
+OF_LINE = ("/product_id", "/ramp", "/unit_price", "/discount_amount")
 """Fields of an error that are about the line, not about the quote."""
 
 
@@ -42,9 +43,9 @@ def price(request: Request, selection: PriceSelection | None = None) -> PricedQu
     plans = Plans(request, selection or PriceSelection(request))
     minor_unit = MinorUnit(request.currency, request.rounding)
     prices = [_customer_price(line, plans, minor_unit) for line in request.lines]
-    discount_quote(prices, request.requested_discount, minor_unit, edition=request.edition)
+    discount_quote(prices, request, minor_unit)
     tax_groups = tax_lines(prices, request, minor_unit)
-    lines = tuple([_priced_line(line_price, request.requested_discount, minor_unit) for line_price in prices])
+    lines = tuple([_priced_line(line_price, request, minor_unit) for line_price in prices])
     return _total(request, prices, lines, tax_groups, minor_unit)
 
 
@@ -70,22 +71,24 @@ def costs(request: Request, unit_cost: UnitCost) -> dict[str, int]:
 
 
 def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePrice:
-    """Stages 1 to 7, which depend only on the line itself."""
+    """All stages up to the line discount, which depend only on the line itself."""
     try:
         line_price = _price_over_term(line, plans)
+        if line.adjustments:
+            adjust(line_price)
+        if line.override is not None or line_price.own is not None:
+            override(line_price)
+        discount_line(line_price, minor_unit)
     except CpqError as error:
         if error.details.get("field") in OF_LINE:
             error.details["line"] = line.id
         raise
-    if line.adjustments:
-        adjust(line_price)
-    discount_line(line_price, minor_unit)
     return line_price
 
 
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
-    plan = plans.of(line.product_id, line.selling_model)
+    plan = plans.of(line.product_id, line.selling_model, line.term)
     if not line.ramp and not plan.components:
         quantity = line.quantity
         # Most quantities are whole, and a call would take as long as a stage.
@@ -111,17 +114,17 @@ def _run_stages(part: Part, plans: Plans) -> None:
     if part.choices:
         add_options(part)
     if plan.term is not ONCE or part.segment is not WHOLE_TERM or not plan.is_like_list:
-        apply_term(part, plans.terms)
+        apply_term(part)
     if not plan.is_like_list:
         level_list_tax(part, plans.request)
     take_cost(part, plans.counts)
 
 
-def _priced_line(line_price: LinePrice, requested: int, minor_unit: MinorUnit) -> PricedLine:
+def _priced_line(line_price: LinePrice, request: Request, minor_unit: MinorUnit) -> PricedLine:
     """Stage 10, and the line as stored."""
     line, plan = line_price.line, line_price.plan
     ramp = line.ramp
-    discount, discount_off_list = line_discount_percents(line_price, requested)
+    discount, discount_off_list = line_discount_percents(line_price, request)
     cost = None if line_price.cost is None else minor_unit.round(line_price.cost)
     fields = (
         line.id,
@@ -155,7 +158,7 @@ def _total(
     costs = [line.cost for line in lines if line.cost is not None]
     cost = sum(costs) if len(costs) == len(lines) else None
     _check_size(minor_unit, subtotal + tax, sum([one.list_amount for one in prices]), sum(costs))
-    discount, discount_off_list = quote_discount_percents(prices, request.requested_discount)
+    discount, discount_off_list = quote_discount_percents(prices, request)
     return PricedQuote(
         currency=request.currency,
         lines=lines,

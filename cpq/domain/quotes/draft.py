@@ -12,6 +12,7 @@ from cpq.base.text import canonical_json
 from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Quantity, Segment
 from cpq.domain.quotes.internal import Internal
+from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, SpecialTerms
 
 OWN_CURRENCY = ""
 """The account's own currency, which is known once the account is looked up."""
@@ -31,6 +32,7 @@ class DraftLine(NamedTuple):
     selling_model: str | None = None
     """Which of the product's selling models, where it has several."""
     internal: Internal | None = None
+    special: SpecialTerms | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Draft:
     payment_terms: str | None = None
     notes: str | None = None
     requested_discount: int = 0
+    requested_amount: int = 0
+    """The discount on the whole quote as an amount, instead of a percentage."""
     option_set: str | None = None
     internal: Internal | None = None
 
@@ -82,13 +86,42 @@ class Draft:
                 found[f"/line_items/{place}/notes"] = len(line.notes)
             if line.attributes:
                 found[f"/line_items/{place}/attributes"] = _length(line.attributes)
+            if line.special and line.special.price_reason:
+                found[f"/line_items/{place}/price_reason"] = len(line.special.price_reason)
             if line.internal:
                 found[f"/line_items/{place}/internal_notes"] = line.internal.text_length
         return found
 
     @property
     def running_months(self) -> int | None:
-        return running_months(self.term_months, self.start_date, self.end_date)
+        """The term in months, to the end of the line that runs longest; None when all are open."""
+        found = [running_months(self.term_months, self.start_date, self.end_date)]
+        for line in self.lines:
+            if line.special and line.special.has_dates:
+                own = line.special
+                found += [own.term_months, running_months(None, own.start_date or self.start_date, own.end_date)]
+                found.append(running_months(None, self.start_date, self.last_day_of(line)))
+        return max([months for months in found if months is not None], default=None)
+
+    def months_of(self, line: DraftLine) -> int | None:
+        """The months of a line's term; None where it has none or another end."""
+        if line.special is None or not line.special.has_dates:
+            return self.term_months
+        if line.special.term_months is not None:
+            return line.special.term_months
+        start, end = line.special.start_date or self.start_date, self.last_day_of(line)
+        if start is None or end is None:
+            return self.term_months
+        months = terms.whole_months(start, end + timedelta(days=1))
+        return months if terms.last_day(start, months) == end else None
+
+    def last_day_of(self, line: DraftLine) -> date | None:
+        """The last day of a line: its own, or that of the quote."""
+        own = line.special or NOTHING_SPECIAL
+        start = own.start_date or self.start_date
+        if own.term_months is not None and start is not None:
+            return terms.last_day(start, own.term_months)
+        return own.end_date or self.last_day
 
     def is_same(self, other: Draft) -> bool:
         """Whether both are equal, with the free values of lines compared as written: to Python true equals 1."""

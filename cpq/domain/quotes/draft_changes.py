@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cpq.base.errors import CpqError, bad_field, next_call
-from cpq.domain.quotes import internal
+from cpq.domain.quotes import internal, special_terms
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.quote import line_id
 
@@ -25,7 +25,7 @@ class Changes:
     clear: Sequence[str] = ()
     add_lines: Sequence[DraftLine] = ()
     change_lines: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    """The id of a line, and the fields to set on it; `internal` has those of its `Internal`."""
+    """The id of a line, and the fields to set on it; `internal` and `special` have those of these two."""
     remove_lines: Sequence[str] = ()
     internal: Mapping[str, Any] = field(default_factory=dict)
     """What to set of the quote's `Internal`."""
@@ -59,7 +59,12 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
 
 def _changed_line(line: DraftLine, values: Mapping[str, Any]) -> DraftLine:
     noted = internal.changed(line.internal, values.get("internal", {}))
-    return line._replace(**{**values, "internal": noted})
+    arranged = dict(values.get("special", {}))
+    if values.get("discount_pct"):
+        arranged.setdefault("discount_amount", None)
+    elif arranged.get("discount_amount"):
+        values = {**values, "discount_pct": 0}
+    return line._replace(**{**values, "internal": noted, "special": special_terms.changed(line.special, arranged)})
 
 
 def looked_at_again(before: Draft, after: Draft, *, keeps_marks: bool) -> Draft:

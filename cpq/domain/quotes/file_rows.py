@@ -27,7 +27,9 @@ from cpq.domain.field_types import (
     empty_as_absent,
 )
 from cpq.domain.pricing.request import Segment
+from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
+from cpq.domain.quotes.special_terms import SpecialTerms
 
 LINES_MAX = 10_000
 MONTHS_MAX = 1200
@@ -44,6 +46,7 @@ def _usual(day: date) -> date:
 
 
 Percent = Annotated[Number, Field(ge=0, le=100)]
+Money = Annotated[Number, Field(ge=0, le=10**12)]
 Months = Annotated[Whole, Field(ge=1, le=MONTHS_MAX)]
 Quantity = Annotated[Whole, Field(ge=1, le=QUANTITY_MAX)]
 Notes = Annotated[str, Field(max_length=10_000), AfterValidator(clean)]
@@ -55,6 +58,13 @@ class RampRow(Row):
     months: Months
     quantity: Quantity | None = None
     uplift_pct: Percent = Decimal(0)
+    unit_price: Money | None = None
+    discount_pct: Percent = Decimal(0)
+
+    def as_segment(self) -> Segment:
+        price = None if self.unit_price is None else to_micro(self.unit_price)
+        uplift, discount = to_micro(self.uplift_pct), to_micro(self.discount_pct)
+        return Segment(self.months, self.quantity, None, uplift, price, discount)
 
 
 class LineRow(Row):
@@ -66,9 +76,15 @@ class LineRow(Row):
     option_set: Word | None = None
     ramp: Annotated[tuple[RampRow, ...], Field(max_length=RAMP_MAX)] = ()
     selling_model: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    discount_amount: Annotated[Money | None, BeforeValidator(empty_as_absent)] = None
+    unit_price: Annotated[Money | None, BeforeValidator(empty_as_absent)] = None
+    price_reason: Annotated[Notes | None, BeforeValidator(empty_as_absent)] = None
+    line_start_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
+    line_term_months: Annotated[Months | None, BeforeValidator(empty_as_absent)] = None
+    line_end_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
 
     def as_draft(self, number: int) -> DraftLine:
-        ramp = tuple(Segment(step.months, step.quantity, None, to_micro(step.uplift_pct)) for step in self.ramp)
+        ramp = tuple(step.as_segment() for step in self.ramp)
         discount = to_micro(self.discount_pct)
         return DraftLine(
             number,
@@ -80,7 +96,20 @@ class LineRow(Row):
             self.option_set,
             ramp,
             self.selling_model,
+            special=self._special,
         )
+
+    @property
+    def _special(self) -> SpecialTerms | None:
+        given = {
+            "unit_price": None if self.unit_price is None else to_micro(self.unit_price),
+            "price_reason": self.price_reason,
+            "discount_amount": to_micro(self.discount_amount or Decimal(0)),
+            "start_date": self.line_start_date,
+            "term_months": self.line_term_months,
+            "end_date": self.line_end_date,
+        }
+        return special_terms.changed(None, given)
 
 
 class QuoteRow(Row):

@@ -16,6 +16,7 @@ from cpq.domain.pricing.result import PricedQuote, unit_price
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.internal import Internal
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
+from cpq.domain.quotes.special_terms import SpecialTerms
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class QuoteVersion:
     internal: Internal | None
     requested_valid_until: date | None
     """The last valid day that was asked for; None where it follows from the policies."""
+    requested_amount: int | None
+    """The discount on the whole quote as an amount, where it is no percentage."""
 
     @property
     def makers(self) -> tuple[str, ...]:
@@ -89,6 +92,7 @@ class QuoteLine(NamedTuple):
     selling_model: str | None
     """None for a bundle of before selling models were stored."""
     internal: Internal | None
+    special: SpecialTerms | None
     ramp: tuple[Segment, ...]
 
     @property
@@ -113,6 +117,7 @@ class QuoteLine(NamedTuple):
             self.ramp,
             self.selling_model,
             self.internal,
+            self.special,
         )
 
 
@@ -190,6 +195,14 @@ class Quote:
         return self.version.status is VersionStatus.REJECTED
 
     @property
+    def end_date(self) -> date | None:
+        """The last day of the version: of its term, or of a line that runs longer."""
+        if all(line.special is None for line in self.lines):
+            return self.version.end_date
+        draft = self.as_draft()
+        return max(filter(None, map(draft.last_day_of, draft.lines)), default=self.version.end_date)
+
+    @property
     def open_marks(self) -> list[tuple[int | None, str]]:
         """What a person must look at before the customer gets the version, with the number of its line, if any."""
         parts = [(None, self.version.internal), *((line.number, line.internal) for line in self.lines)]
@@ -209,6 +222,7 @@ class Quote:
             "payment_terms": version.payment_terms,
             "notes": version.notes,
             "requested_discount": version.requested_discount,
+            "requested_amount": version.requested_amount or 0,
             "option_set": version.option_set,
             "internal": version.internal,
             "lines": tuple(line.as_draft() for line in self.lines),

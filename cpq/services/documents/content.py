@@ -54,7 +54,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     sheets_found = sheets(tx, {line.product_id for line in found.lines}, tags)
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     header = {**_header(found), "stamp": stamp}
-    lines = [_line(found.id, row, _shown(products, row.product_id) | {*attributes_shown}, tags) for row in found.lines]
+    lines = [_line(found, row, _shown(products, row.product_id) | {*attributes_shown}, tags) for row in found.lines]
     if design.brand.verify_url:
         header["code"] = make_code(tx.tenant_id, header, lines)
     return {
@@ -78,7 +78,7 @@ def says_the_same(content: Mapping[str, Any], found: Quote) -> bool:
     tags = lookup(content.get("locale", ""))  # Nor this: their texts are untranslated.
     for row in found.lines:
         shown = _shown(content["products"], row.product_id) | {*printed.get(row.number, ())} | always
-        lines.append(_line(found.id, row, shown, tags))
+        lines.append(_line(found, row, shown, tags))
     # Fields that came later are not in older documents, which remain what they were.
     header = {name: value for name, value in _header(found).items() if name in content["quote"]}
     return canonical_json(_compared(content["quote"], content["lines"])) == canonical_json(_compared(header, lines))
@@ -133,7 +133,7 @@ def _header(found: Quote) -> Content:
         "valid_until": version.valid_until.isoformat(),
         "term_months": version.term_months,
         "start_date": to_wire(version.start_date),
-        "end_date": to_wire(version.end_date),
+        "end_date": to_wire(found.end_date),
         "payment_terms": version.payment_terms,
         "notes": version.notes,
         "option_set": version.option_set,
@@ -155,23 +155,33 @@ def _shown(products: Mapping[str, Any], product_id: str) -> set[str]:
     return {*product.get("option_labels", ()), *product.get("attributes", ())}
 
 
-def _line(quote_id: str, row: QuoteLine, shown: Collection[str], tags: tuple[str, ...]) -> Content:
+def _line(found: Quote, row: QuoteLine, shown: Collection[str], tags: tuple[str, ...]) -> Content:
     """A line of the document, with only those of its attributes that are shown."""
     line: Content = {
         "number": row.number,
-        "line_id": line_id(quote_id, row.number),
+        "line_id": line_id(found.id, row.number),
         "product_id": row.product_id,
         "product_name": translated(row.product_names, tags, row.product_name),
         "notes": row.notes,
         "option_set": row.option_set,
         "attributes": {name: value for name, value in row.attributes.items() if name in shown},
     }
+    if row.special and row.special.has_dates:
+        # The reason for a price is the seller's; the price itself is a discount like any other.
+        draft, asked = found.as_draft(), row.as_draft()
+        line["own_term"] = {
+            "start_date": to_wire(row.special.start_date or draft.start_date),
+            "end_date": to_wire(draft.last_day_of(asked)),
+            "term_months": draft.months_of(asked),
+        }
     if row.ramp:
         line["ramp"] = [
             {
                 "months": segment.months,
                 "quantity": segment.quantity or row.quantity,
                 "uplift_pct": amount(segment.uplift),
+                **({} if segment.override is None else {"unit_price": amount(segment.override)}),
+                **({"discount_pct": amount(segment.discount)} if segment.discount else {}),
             }
             for segment in row.ramp
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
 from cpq.services.documents.locale import Tongue
@@ -219,6 +220,8 @@ class LineTable:
             yield from map(self._component, product["components"])
         if recurring := self._printed.recurring(priced):
             yield recurring
+        if term := asked.get("own_term"):
+            yield self._own_term(term)
         if "ramp" in asked:
             yield " · ".join(self._ramp(asked["ramp"]))
         if note := asked["notes"]:
@@ -240,11 +243,23 @@ class LineTable:
         name = self._printed.product(part["product_id"])["name"]
         return "– " + self._printed.tongue.text(f"{part['quantity']} × {name}")
 
+    def _own_term(self, term: Content) -> str:
+        """The dates of a line that are not the quote's."""
+        t = self._printed.tongue
+        if term["start_date"] and term["end_date"]:
+            days = [t.day(date.fromisoformat(term[name]), is_short=True) for name in ("start_date", "end_date")]
+            return f"{t.label('period')}{t.label('colon')} {' – '.join(days)}"
+        return f"{t.label('term')}{t.label('colon')} {t.number(term['term_months'] or 1)}"
+
     def _ramp(self, steps: Sequence[Content]) -> Iterable[str]:
         t, first = self._printed.tongue, 1
         for step in steps:
             last = first + step["months"] - 1
             uplift = f" (+{t.percent(step['uplift_pct'])})" if step["uplift_pct"] else ""
+            if step.get("discount_pct"):
+                uplift += f" (−{t.percent(step['discount_pct'])})"
+            if "unit_price" in step:
+                uplift += f" ({t.unit_price(step['unit_price'], self._printed.currency)})"
             quantity = t.number(step["quantity"])
             yield t.label("ramp_step", first=t.number(first), last=t.number(last), quantity=quantity) + uplift
             first = last + 1

@@ -67,7 +67,7 @@ class PrintedQuote:
         if price is None:
             return ""
         figure = self.tongue.unit_price(price, self.currency)
-        if not self.has_term:
+        if not (self.has_term or self.asked[priced["number"]].get("own_term")):
             return self.tongue.label(f"{period}_once", price=figure)
         periods = priced["periods"]
         number = self.tongue.figure(periods) if isinstance(periods, str) else self.tongue.number(periods)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NotRequired
+
+from typing_extensions import TypedDict
 
 from cpq.base.described import Described
-from cpq.base.money import Amount
+from cpq.base.money import Amount, amount
 
 DiscountPct = Annotated[
     Amount,
@@ -18,6 +20,32 @@ LineDiscountPct = Annotated[
 RequestedDiscountPct = Annotated[
     Amount, Described("The discount on the whole quote that is in force, on top of the line discounts.")
 ]
+RequestedDiscountAmount = Annotated[
+    Amount, Described("The same as an amount without tax, where it was given as one; the percentage is then 0.")
+]
+
+
+class DiscountView(TypedDict):
+    """The discount on the whole quote, as it was asked for."""
+
+    requested_discount_pct: RequestedDiscountPct
+    requested_discount_amount: NotRequired[RequestedDiscountAmount]
+
+
+def discount_view(requested_discount: int, requested_amount: int | None) -> DiscountView:
+    view: DiscountView = {"requested_discount_pct": amount(requested_discount)}
+    if requested_amount:
+        view["requested_discount_amount"] = amount(requested_amount)
+    return view
+
+
+def discount_argument(requested_discount: int, requested_amount: int | None) -> dict[str, Amount]:
+    """The argument of quote_price that asks for this discount."""
+    if requested_amount:
+        return {"requested_discount_amount": amount(requested_amount)}
+    return {"requested_discount_pct": amount(requested_discount)}
+
+
 Number = Annotated[
     str, Described("The quote's number for people, `2026-000123`; every tool takes it where it takes the id.")
 ]

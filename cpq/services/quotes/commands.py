@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from cpq.app import corpus_changes, recorded_state
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, next_call
-from cpq.base.money import amount
 from cpq.base.text import to_wire
 from cpq.domain import pricing
+from cpq.domain.pricing import discount_for_total
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import (
     Changes,
@@ -28,6 +28,7 @@ from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.domain.quotes.quote import line_id as quote_line_id
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
+from cpq.services.quotes.answer_fields import discount_argument
 from cpq.services.quotes.composition import Composition, compose, fingerprint_of, in_order
 from cpq.services.quotes.deal_facts import hold_deal
 from cpq.services.quotes.hidden_verdicts import draw
@@ -42,17 +43,33 @@ def create(tx: Tx, draft: Draft, *, idempotency_key: str | None = None) -> Creat
     return _add(tx, compose(tx, draft, is_written=True), idempotency_key)
 
 
-def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: bool = False) -> PricedQuoteView:
+def price(
+    tx: Tx,
+    quote_id: str,
+    *,
+    requested_discount: int | None = None,
+    requested_amount: int | None = None,
+    target_total: int | None = None,
+    dry_run: bool = False,
+) -> PricedQuoteView:
     """Price a draft and store it; any other quote is only evaluated, because a submitted version never changes.
 
-    Without a requested discount, that of the current version is kept. A dry run stores nothing.
+    The discount on the whole quote is a percentage, an amount, or the smallest one that reaches a total. Without any,
+    that of the current version is kept. A dry run stores nothing.
     """
     quote = repository.load(tx, quote_id, for_update=True)
-    if requested_discount is None:
-        requested_discount = quote.version.requested_discount
+    discount = _Discount(requested_discount=requested_discount or 0, requested_amount=requested_amount or 0)
+    if requested_discount is None and requested_amount is None and target_total is None:
+        version = quote.version
+        discount = _Discount(
+            requested_discount=version.requested_discount, requested_amount=version.requested_amount or 0
+        )
     if not quote.status.is_draft:
-        return _evaluate(tx, quote, requested_discount)
-    composed = _recompose(tx, quote, quote.as_draft(requested_discount=requested_discount))
+        return _evaluate(tx, quote, discount, target_total)
+    composed = _recompose(tx, quote, quote.as_draft(**discount), is_price=True)
+    if target_total is not None:
+        discount["requested_amount"] = discount_for_total(composed.sets[0].request, target_total)
+        composed = _recompose(tx, quote, quote.as_draft(**discount), is_price=True)
     priced = [(one.request, one.priced) for one in composed.sets]
     day = composed.valid_until
     decision = decide(
@@ -61,7 +78,7 @@ def price(tx: Tx, quote_id: str, *, requested_discount: int | None, dry_run: boo
     draw(tx, quote, decision)
     if dry_run:
         shown = Shown.of(composed)
-        return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
+        return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, discount))
     if not quote.is_rejected and quote.version.priced_at is not None and _is_same(quote, composed):
         return views.priced(tx, quote, composed, decision, priced_at=quote.version.priced_at, outcome="no_change")
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
@@ -128,7 +145,7 @@ def clone(
     stays an agent's, and what a person had to look at is to be looked at again.
     """
     quote = repository.load(tx, quote_id, for_update=True)
-    draft = quote.as_draft(requested_discount=0)
+    draft = quote.as_draft(requested_discount=0, requested_amount=0)
     draft = replace(
         draft, account_id=account_id or draft.account_id, currency=currency or draft.currency, valid_until=None
     )
@@ -284,12 +301,16 @@ def _recompose(
     *,
     has_currency: bool = False,
     is_written: bool = False,
+    is_price: bool = False,
 ) -> Composition:
     """Compose a stored quote; a problem of a line names the argument that changed it, and the line's id."""
     try:
         return compose(tx, draft, is_written=is_written, stored_day=quote.version.requested_valid_until)
     except CpqError as error:
         refused = about_lines(error, draft, quote.id, arguments or {}, has_currency=has_currency)
+        if refused.details.get("field") == "/requested_discount_amount" and not is_price:
+            hint = "Ask for a smaller requested_discount_amount with quote_price first, or for 0."
+            refused.details |= {"field": "/quote_id", "hint": hint}
         if quote.status.is_draft and not quote.is_rejected:
             _offer_updates(refused, quote)
         raise refused from None
@@ -306,11 +327,13 @@ def _offer_updates(refused: CpqError, quote: Quote) -> None:
             )
 
 
-def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
-    """Price the stored lines with this request, from the facts that were stored with them."""
+def _evaluate(tx: Tx, quote: Quote, discount: _Discount, target_total: int | None) -> PricedQuoteView:
+    """Price the stored lines with this discount, from the facts that were stored with them."""
     stored = repository.pricings(tx, quote)
-    priced = [pricing.price(one.request._replace(requested_discount=requested_discount)) for one in stored]
-    draft = quote.as_draft(requested_discount=requested_discount)
+    if target_total is not None:
+        discount["requested_amount"] = discount_for_total(stored[0].request, target_total)
+    priced = [pricing.price(one.request._replace(**discount)) for one in stored]
+    draft = quote.as_draft(**discount)
     by_name = dict(zip((one.option_set for one in stored), priced, strict=True))
     is_stored = all(one.result == result for one, result in zip(stored, priced, strict=True))
     shown = Shown(
@@ -326,7 +349,14 @@ def _evaluate(tx: Tx, quote: Quote, requested_discount: int) -> PricedQuoteView:
     )
     decision = judge_at(tx, quote, draft, [(one.request, result) for one, result in zip(stored, priced, strict=True)])
     draw(tx, quote, decision)
-    return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, requested_discount))
+    return views.evaluated(tx, quote, shown, decision, **_way_to_store(quote, discount))
+
+
+class _Discount(TypedDict):
+    """On the whole quote: one of both, or none."""
+
+    requested_discount: int
+    requested_amount: int
 
 
 class _Way(TypedDict):
@@ -334,11 +364,11 @@ class _Way(TypedDict):
     next_call: dict[str, Any]
 
 
-def _way_to_store(quote: Quote, requested_discount: int) -> _Way:
+def _way_to_store(quote: Quote, discount: _Discount) -> _Way:
     """What to say of a price that was not stored, and the call that leads to storing it."""
     if quote.status.is_draft:
         message = "Nothing was stored: this was a dry run. The same call without dry_run stores this price."
-        call = next_call("quote_price", quote_id=quote.id, requested_discount_pct=amount(requested_discount))
+        call = next_call("quote_price", quote_id=quote.id, **discount_argument(**discount))
     elif can(quote.status, Move.REVISE):
         message = (
             f"Nothing was stored: the quote is {quote.status}, and only a draft stores a price. "
@@ -380,6 +410,7 @@ def _is_same(quote: Quote, composed: Composition) -> bool:
         quote.version.hashes == dict(composed.hashes)
         and quote.version.valid_until == composed.valid_until
         and quote.version.requested_discount == composed.draft.requested_discount
+        and (quote.version.requested_amount or 0) == composed.draft.requested_amount
     )
 
 

@@ -24,8 +24,9 @@ from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.request import EDITION, Adjustment, Line, Request, Tax
 from cpq.domain.pricing.result import PricedLine, PricedQuote
-from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
+from cpq.domain.quotes.special_check import special_problems
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
@@ -114,7 +115,7 @@ def compose(
         buyer, products = gather(tx, draft)
     checked = check_lines(draft, products)
     problems = [*draft_problems(tx, draft, buyer), *chain.from_iterable(one.problems for one in checked.values())]
-    problems += fraction_problems(draft, products)
+    problems += [*fraction_problems(draft, products), *special_problems(draft, tx.policies.terms.part_periods)]
     choices = {index: one.choices for index, one in checked.items() if one.choices is not None}
     if buyer is None:
         refuse(problems)
@@ -301,10 +302,7 @@ def _request(
     return Request(
         currency=draft.currency,
         as_of=local_day(tx.now, buyer.time_zone).isoformat(),
-        lines=tuple(
-            Line(str(line.number), line.product_id, line.quantity, line.discount_pct, choices.get(index, {}), line.ramp)
-            for index, line in enumerate(draft.lines)
-        ),
+        lines=tuple(_line(index, line, draft, choices) for index, line in enumerate(draft.lines)),
         products={id_: product.for_pricing for id_, product in products.items()},
         price_books=buyer.price_books,
         **_taxes(tx, buyer, products),
@@ -314,11 +312,21 @@ def _request(
         starts_on=draft.start_date.isoformat() if draft.start_date else None,
         ends_on=draft.end_date.isoformat() if draft.end_date else None,
         requested_discount=draft.requested_discount,
+        requested_amount=draft.requested_amount,
         rounding=terms_.rounding.value,
         tax_rounding=terms_.tax_rounding.value,
         part_periods=terms_.part_periods.value,
         edition=EDITION,
     )
+
+
+def _line(index: int, line: DraftLine, draft: Draft, choices: Mapping[int, Mapping[str, str]]) -> Line:
+    chosen = choices.get(index, {})
+    plain = Line(str(line.number), line.product_id, line.quantity, line.discount_pct, chosen, line.ramp)
+    if line.special is None:
+        return plain
+    term = line.special.term_within(draft.start_date, draft.term_months, draft.last_day)
+    return plain._replace(override=line.special.unit_price, amount_off=line.special.discount_amount, term=term)
 
 
 class _Taxes(TypedDict):

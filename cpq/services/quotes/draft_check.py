@@ -244,13 +244,13 @@ def _term_problems(tx: Tx, draft: Draft) -> list[CpqError]:
     problems = [
         CpqError(
             Code.VALIDATION_ERROR,
-            f"The months of a ramp add up to term_months ({draft.term_months or 'not given'}).",
+            f"The months of a ramp add up to term_months ({draft.months_of(line) or 'not given'}).",
             field=f"/line_items/{index}/ramp",
-            expected=draft.term_months,
+            expected=draft.months_of(line),
             actual=sum(segment.months for segment in line.ramp),
         )
         for index, line in enumerate(draft.lines)
-        if line.ramp and sum(segment.months for segment in line.ramp) != draft.term_months
+        if line.ramp and sum(segment.months for segment in line.ramp) != draft.months_of(line)
     ]
     return [*problems, *_quantity_problems(draft), *_end_problems(tx, draft)]
 

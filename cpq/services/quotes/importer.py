@@ -140,6 +140,7 @@ def _asked_again(quote: Quote, draft: Draft) -> Draft:
         payment_terms=draft.payment_terms or before.payment_terms,
         valid_until=draft.valid_until or before.valid_until,
         requested_discount=before.requested_discount,
+        requested_amount=before.requested_amount,
         option_set=before.option_set if is_there else None,
         internal=before.internal,
     )

@@ -18,6 +18,7 @@ from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Pricing, Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
+from cpq.services.quotes.answer_fields import discount_argument
 from cpq.services.quotes.composition import Composition, PricedSet, broken_relations, compose, gather
 from cpq.services.quotes.draft_check import text_problems
 from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
@@ -221,9 +222,8 @@ def _outdated(quote: Quote, message: str, **details: object) -> CpqError:
 
 def _price_call(quote: Quote) -> dict[str, object]:
     """With the discount that was requested last, so that following the advice does not remove it."""
-    asked = quote.version.requested_discount
-    discount = {"requested_discount_pct": amount(asked)} if asked else {}
-    return next_call("quote_price", quote_id=quote.id, **discount)
+    asked = quote.version.requested_discount, quote.version.requested_amount
+    return next_call("quote_price", quote_id=quote.id, **(discount_argument(*asked) if any(asked) else {}))
 
 
 def _require_no_approval(tx: Tx, quote: Quote, decision: PolicyDecision, *, is_changed: bool) -> None:

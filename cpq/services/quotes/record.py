@@ -12,6 +12,7 @@ from cpq.domain.pricing.result import PricedLine, Stage, Step
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.answer_fields import DiscountPct, LineDiscountPct
+from cpq.services.quotes.seller_views import SpecialView, special_view
 from cpq.services.quotes.views import PeriodView, QuoteDetail, TaxGroupView, period_view, tax_groups, totals_view
 
 
@@ -26,7 +27,7 @@ class WaterfallStep(TypedDict):
     amount: Amount
 
 
-class TracedLine(PeriodView):
+class TracedLine(PeriodView, SpecialView):
     number: int
     product_id: str
     product_name: str
@@ -105,6 +106,7 @@ def _traced(line: PricedLine, row: QuoteLine, asked: Line, price: PeriodPrice | 
         "subtotal": amount(line.regular),
         "discount_pct": amount(line.discount),
         "line_discount_pct": amount(asked.discount),
+        **special_view(row.special),
         "discount_amount": amount(line.discount_amount),
         "line_total": amount(line.net),
         "steps": [_step(step, asked) for step in line.steps],
@@ -130,6 +132,8 @@ def _unit(step: Step, asked: Line) -> str | None:
         return None
     if step.stage == Stage.OPTIONS and step.source == "bundle":
         return "percent" if step.value else None
+    if step.source in ("discount_amount", "requested_discount_amount"):
+        return "amount"
     if step.stage == Stage.ADJUSTMENT:
         kind = next((rule.kind for rule in asked.adjustments if rule.rule_id == step.source), None)
         return None if kind is None else "amount" if kind == "amount" else "percent"
@@ -143,6 +147,7 @@ _UNITS = {
     Stage.TIER: "units",
     Stage.OPTIONS: "amount",
     Stage.TERM: "periods",
+    Stage.OVERRIDE: "amount",
     Stage.LINE_DISCOUNT: "percent",
     Stage.QUOTE_DISCOUNT: "percent",
     Stage.TAX: "percent",

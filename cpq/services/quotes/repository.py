@@ -20,7 +20,7 @@ from cpq.base.text import canonical_json, plain_json, read_json
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
-from cpq.domain.quotes import internal
+from cpq.domain.quotes import internal, special_terms
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, stored_quantity
@@ -153,8 +153,9 @@ def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     query = sa.select(*(columns[name] for name in QuoteLine._fields), columns.quantity_of).order_by(columns.number)
     rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
     found = []
-    for *values, noted, ramp, quantity_of in rows:
-        line = QuoteLine._make((*values, internal.load(noted), tuple(Segment(*part) for part in ramp) if ramp else ()))
+    for *values, noted, special, ramp, quantity_of in rows:
+        segments = tuple(Segment(*part) for part in ramp) if ramp else ()
+        line = QuoteLine._make((*values, internal.load(noted), special_terms.load(special), segments))
         is_whole = quantity_of == 1
         found.append(line if is_whole else line._replace(quantity=stored_quantity(int(line.quantity), quantity_of)))
     return found
@@ -356,6 +357,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "lapses_at": None,
         "internal": draft.internal.stored if draft.internal else None,
         "requested_valid_until": draft.valid_until,
+        "requested_amount": draft.requested_amount or None,
     }
 
 
@@ -389,6 +391,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 quantity_of,
                 canonical_json(products[line.product_id].names) if products[line.product_id].names else "{}",
                 canonical_json(line.internal.stored) if line.internal else None,
+                canonical_json(line.special.stored) if line.special else None,
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

@@ -25,7 +25,10 @@ from cpq.services.quotes.views import QuoteDetail
 TAX_INCLUDED = "tax included"
 """The step that takes included tax out of the regular price."""
 
-STAGES = (*takewhile(lambda stage: stage is not Stage.LINE_DISCOUNT, Stage), TAX_INCLUDED)
+MARKUP = "markup"
+"""A price above the regular one that a seller gave: it is the regular one."""
+
+STAGES = (*takewhile(lambda stage: stage is not Stage.OVERRIDE, Stage), MARKUP, TAX_INCLUDED)
 """The stages between the list price and the regular price, in the order of the waterfall."""
 
 LINE_CHANGES_MAX = 200
@@ -34,9 +37,12 @@ _TERMS = (
     "account_name", "currency", "term_months", "start_date", "end_date", "requested_valid_until", "payment_terms",
     "notes", "option_set",
 )  # fmt: skip
+_DISCOUNT = ("requested_discount_pct", "requested_discount_amount")
 _TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 _LINE_FIELDS = (
-    "product_name", "quantity", "selling_model", "unit_price", "line_discount_pct", "line_total", "option_set", "notes",
+    "product_name", "quantity", "selling_model", "unit_price", "override_unit_price", "price_reason",
+    "line_discount_pct", "line_discount_amount", "start_date", "term_months", "end_date", "ramp", "line_total",
+    "option_set", "notes",
 )  # fmt: skip
 
 
@@ -140,7 +146,7 @@ def compare(tx: Tx, quote_id: str, *, before: int, after: int) -> VersionCompari
         "before": before,
         "after": after,
         "currency": new["quote"]["currency"],
-        "terms": [*_changes(old, new, ["requested_discount_pct"]), *_changes(old["quote"], new["quote"], _TERMS)],
+        "terms": [*_changes(old, new, _DISCOUNT), *_changes(old["quote"], new["quote"], _TERMS)],
         "totals": _changes(old["pricing"], new["pricing"], _TOTALS),
         "lines": lines[:LINE_CHANGES_MAX],
         "lines_total": len(lines),
@@ -154,7 +160,7 @@ def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     for line in priced.lines:
         is_included = line.steps[-1].stage == Stage.TAX
         for stage, change in chain(_moves(line), _moves_of_tax(line, minor_unit) if is_included else ()):
-            moved[stage] += change
+            moved[MARKUP if stage == Stage.OVERRIDE and change > 0 else stage] += change
     yield _level(Stage.LIST, moved[Stage.LIST])
     for stage in STAGES[1:]:
         yield from _step(stage, moved[stage])
@@ -162,11 +168,21 @@ def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     yield from _step("rounding", priced.subtotal - sum(moved[stage] for stage in STAGES))
     yield _level("regular", priced.subtotal)
     quote_discount = moved[Stage.QUOTE_DISCOUNT]
-    yield from _step(Stage.LINE_DISCOUNT, -priced.discount_total - quote_discount)
+    of_lines = -priced.discount_total - quote_discount
+    # Roundings belong to the line discounts, where there are some.
+    override = moved[Stage.OVERRIDE] if any(map(_has_line_discount, priced.lines)) else of_lines
+    yield from _step(Stage.OVERRIDE, override)
+    yield from _step(Stage.LINE_DISCOUNT, of_lines - override)
     yield from _step(Stage.QUOTE_DISCOUNT, quote_discount)
     yield _level("net", priced.net)
     yield from _step(Stage.TAX, priced.tax_total)
     yield _level("total", priced.total)
+
+
+def _has_line_discount(line: PricedLine) -> bool:
+    """Also one without any, whose step only rounds, as long as no price was given instead of the regular one."""
+    stages = {step.stage: step.value for step in line.steps}
+    return bool(stages.get(Stage.LINE_DISCOUNT)) or (Stage.LINE_DISCOUNT in stages and Stage.OVERRIDE not in stages)
 
 
 def _moves(line: PricedLine) -> Iterator[tuple[str, int]]:
@@ -188,7 +204,8 @@ def _moves_of_tax(line: PricedLine, minor_unit: MinorUnit) -> Iterator[tuple[str
     def before(*stages: Stage) -> int:
         return next(step.amount for step in reversed(line.steps) if step.stage not in stages)
 
-    regular = before(Stage.TAX, Stage.QUOTE_DISCOUNT, Stage.LINE_DISCOUNT)
+    is_raised = line.regular == line.net and any(step.stage == Stage.OVERRIDE for step in line.steps)
+    regular = before(Stage.TAX, Stage.QUOTE_DISCOUNT, Stage.LINE_DISCOUNT, *(() if is_raised else (Stage.OVERRIDE,)))
     customer, paid = before(Stage.TAX, Stage.QUOTE_DISCOUNT), before(Stage.TAX)
     rate = line.steps[-1].value or 0
     if rate:
@@ -209,7 +226,9 @@ def _step(stage: str, micro: int) -> Iterator[WaterfallStage]:
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any], names: Sequence[str]) -> list[FieldChange]:
     return [
-        {"field": name, "before": old[name], "after": new[name]} for name in names if _differs(old[name], new[name])
+        {"field": name, "before": old.get(name), "after": new.get(name)}
+        for name in names
+        if _differs(old.get(name), new.get(name))
     ]
 
 

@@ -15,7 +15,9 @@ from cpq.domain.policy.diff import DecisionChange, decision_change
 from cpq.domain.policy.facts import QuoteFacts, QuoteInputs
 from cpq.domain.policy.policy_set import PolicySet
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.quotes.draft import DraftLine, running_months
+from cpq.domain.pricing.result import PricedLine
+from cpq.domain.quotes import special_terms
+from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
@@ -127,7 +129,17 @@ class Simulation:
     def _facts(
         self, row: _Row, result: dict[str, Any], wordings: Mapping[int, _Wording], days: int | None
     ) -> QuoteFacts:
-        months = running_months(row.term_months, row.start_date, row.end_date)
+        priced = pricing_result.load(result, with_steps=False)
+        asked = {line.id: _asked(line, wordings.get(int(line.id), _NOTHING)) for line in priced.lines}
+        end_date = row.end_date if row.term_months is None else None
+        months = Draft(
+            row.account_id,
+            row.currency,
+            tuple(asked.values()),
+            term_months=row.term_months,
+            start_date=row.start_date,
+            end_date=end_date,
+        ).running_months
         inputs = QuoteInputs(
             currency=row.currency,
             term_months=None if months is None else Decimal(months),
@@ -136,11 +148,6 @@ class Simulation:
             region=row.region,
             country=row.country,
         )
-        priced = pricing_result.load(result, with_steps=False)
-        asked = {
-            line.id: DraftLine(int(line.id), line.product_id, line.quantity, 0, *wordings.get(int(line.id), _NOTHING))
-            for line in priced.lines
-        }
         texts = free_text_facts(
             self._after.library, row.notes, asked.values(), self._products, (row.created_by, *row.edited_by)
         )
@@ -153,9 +160,15 @@ class _Wording(NamedTuple):
 
     attributes: Mapping[str, Any]
     notes: str | None
+    special: Mapping[str, Any] | None
 
 
-_NOTHING = _Wording({}, None)
+_NOTHING = _Wording({}, None, None)
+
+
+def _asked(line: PricedLine, wording: _Wording) -> DraftLine:
+    found = DraftLine(int(line.id), line.product_id, line.quantity, 0, wording.attributes, wording.notes)
+    return found._replace(special=special_terms.load(wording.special)) if wording.special else found
 
 
 def _rows(tx: Tx, last: str | None) -> list[_Row]:
@@ -241,10 +254,11 @@ def _days_asked_for(tx: Tx, rows: Sequence[_Row]) -> dict[str, int]:
 
 
 def _wordings(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, _Wording]]:
-    """The choices and notes of lines that have any; most lines have none."""
+    """The choices, notes and special terms of lines that have any; most lines have none."""
     columns = tables.quote_line.c
-    has_any = (sa.type_coerce(columns.attributes, sa.Text) != "{}") | columns.notes.is_not(None)
-    query = sa.select(columns.quote_id, columns.number, columns.attributes, columns.notes).where(
+    has_words = (sa.type_coerce(columns.attributes, sa.Text) != "{}") | columns.notes.is_not(None)
+    has_any = has_words | sa.type_coerce(columns.special, sa.Text).is_not(None)
+    query = sa.select(columns.quote_id, columns.number, columns.attributes, columns.notes, columns.special).where(
         tx.own_among(columns.quote_id, ids), has_any
     )
     found: defaultdict[str, dict[int, _Wording]] = defaultdict(dict)

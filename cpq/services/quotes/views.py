@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.money import Amount, amount
 from cpq.base.rounding import written
 from cpq.domain.policy.evaluation import PolicyDecision
-from cpq.domain.pricing.discounts import together
+from cpq.domain.pricing.discounts import percent_off, together
+from cpq.domain.pricing.overrides import has_own_price
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
-from cpq.domain.pricing.request import PERIOD_MONTHS, Request
+from cpq.domain.pricing.request import PERIOD_MONTHS, Request, Segment
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
-from cpq.domain.quotes.draft import Draft
-from cpq.domain.quotes.internal import Internal
+from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.quotes import repository
-from cpq.services.quotes.answer_fields import DiscountPct, LineDiscountPct, Number, RequestedDiscountPct
+from cpq.services.quotes.answer_fields import (
+    DiscountPct,
+    DiscountView,
+    LineDiscountPct,
+    Number,
+    RequestedDiscountAmount,
+    RequestedDiscountPct,
+    discount_view,
+)
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
+from cpq.services.quotes.seller_views import InternalView, SpecialView, internal_view, special_view
 
 
 class PeriodView(TypedDict):
@@ -43,7 +50,7 @@ class PeriodView(TypedDict):
     """Which of the product's prices it has: `monthly`, `monthly_evergreen`, `yearly:prepaid`."""
 
 
-class CreatedLine(PeriodView):
+class CreatedLine(PeriodView, SpecialView):
     line_id: str
     product_id: str
     product_name: str
@@ -54,7 +61,7 @@ class CreatedLine(PeriodView):
     subtotal: Amount
 
 
-class CreatedQuote(TypedDict):
+class CreatedQuote(DiscountView):
     quote_id: str
     number: Number
     version: int
@@ -62,40 +69,12 @@ class CreatedQuote(TypedDict):
     status: str
     account_id: str
     currency: str
-    requested_discount_pct: RequestedDiscountPct
     idempotency_key: str | None
     line_items: list[CreatedLine]
     created_at: datetime
     warnings: list[str]
     outcome: str
     message: str
-
-
-class SourceView(TypedDict):
-    """The past quote from which a text was taken; the customer is null for callers who may not see names."""
-
-    quote_id: str
-    line: int | None
-    score: Decimal | None
-    customer: str | None
-
-
-class MarkView(TypedDict):
-    """Something a person must look at before the customer gets the quote."""
-
-    text: str
-    state: str
-    """`open` or `closed`."""
-    closed_by: str | None
-    closed_at: str | None
-
-
-class InternalView(TypedDict):
-    """What only the seller reads; absent where there is nothing."""
-
-    internal_notes: NotRequired[str]
-    sources: NotRequired[list[SourceView]]
-    review: NotRequired[list[MarkView]]
 
 
 class QuoteHeader(InternalView):
@@ -139,6 +118,8 @@ class RampSegment(TypedDict):
     months: int
     quantity: int | None
     uplift_pct: Amount
+    unit_price: NotRequired[Annotated[Amount, Described("Given instead of the regular price, for one period.")]]
+    discount_pct: NotRequired[Amount]
 
 
 class TotalsView(TypedDict):
@@ -175,16 +156,15 @@ class Totals(TypedDict):
     priced_at: datetime | None
 
 
-class QuoteDetail(TypedDict):
+class QuoteDetail(DiscountView):
     quote: QuoteHeader
-    requested_discount_pct: RequestedDiscountPct
     line_items: list[QuoteLine]
     warnings: list[str]
     pricing: NotRequired[Totals]
     tax_groups: NotRequired[list[TaxGroupView]]
 
 
-class LinePrice(PeriodView):
+class LinePrice(PeriodView, SpecialView):
     line_id: str
     product_id: str
     product_name: str
@@ -210,13 +190,12 @@ class OptionSetTotals(TypedDict):
     line_pricing: list[LinePrice]
 
 
-class PricedQuoteView(TypedDict):
+class PricedQuoteView(DiscountView):
     quote_id: str
     number: Number
     version: int
     edit: int
     status: str
-    requested_discount_pct: RequestedDiscountPct
     pricing: Totals
     tax_groups: list[TaxGroupView]
     line_pricing: list[LinePrice]
@@ -246,6 +225,7 @@ class QuoteMoved(TypedDict):
     valid_until: date
     requested_discount_pct: NotRequired[RequestedDiscountPct]
     """Absent when the version that the call is about is not the current one."""
+    requested_discount_amount: NotRequired[RequestedDiscountAmount]
     outcome: str
     message: str
     warnings: NotRequired[list[str]]
@@ -295,7 +275,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             "currency": version.currency,
             "term_months": version.term_months,
             "start_date": version.start_date,
-            "end_date": version.end_date,
+            "end_date": quote.end_date,
             "valid_until": version.valid_until,
             "requested_valid_until": version.requested_valid_until,
             "payment_terms": version.payment_terms,
@@ -311,6 +291,8 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
         "line_items": [_line(tx, quote, line, prices.get(str(line.number))) for line in quote.lines],
         "warnings": list(version.warnings),
     }
+    if version.requested_amount:
+        view["requested_discount_amount"] = amount(version.requested_amount)
     if include_pricing:
         view["pricing"] = {**totals_view(version), "priced_at": version.priced_at}
         stored = pricings[0].amounts.tax_groups if pricings else repository.tax_groups(tx, quote)
@@ -329,7 +311,7 @@ def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempoten
         "status": QuoteStatus.DRAFT,
         "account_id": composed.draft.account_id,
         "currency": composed.draft.currency,
-        "requested_discount_pct": amount(composed.draft.requested_discount),
+        **discount_view(composed.draft.requested_discount, composed.draft.requested_amount),
         "idempotency_key": idempotency_key,
         "line_items": [
             {
@@ -346,6 +328,7 @@ def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempoten
                 "discount_pct": amount(by_number[line.number].discount),
                 "line_discount_pct": amount(line.discount_pct),
                 "subtotal": amount(by_number[line.number].regular),
+                **special_view(line.special),
             }
             for line in composed.draft.lines
         ],
@@ -396,7 +379,7 @@ def moved(quote: Quote, message: str, *, outcome: str = "changed", warnings: Seq
         "message": message,
     }
     if quote.is_current:
-        view["requested_discount_pct"] = amount(quote.version.requested_discount)
+        view.update(discount_view(quote.version.requested_discount, quote.version.requested_amount))  # type: ignore[typeddict-item] # A part of it.
     if warnings is not None:
         view["warnings"] = list(warnings)
     return view
@@ -452,31 +435,6 @@ def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | No
     return period_prices(pricings[0].request, lines.values())
 
 
-def internal_view(tx: Tx, internal: Internal | None) -> InternalView:
-    view: InternalView = {}
-    if internal is None:
-        return view
-    if internal.notes:
-        view["internal_notes"] = internal.notes
-    if internal.sources:
-        sees = tx.principal.may(Permission.SEE_CUSTOMERS)
-        view["sources"] = [
-            {"quote_id": one.quote_id, "line": one.line, "score": one.score, "customer": one.customer if sees else None}
-            for one in internal.sources
-        ]
-    if internal.review:
-        view["review"] = [
-            {
-                "text": mark.text,
-                "state": "open" if mark.is_open else "closed",
-                "closed_by": mark.closed_by,
-                "closed_at": mark.closed_at,
-            }
-            for mark in internal.review
-        ]
-    return view
-
-
 def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> QuoteLine:
     recurring = period_view(line.billing_period, price, line.sold_as)
     view: QuoteLine = {
@@ -489,7 +447,7 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> 
         "billing_period": line.billing_period,
         "periods": recurring["periods"],
         "selling_model": recurring["selling_model"],
-        "discount_pct": amount(together(line.discount_pct, quote.version.requested_discount)),
+        "discount_pct": amount(_discount_of(quote, line)),
         "line_discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
         "subtotal": amount(line.regular),
@@ -500,12 +458,32 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> 
     }
     if line.internal:
         view.update(internal_view(tx, line.internal))  # type: ignore[typeddict-item] # A part of it.
+    if line.special:
+        view.update(special_view(line.special))  # type: ignore[typeddict-item] # A part of it.
     if line.ramp:
-        view["ramp"] = [
-            {"months": segment.months, "quantity": segment.quantity, "uplift_pct": amount(segment.uplift)}
-            for segment in line.ramp
-        ]
+        view["ramp"] = [_segment(segment) for segment in line.ramp]
     return view
+
+
+def _segment(segment: Segment) -> RampSegment:
+    view: RampSegment = {
+        "months": segment.months,
+        "quantity": segment.quantity,
+        "uplift_pct": amount(segment.uplift),
+    }
+    if segment.override is not None:
+        view["unit_price"] = amount(segment.override)
+    if segment.discount:
+        view["discount_pct"] = amount(segment.discount)
+    return view
+
+
+def _discount_of(quote: Quote, line: StoredLine) -> int:
+    """As `line_discount_percents` has it, from what is stored of a line."""
+    is_in_money = line.special and (line.special.unit_price is not None or line.special.discount_amount)
+    if is_in_money or quote.version.requested_amount or any(has_own_price(one) for one in line.ramp):
+        return percent_off(line.regular, line.net)
+    return together(line.discount_pct, quote.version.requested_discount)
 
 
 def _lapsed(quote: Quote) -> str | None:
@@ -546,6 +524,8 @@ def _priced(
         "message": message,
         "fingerprint": shown.fingerprint,
     }
+    if shown.draft.requested_amount:
+        view["requested_discount_amount"] = amount(shown.draft.requested_amount)
     if len(shown.sets) > 1:
         view["option_sets"] = [
             {
@@ -562,7 +542,7 @@ def _priced(
 
 def _line_prices(quote_id: str, request: Request, priced: PricedQuote, shown: Shown) -> list[LinePrice]:
     prices = period_prices(request, priced.lines)
-    own = {line.number: line.discount_pct for line in shown.draft.lines}
+    own = {line.number: line for line in shown.draft.lines}
     return [
         _line_price(
             quote_id,
@@ -570,14 +550,14 @@ def _line_prices(quote_id: str, request: Request, priced: PricedQuote, shown: Sh
             shown.names[line.product_id],
             shown.selling_models[int(line.id)],
             prices.get(line.id),
-            line_discount=own[int(line.id)],
+            asked=own[int(line.id)],
         )
         for line in priced.lines
     ]
 
 
 def _line_price(
-    quote_id: str, line: PricedLine, name: str, model: str, price: PeriodPrice | None, *, line_discount: int
+    quote_id: str, line: PricedLine, name: str, model: str, price: PeriodPrice | None, *, asked: DraftLine
 ) -> LinePrice:
     return {
         "line_id": line_id(quote_id, int(line.id)),
@@ -590,7 +570,8 @@ def _line_price(
         **period_view(line.billing_period, price and price._replace(unit_price=price.net_unit_price), model),
         "subtotal_before_discount": amount(line.regular),
         "discount_pct": amount(line.discount),
-        "line_discount_pct": amount(line_discount),
+        "line_discount_pct": amount(asked.discount_pct),
         "discount_amount": amount(line.discount_amount),
         "line_total": amount(line.net),
+        **special_view(asked.special),
     }

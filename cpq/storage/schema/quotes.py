@@ -80,6 +80,7 @@ quote_version = table(
     Column("edited_by", Json, nullable=False),
     Column("internal", Json, nullable=True),
     Column("requested_valid_until", Day, nullable=True),
+    whole("requested_amount", nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     belongs_to("quote", "quote_id"),
     one_of("status", *VersionStatus),
@@ -112,6 +113,7 @@ quote_line = table(
     whole("quantity_of"),
     Column("product_names", Json, nullable=False),
     Column("internal", Json, nullable=True),
+    Column("special", Json, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -128,7 +130,7 @@ quote_line = table(
 
 The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one and else 1,000.
 
-`internal` is what only the seller reads.
+`internal` is what only the seller reads. `special` was arranged for this line: its own price, an amount off, dates.
 """
 
 quote_pricing = table(

@@ -41,10 +41,11 @@ SEATS = QuoteLine(
     5,
     "monthly",
     None,
+    None,
     (),
 )
 SETUP = QuoteLine(
-    2, "setup", "Set-up", {}, 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, None, ()
+    2, "setup", "Set-up", {}, 2, 0, {}, None, None, "one_time", "standard", 400, 400, 400, None, None, None, None, ()
 )
 
 
@@ -55,7 +56,7 @@ def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
         "number": 1, "status": VersionStatus.APPROVED, "reason": None, "deal_id": None, "currency": "USD",
         "term_months": 12,
         "start_date": date(2027, 1, 1), "end_date": None, "payment_terms": "net_30", "notes": None, "option_set": None,
-        "requested_discount": 0, "tax_total": 0, "tax_note": None, "warnings": (),
+        "requested_discount": 0, "requested_amount": None, "tax_total": 0, "tax_note": None, "warnings": (),
         "priced_at": NOW, "fingerprint": "f", "hashes": {},
         "valid_until": date(2026, 12, 16), "expires_at": NOW + timedelta(days=30), "lapses_at": None, "created_at": NOW,
         "created_by": "agent:mcp", "edited_by": (), "internal": None,
@@ -194,7 +195,7 @@ TERM = ("monthly", "monthly")
 lines = st.builds(
     lambda number, product, quantity, sold, notes, net, off: QuoteLine(
         number, product, product, {}, quantity, 0, {}, notes, None, sold[0], "standard", 0, net + off, net, None,
-        sold[1], None, (),
+        sold[1], None, None, (),
     ),
     st.integers(1, 3), words, st.integers(1, 4),
     st.sampled_from([

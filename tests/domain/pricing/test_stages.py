@@ -18,7 +18,7 @@ from cpq.domain.pricing.price_selection import choose, take_contracted_price, ta
 from cpq.domain.pricing.quantities import Counts
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment
 from cpq.domain.pricing.tax import level_list_tax, tax_lines
-from cpq.domain.pricing.terms import Terms, apply_term
+from cpq.domain.pricing.terms import apply_term
 from cpq.domain.pricing.tiers import apply_tiers, charge, times_charged
 from tests.support import reference_pricer
 from tests.support.random_quotes import DISCOUNTS, MILLION, RATES, Bytes, requests, row_of, sources
@@ -150,7 +150,7 @@ def test_the_term_multiplies_by_its_periods_and_only_the_price_by_the_uplift(
     part = part_of(row(billing_period=name))
     part.amount = part.listed = amount
     part.segment = Segment(months, uplift=uplift)
-    apply_term(part, Terms(request_for(part.line, rows=(row(),))))
+    apply_term(part)
     assert part.listed == amount * Fraction(months, length)
     assert part.amount == part.listed * (1 + Fraction(uplift, ONE_HUNDRED_PERCENT))
     assert bool(part.steps) == (months != length or uplift != 0)
@@ -162,7 +162,7 @@ def test_the_term_multiplies_by_its_periods_and_only_the_price_by_the_uplift(
 def test_a_price_without_a_term_is_for_one_period_and_leaves_no_step():
     part = part_of(row(billing_period="yearly"))
     part.amount = part.listed = 7
-    apply_term(part, Terms(request_for(part.line, rows=(row(),))))
+    apply_term(part)
     assert (part.amount, part.listed, part.steps, part.term) == (7, 7, (), ONCE)
 
 
@@ -203,7 +203,7 @@ def test_the_quote_discount_is_rounded_once_and_all_of_it_is_on_the_lines(
     parts = [part_of(row()) for _ in counts]
     for part, count in zip(parts, counts, strict=True):
         part.net = count * unit.size
-    discount_quote(parts, requested, unit)
+    discount_quote(parts, request_for(rows=(), requested_discount=requested), unit)
     off = [count * unit.size - part.net for part, count in zip(parts, counts, strict=True)]
     assert sum(off) == unit.round(sum(counts) * unit.size, requested, ONE_HUNDRED_PERCENT)
     for part, count, share in zip(parts, counts, off, strict=True):
@@ -221,7 +221,7 @@ def test_discounts_are_measured_against_the_regular_price_and_against_list(
     part = part_of(row(), discount=discount)
     part.amount, part.listed = amount, listed
     kept = (1 - Fraction(discount, ONE_HUNDRED_PERCENT)) * (1 - Fraction(requested, ONE_HUNDRED_PERCENT))
-    off, off_list = line_discount_percents(part, requested)
+    off, off_list = line_discount_percents(part, request_for(rows=(), requested_discount=requested))
     assert 0 <= off - (1 - kept) * ONE_HUNDRED_PERCENT < 1
     assert 0 <= off_list - (1 - amount * kept / listed) * ONE_HUNDRED_PERCENT < 1
 
@@ -263,8 +263,7 @@ def test_an_option_costs_the_same_share_of_its_price_as_the_product(cost: int, q
     part = part_of(row(cost=cost, billing_period="monthly"), quantity=quantity)
     part.surcharge = extra
     part.segment = Segment(months)
-    terms = Terms(request_for(part.line, rows=(row(),)))
-    apply_term(part, terms)
+    apply_term(part)
     take_cost(part, Counts(request_for(part.line, rows=(row(),))))
     unit_price = part.plan.row.unit_price
     share = max(Fraction(0), 1 + Fraction(extra, unit_price))

@@ -1,0 +1,66 @@
+"""PURE. Stage override: a price that the seller gives instead of the regular one, for a line or a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from cpq.base.errors import bad_field
+from cpq.base.rounding import Exact, divide
+from cpq.domain.pricing.parts import LinePrice, OwnPrices, Part
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Segment
+from cpq.domain.pricing.result import Stage
+
+OVERRIDE = Stage.OVERRIDE
+
+
+def override(price: LinePrice) -> None:
+    """The amount that the seller gives for the line. Rules do not change it; they change the regular price.
+
+    What it takes off the regular price is a discount. Above it, it is the regular price itself: a markup on one line
+    cannot pay for a discount on another.
+    """
+    line = price.line
+    if line.override is not None:
+        price.given = _typed_in(price, line.override)
+        price.note(OVERRIDE, price.given, "unit_price", line.override)
+    elif price.own is not None:
+        share = Fraction(price.amount) / price.own.regular if price.own.regular else 0
+        price.given = price.own.typed_in + price.own.kept * share
+        price.note(OVERRIDE, price.given, "ramp", None)
+    if price.given is not None and price.given > price.amount:
+        price.amount = price.given
+
+
+def has_own_price(segment: Segment) -> bool:
+    """Whether a segment of a ramp has a price or a discount that the seller gave."""
+    return segment.override is not None or bool(segment.discount)
+
+
+def own_prices(parts: Iterable[Part]) -> OwnPrices | None:
+    """What the segments of a ramp give by prices and discounts of their own; None if none has any."""
+    parts = list(parts)
+    if not any(has_own_price(part.segment) for part in parts):
+        return None
+    typed_in: Exact = 0
+    kept: Exact = 0
+    for part in parts:
+        segment = part.segment
+        if segment.override is not None:
+            typed_in += part.term.times(segment.override * part.quantity)
+        else:
+            kept += divide(part.amount * (ONE_HUNDRED_PERCENT - segment.discount), ONE_HUNDRED_PERCENT)
+    return OwnPrices(sum([part.amount for part in parts]), typed_in, kept)
+
+
+def _typed_in(price: LinePrice, unit_price: int) -> Exact:
+    if price.line.ramp:
+        message = "A line with a ramp takes a price in each segment, not one for the whole line."
+        raise bad_field("/unit_price", message, hint="Give unit_price in the segments of the ramp.")
+    if not price.has_one_term:
+        raise bad_field(
+            "/unit_price",
+            f"The parts of {price.plan.product_id} are billed for different periods, so it has no single price.",
+            hint="Give discount_pct or discount_amount instead.",
+        )
+    return price.term.times(unit_price * price.quantity)

@@ -1,0 +1,79 @@
+"""PURE. What a seller arranged for one line: a price of its own with the reason, an amount off, dates of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from cpq.domain.pricing.request import LineTerm
+
+
+class SpecialTerms(NamedTuple):
+    """Prices and amounts are whole millionths."""
+
+    unit_price: int | None = None
+    """Instead of the regular price of a unit, for one period where it recurs."""
+    price_reason: str | None = None
+    discount_amount: int = 0
+    start_date: date | None = None
+    term_months: int | None = None
+    end_date: date | None = None
+    """Instead of the months."""
+
+    @property
+    def has_dates(self) -> bool:
+        return not (self.start_date is None and self.term_months is None and self.end_date is None)
+
+    @property
+    def stored(self) -> dict[str, Any] | None:
+        """As JSON values, without what was not arranged."""
+        found = {name: value for name, value in self._asdict().items() if value is not None and value != _NONE[name]}
+        return {name: _plain(value) for name, value in found.items()} or None
+
+    def term_within(self, start: date | None, months: int | None, end: date | None) -> LineTerm | None:
+        """The line's dates in a quote of these dates: what it does not say, the quote says."""
+        if not self.has_dates:
+            return None
+        starts_on = self.start_date or start
+        if self.term_months is None and self.end_date is None:
+            return LineTerm(None if end else months, _iso(starts_on), _iso(end))
+        return LineTerm(self.term_months, _iso(starts_on), _iso(self.end_date))
+
+
+NOTHING_SPECIAL = SpecialTerms()
+_NONE = NOTHING_SPECIAL._asdict()
+
+CLEARABLE = ("unit_price", "discount_amount", "start_date", "term_months", "end_date")
+"""What a change of a line can take back. The reason goes with the price."""
+
+
+def load(value: Mapping[str, Any] | None) -> SpecialTerms | None:
+    """From the database, where nothing special is null."""
+    if value is None:
+        return None
+    days = {name: date.fromisoformat(value[name]) for name in ("start_date", "end_date") if name in value}
+    return SpecialTerms(**{**value, **days})
+
+
+def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTerms | None:
+    """With other terms. A price that is taken back takes its reason with it, and months replace a last day."""
+    given = dict(given)
+    if given.get("unit_price", 0) is None:
+        given["price_reason"] = None
+    if given.get("term_months") is not None:
+        given.setdefault("end_date", None)
+    if given.get("end_date") is not None:
+        given.setdefault("term_months", None)
+    if given.get("discount_amount", 0) is None:
+        given["discount_amount"] = 0
+    new = (before or NOTHING_SPECIAL)._replace(**given)
+    return None if new == NOTHING_SPECIAL else new
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _iso(day: date | None) -> str | None:
+    return day.isoformat() if day else None
