@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
+from cpq.console.formats import named
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX, FineQuantity
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Quantity
 
@@ -151,7 +152,7 @@ class DraftForm:
         """Put the problems of a refused command beside their fields; what has no field stands above the form."""
         found: Any = error.details.get("problems") or [{"field": error.details.get("field"), "message": error.message}]
         for one in found:
-            name, message = _field(str(one.get("field") or "")), str(one.get("message"))
+            name, message = _field(str(one.get("field") or "")), named(str(one.get("message")))
             self.allowed[name] = one.get("allowed") or ()
             self.problems[name] = f"{self.problems[name]} {message}" if name in self.problems else message
 

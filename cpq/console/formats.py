@@ -21,6 +21,7 @@ from cpq.domain.pricing.period_prices import in_words
 _ABBREVIATED = {"vp_sales": "VP Sales", "smb": "SMB", "emea": "EMEA", "apac": "APAC", "saas": "SaaS"}
 _IN_A_SENTENCE = {"deal_desk": "the deal desk", "finance": "finance", "legal": "legal", "vp_sales": "the VP Sales"}
 _CODE = re.compile("`([^`]+)`")
+_CALLER = re.compile(r"\b(?:human|agent):[a-z0-9][a-z0-9._@-]*[a-z0-9]|\b(?:human|agent):[a-z0-9]")
 _SPACED_PERCENT = re.compile(r"([0-9]) %")
 _MINUS_SIGN = re.compile(r"(?<![\w.-])-(?=[0-9])")
 
@@ -95,6 +96,11 @@ def who(caller: str | None) -> str:
     return found.name if found.is_person else f"{found.name} (agent)" if found.name else found.kind
 
 
+def named(text: str | None) -> str:
+    """A sentence of the product with the callers in it by their names: `dana` for `human:dana`."""
+    return _CALLER.sub(lambda found: who(found[0]), text or "")
+
+
 def span(duration: timedelta) -> str:
     """`12 min`, `3 h 05 min`, `4 days`."""
     minutes = max(0, int(duration.total_seconds()) // 60)
@@ -145,7 +151,7 @@ def a_role(role: str) -> str:
 
 def coded(text: str) -> Markup:
     """A message of the product, with the text between backticks set as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(shown(text)))))  # noqa: S704 # Escaped before.
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(shown(named(text))))))  # noqa: S704 # Escaped before.
 
 
 def short(fingerprint: str) -> str:

@@ -26,6 +26,7 @@ from cpq.console.formats import (
     measured,
     moment,
     money,
+    named,
     number,
     percent,
     seconds,
@@ -66,8 +67,10 @@ class Templates:
             auto_reload=False,
             finalize=_printed,
         )
-        filters = (a_role, coded, day, fine, measured, moment, money, number, percent, seconds, short, span, spelled)
-        self.environment.filters |= {function.__name__: function for function in (*filters, unit_price, who, words)}
+        filters = (a_role, coded, day, fine, measured, moment, money, named, number, percent, seconds, short, span)
+        self.environment.filters |= {
+            function.__name__: function for function in (*filters, spelled, unit_price, who, words)
+        }
         self.environment.filters["typed"] = Typed
         self._files = {path.name: path.read_bytes() for path in (HERE / "static").iterdir()}
         stamps = {name: hashlib.sha256(content).hexdigest()[:12] for name, content in self._files.items()}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.console import charts
-from cpq.console.formats import coded, in_a_sentence, measured, number, percent, span, who, words
+from cpq.console.formats import coded, in_a_sentence, measured, named, number, percent, span, who, words
 from cpq.domain.policy.facts import Unit
 from cpq.services.quotes.review import WaterfallStage
 from cpq.services.reports.figures import OutcomeFigure
@@ -39,6 +39,10 @@ def test_numbers_and_names_read_well():
     assert [words("pending_approval"), words("vp_sales"), words(None)] == ["Pending approval", "VP Sales", ""]
     assert [words("emea"), words("mid_market")] == ["EMEA", "Mid market"]
     assert [who("human:dana"), who("agent:mcp"), who(None)] == ["dana", "mcp (agent)", ""]
+    assert named("Withdrawn by human:dana.") == "Withdrawn by dana."
+    assert named("human:dana@corp.example, for agent:crm-bot: no") == "dana@corp.example, for crm-bot (agent): no"
+    assert [named("superhuman: yes"), named(None)] == ["superhuman: yes", ""]
+    assert coded("human:d lacks `x`") == "d lacks <code>x</code>"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from tests.console.test_whole_deal import created, fill
-from tests.support.approvals import priced_quote
+from tests.support.approvals import ask, priced_quote
 from tests.support.console import Console
 from tests.support.engine import import_dicts
 from tests.support.quotes import ACME, new_quote
@@ -21,6 +21,19 @@ def after(visitor: Any, address: str, **typed: str) -> list[list[str]]:
     answer = fill(visitor, address, **typed)
     assert answer.status_code == 303, answer.text
     return [notices(visitor.get(answer.headers["location"]).text) for _ in range(2)]
+
+
+def test_messages_name_people_and_programs_and_not_their_ids(sqlite_console: Console):
+    console = sqlite_console
+    quote_id = priced_quote(console.tools)
+    made = ask(console.tools, quote_id)
+    console.tools("approval_withdraw", approval_id=made["approval_id"])
+    fiona = console.signed_in("fiona", "finance")
+    page = fiona.get(f"/console/quotes/{quote_id}").text
+    assert "Withdrawn by mcp (agent)." in page
+    refused = fiona.get(f"/console/quotes/{quote_id}/customer-link").text
+    assert "which fiona lacks" in refused
+    assert not re.search(r"\b(human|agent):[a-z]", page + refused)
 
 
 def test_a_request_that_no_policy_needs_says_so_once(console: Console):
