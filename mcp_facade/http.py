@@ -52,6 +52,9 @@ BODY_SECONDS = 30.0
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Bodies that are being received, of all callers together."""
 
+SMALL_BODY_BYTES = 64 * 1024
+"""A body of this size is received however much others hold: nearly all calls are smaller."""
+
 READY_SECONDS = 2.0
 """How long an answer of `/readyz` counts; each new one writes to the database."""
 
@@ -326,7 +329,7 @@ class _Readable:
             if len(body) > MESSAGE_BYTES_MAX:
                 error = bad_field("", "The request is larger than 4 MiB.", maximum=MESSAGE_BYTES_MAX)
                 return JSONResponse(failure(error).body, 413)
-            if self._buffered > BUFFERED_BYTES_MAX:
+            if self._buffered > BUFFERED_BYTES_MAX and len(body) > SMALL_BODY_BYTES:
                 busy = CpqError(
                     Code.UNAVAILABLE, "Too many large requests arrive.", hint="Try again.", retry_after_seconds=5
                 )

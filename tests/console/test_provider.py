@@ -13,12 +13,16 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from cpq.app import tokens
+from cpq.app.access import Principal
+from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import read_settings
 from cpq.console import oidc
 from cpq.console.site import AT_ONCE_MAX
 from tests.support import engine, oidc_provider
-from tests.support.console import WAIT_SECONDS, Console, serving
+from tests.support.approvals import ask, priced_quote
+from tests.support.console import WAIT_SECONDS, Console, form_token, serving
 from tests.support.oidc_provider import CLIENT, SECRET, Provider
 
 DAY_SECONDS = 86_400
@@ -86,6 +90,33 @@ def test_a_person_of_the_company_with_a_role_gets_in(console: Console):
     page = visitor.get("/console/queue")
     assert "<bdi>dana@example.com</bdi>" in page.text
     assert "Sales manager" in page.text
+
+
+def test_the_subject_of_a_provider_is_the_person_behind_a_program_and_decides_nothing_that_it_made(
+    company: Provider, sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(company, "lies", {"sub": "dana"})
+    with at(company, sqlite_template, tmp_path, oidc_claim="sub") as console:
+        console.grant("dana", "sales_manager")
+        found: list[Principal] = []
+
+        def work(tx: Tx) -> dict[str, Any]:
+            tokens.create_token(tx, name="crm-bot", role="agent", owner="dana")
+            found.append(tokens.find_principal(tx, "crm-bot"))
+            return {}
+
+        engine.write(console.app, work)
+        made = ask(bot := engine.Tools(console.app, principal=found[0]), priced_quote(bot))
+        visitor = console.visitor()
+        assert come_back(visitor).status_code == 303
+        address = f"/console/quotes/{made['quote_id']}"
+        page = visitor.get(address).text
+        assert "<bdi>dana</bdi>" in page
+        given = {"approval_id": made["approval_id"], "fingerprint": made["fingerprint"], "version": "1"}
+        form = {"form_token": form_token(page), "decision": "approve", "comment": "", **given}
+        refused = visitor.post(f"{address}/decide", data=form)
+        assert (refused.status_code, "Nobody decides what they asked for" in refused.text) == (403, True)
+        assert console.tools("quote_get", quote_id=made["quote_id"])["quote"]["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("said", [{"email": "Dana@Example.COM"}, {"aud": [CLIENT, "other"], "azp": CLIENT}])
