@@ -85,7 +85,7 @@ class Corpus:
         if self.embedder is None:
             return None
         asked = self.embedder.query(query)
-        return [similarity(asked, self.embedder.query(text)) for text in texts]
+        return [similarity(asked, vector) for vector in self.embedder.short_texts(texts)]
 
     def rarity(self, term: str) -> float:
         """The weight of a term: high when few passages hold it, highest when none does."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,27 @@ class Embedder:
                 self._queries.move_to_end(read)
                 return self._queries[read]
         vector = quantised(_mean(network.run_all(parts)))
-        with self._lock:
-            self._queries[read] = vector
-            if len(self._queries) > CACHED_QUERIES_MAX:
-                self._queries.popitem(last=False)
+        self._keep({read: vector})
         return vector
+
+    def short_texts(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of short texts that are compared with a query: cached with the queries, computed together."""
+        network, tokenizer = self._load()
+        keys = [(tuple(tokenizer.ids(text)),) for text in texts]
+        with self._lock:
+            found = {key: self._queries[key] for key in keys if key in self._queries}
+        fresh = [key for key in dict.fromkeys(keys) if key not in found]
+        for start in range(0, len(fresh), TOGETHER):
+            part = fresh[start : start + TOGETHER]
+            found.update(zip(part, map(quantised, network.run_all([list(ids) for (ids,) in part])), strict=True))
+        self._keep({key: found[key] for key in fresh})
+        return [found[key] for key in keys]
+
+    def _keep(self, vectors: Mapping[tuple[tuple[int, ...], ...], Vector]) -> None:
+        with self._lock:
+            self._queries.update(vectors)
+            while len(self._queries) > CACHED_QUERIES_MAX:
+                self._queries.popitem(last=False)
 
     def passage(self, text: str) -> Vector:
         """The vector of a text; a text without tokens has the vector of the empty text."""

@@ -102,3 +102,10 @@ def test_texts_that_are_embedded_together_have_the_vectors_that_each_has_alone(e
         together = list(pool.map(embedder.passages, [texts, texts[::-1], texts, texts[::-1]]))
     for made, expected in zip(together, [alone, alone[::-1]] * 2, strict=True):
         assert [vector.to_bytes() for vector in made] == expected
+
+
+def test_short_texts_have_the_vectors_that_each_has_alone(embedder: embedding.Embedder):
+    texts = ["Oil change intervals", "", "Lubricant is replaced yearly.", "Oil change intervals"]
+    assert [vector.to_bytes() for vector in embedder.short_texts(texts)] == [
+        embedder.passage(text).to_bytes() for text in texts
+    ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from cpq.retrieval.search.lexicon import terms
 
 QUOTATION_CHARACTERS_MAX = 600
+COMPARED_CHARACTERS = 200
 COMPARED_MAX = 6
 """Sentences that are compared by meaning; those with the most words of the question come first."""
 
@@ -37,7 +38,9 @@ def best_quotation(text: str, wanted: Collection[str], nearness: Nearness = lamb
         return None
     first, second = held[ranked[0]], held[ranked[1]] if len(ranked) > 1 else 0
     is_clear = first > second and first >= CLEAR_SHARE * len(asked)
-    near = None if is_clear or (first and len(ranked) == 1) else nearness(ranked)
+    near = (
+        None if is_clear or (first and len(ranked) == 1) else nearness([each[:COMPARED_CHARACTERS] for each in ranked])
+    )
     if near is None:
         return ranked[0] if first else None
     worth = [close + WORDS_SHARE * held[each] / max(1, len(asked)) for each, close in zip(ranked, near, strict=True)]
