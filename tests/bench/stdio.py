@@ -44,7 +44,10 @@ class RawClient:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> dict[str, float]:
-        """MB of the server's process: resident, the part of it that is mapped files, and the most that it was."""
+        """MB of the server's process: resident, the part of it that is mapped from files, and the most that it was.
+
+        Pages that are mapped from files, libraries and indexes alike, belong to the system, which takes them back.
+        """
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         kilobytes = dict(re.findall(r"^(\w+):\s+(\d+) kB", status, re.MULTILINE))
         names = {"MB": "VmRSS", "mapped MB": "RssFile", "at most MB": "VmHWM"}

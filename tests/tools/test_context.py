@@ -677,3 +677,111 @@ def test_a_file_for_another_model_that_is_read_after_the_start_is_skipped(
     found = tools("cortex_search", query="text")
     assert found["total"] == 4
     assert "z-other.json" in found["warning"]
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a few chunks are stored."""
+    monkeypatch.setattr(chunk_folder, "KEPT_FROM", 1)
+
+
+def served_once(tools: Tools) -> None:
+    """What the loop of a server does until nothing is left to do."""
+    context.require(tools.app)
+    (loop,) = context.loops(tools.app)
+    while loop._work() == 0.0:
+        pass
+
+
+QUERIES = (
+    *("authentication of a user", "AuthHandler", "MAX_LOGINS", "tokens are hashed", "authentcation", "login.go"),
+    *("not hashed", "text of many-0-7", "nothing of the kind", "internal/auth"),
+)
+
+
+def answers(tools: Tools) -> list[dict[str, Any]]:
+    found = [tools("cortex_search", query=query, limit=100) for query in QUERIES]
+    found += [tools("cortex_search", query=query, tags=["auth"], limit=3) for query in QUERIES]
+    return [*found, tools("cortex_search", query="login", chunk_types=["data", "definitions"])]
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_stored_index_answers_exactly_like_the_one_in_memory(
+    open_tools: Callable[..., Tools], root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    many(root, 40)
+    plain = open_tools()
+    context.index(plain.app)
+    expected = answers(plain)
+    server = open_tools()
+    served_once(server)
+    assert [path.suffix for path in (server.app.settings.home / "index").iterdir()] == [".index"]
+    assert answers(server) == expected, "the server uses the file that it has just written"
+    monkeypatch.setattr(chunk_folder, "read_file", lambda _content: pytest.fail("a file was read"))
+    assert answers(open_tools()) == expected, "the next one reads no chunk file"
+
+
+@pytest.mark.usefixtures("kept")
+def test_changes_after_a_stored_index_are_found_and_what_is_gone_is_not(
+    open_tools: Callable[..., Tools], root: Path, clock: StillEffects
+):
+    many(root, 40)
+    served_once(open_tools())
+    server = open_tools(clock)
+    assert "many-0-39" in ids(server, "text of many", limit=100)
+    write(root, "many-0", chunk("brand-new", text="a brand new quokka"), chunk("many-0-1"))
+    rest(server, clock)
+    assert ids(server, "quokka", limit=1) == ["brand-new"]
+    assert "many-0-39" not in ids(server, "text of many", limit=100)
+    assert "data-limits" in ids(server, "text of many", limit=100)
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("harm", ["changed", "cut", "other code", "garbage"])
+def test_a_stored_index_of_other_files_or_code_or_a_broken_one_is_not_used(
+    open_tools: Callable[..., Tools], root: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+):
+    many(root, 12)
+    first = open_tools()
+    served_once(first)
+    (path,) = (first.app.settings.home / "index").iterdir()
+    if harm == "changed":
+        write(root, "many-0", chunk("brand-new"))
+    elif harm == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif harm == "garbage":
+        path.write_bytes(b"cpqindex" + b"\xff" * 500)
+    else:
+        monkeypatch.setattr(chunk_folder, "_code", lambda: "newer")
+    found = ids(open_tools(), "text", limit=100)
+    assert len(found) == (5 if harm == "changed" else 16)
+    assert ("brand-new" in found) == (harm == "changed")
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_stored_index_is_the_operators_alone(open_tools: Callable[..., Tools], root: Path):
+    many(root, 3)
+    tools = open_tools()
+    served_once(tools)
+    (path,) = (tools.app.settings.home / "index").iterdir()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_a_killed_writer_left_behind_is_removed(open_tools: Callable[..., Tools], root: Path):
+    many(root, 3)
+    tools = open_tools()
+    served_once(tools)
+    (path,) = (tools.app.settings.home / "index").iterdir()
+    left, fresh = path.with_name(f"{path.name}.1.new"), path.with_name(f"{path.name}.2.new")
+    left.touch()
+    os.utime(left, (1, 1))
+    fresh.touch()
+    path.unlink()
+    served_once(open_tools())
+    assert sorted(path.parent.iterdir()) == [path, fresh]
+
+
+def test_a_few_chunks_are_not_stored(tools: Tools):
+    served_once(tools)
+    assert not (tools.app.settings.home / "index").exists()

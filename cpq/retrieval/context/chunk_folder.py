@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from cpq.base import vocabulary
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.base.memory import give_back
+from cpq.domain.catalog import spelling, words
+from cpq.retrieval.context import chunks
 from cpq.retrieval.context.chunks import DimensionError, MalformedError, Packed, packed, read_file, searchable
-from cpq.retrieval.search import folder_files
+from cpq.retrieval.search import (
+    folder_files,
+    index,
+    lexicon,
+    mapped_file,
+    packed_texts,
+    postings,
+    segment_file,
+    sequences,
+    spellings,
+)
 from cpq.retrieval.search.folder_corpus import FolderCorpus
 from cpq.retrieval.search.folder_files import Listing, Stamp, UnreadableError
 from cpq.retrieval.search.index import Chunk
+from cpq.retrieval.search.installed_model import MODEL
+from cpq.retrieval.search.mapped_file import Mapped
 
 log = logging.getLogger("cpq.context")
 
@@ -23,6 +42,12 @@ QUIET_SECONDS = 0.5
 """How long no file may change before a load: an indexer writes several files in turn."""
 
 LOOK_SECONDS = 0.1
+KEPT_FROM = 1_000
+"""Fewer chunks are read again at every start."""
+
+KEEP_SECONDS = 300.0
+"""How long after an index was stored a changed one is stored again."""
+
 STEP_SECONDS = 0.5
 """How long a look goes on with the first reading of many files."""
 
@@ -36,8 +61,13 @@ Packs = dict[str, Packed]
 class ChunkFolder(FolderCorpus):
     """The corpus of a folder of chunk files. Searches never wait: they use the last good state."""
 
-    def __init__(self, root: Path, effects: Effects) -> None:
+    def __init__(self, root: Path, effects: Effects, kept_in: Path | None = None) -> None:
         super().__init__("context", root, effects)
+        name = hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:16]
+        self._kept = kept_in / f"context-{name}.index" if kept_in else None
+        """The file for the index of many chunks."""
+        self._kept_revision: int | None = None
+        self._next_keep = -math.inf
         self.reloads = 0
         self._problem: str | None = None
         """Why the present files are not used, and an earlier state is."""
@@ -94,13 +124,15 @@ class ChunkFolder(FolderCorpus):
 
     def _read_all(self, found: Listing) -> Iterator[None]:
         """Read all files for the first time, and rest after each part of them."""
+        if self._restore(found):
+            return
         for name in sorted(found.files):
             packs: Packs = {}
             self._packs[name] = packs
             try:
-                for part, chunks in _batches(self._packs_of(name)):
+                for part, passages in _batches(self._packs_of(name)):
                     packs |= {pack.document_id: pack for pack in part}
-                    self.corpus.change(chunks)
+                    self.corpus.change(passages)
                     yield
             except (MalformedError, UnreadableError) as error:
                 if isinstance(error, DimensionError) and not self.is_watched:
@@ -113,11 +145,59 @@ class ChunkFolder(FolderCorpus):
                 packs.clear()
                 self._skip({name: str(error)})
         self._skip(found.problems)
+        self._finish(found)
+        give_back()
+
+    def _finish(self, found: Listing) -> None:
         self._seen = self._loaded = dict(found.files)
         self._refused = found.problems
         self._is_loaded = True
         self.revision += 1
+
+    def settle(self) -> None:
+        """Store the index of many chunks, and use it from its file: the next start is quick, and memory is spared."""
+        is_known = self._kept_revision == self.revision or self._problem or self._skipped
+        if self._kept is None or is_known or len(self.corpus) < KEPT_FROM:
+            return
+        now = self._effects.monotonic()
+        if now < self._next_keep or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._next_keep = now + KEEP_SECONDS
+            self.corpus.keep(self._kept, lambda pack: pack.content, self._about(self._loaded))
+            kept = mapped_file.read(self._kept)
+            if kept is not None and kept.about == self._about(self._loaded):
+                self._use(kept)
+        finally:
+            self._lock.release()
         give_back()
+
+    def _restore(self, found: Listing) -> bool:
+        """Use the stored index if it is of exactly these files, and was made by this version for this model."""
+        kept = mapped_file.read(self._kept) if self._kept else None
+        if kept is None or found.problems or kept.about != self._about(found.files):
+            return False
+        self._use(kept)
+        self._finish(found)
+        self._kept_revision = self.revision
+        return True
+
+    def _use(self, kept: Mapped) -> None:
+        packs: dict[str, Packs] = {name: {} for name in kept.about["files"]}
+
+        def payload_of(document_id: str, content: memoryview) -> Packed:
+            pack = Packed(document_id, content)
+            packs[document_id.partition("\0")[0]][document_id] = pack
+            return pack
+
+        self.corpus.use(kept.arrays, payload_of)
+        self._packs = packs
+        self._kept_revision = self.revision
+
+    def _about(self, files: Mapping[str, Stamp]) -> dict[str, Any]:
+        """What a stored index must have been made of, as it comes back from JSON."""
+        made_by = [_code(), MODEL if self.corpus.embedder else None]
+        return {"made_by": made_by, "files": {name: list(stamp) for name, stamp in files.items()}}
 
     def look(self) -> None:
         """Notice new and changed files, and load them when nothing was written for QUIET_SECONDS.
@@ -211,25 +291,33 @@ class ChunkFolder(FolderCorpus):
         self._problem = problem
 
 
+@cache
+def _code() -> str:
+    """Changes with every rule about what an index holds."""
+    modules = (chunks, index, lexicon, packed_texts, postings, segment_file, sequences, spelling, spellings)
+    sources = [Path(str(module.__file__)).read_bytes() for module in (*modules, vocabulary, words)]
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()
+
+
 def _documents(packs: Mapping[str, Packs]) -> Packs:
     return {document: pack for of_file in packs.values() for document, pack in of_file.items()}
 
 
 def _parts(packs: Iterable[Packed]) -> Iterator[list[Chunk]]:
     """The passages of these packs, in batches, at least one."""
-    yield from (chunks for _, chunks in _batches(packs))
+    yield from (passages for _, passages in _batches(packs))
     yield []
 
 
 def _batches(packs: Iterable[Packed]) -> Iterator[tuple[list[Packed], list[Chunk]]]:
     """The packs and their passages, in batches."""
     part: list[Packed] = []
-    chunks: list[Chunk] = []
+    passages: list[Chunk] = []
     for pack in packs:
         part.append(pack)
-        chunks += searchable(pack)
-        if len(chunks) >= BATCH_CHUNKS:
-            yield part, chunks
-            part, chunks = [], []
+        passages += searchable(pack)
+        if len(passages) >= BATCH_CHUNKS:
+            yield part, passages
+            part, passages = [], []
     if part:
-        yield part, chunks
+        yield part, passages

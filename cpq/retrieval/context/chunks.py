@@ -117,7 +117,7 @@ class Packed:
     """A few chunks of one source, replaced together."""
 
     document_id: str
-    content: bytes
+    content: bytes | memoryview
 
     def chunks(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(zlib.decompress(self.content))

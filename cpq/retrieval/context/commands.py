@@ -85,7 +85,11 @@ def require(app: App) -> None:
 def _folder(owner: App | Tx) -> ChunkFolder:
     """The folder of this process; created on first use."""
     kept: ChunkFolder | None = owner.kept.get(_KEPT)
-    return kept or owner.kept.setdefault(_KEPT, ChunkFolder(_root(owner.settings), owner.effects))
+    return kept or owner.kept.setdefault(_KEPT, _new_folder(owner))
+
+
+def _new_folder(owner: App | Tx) -> ChunkFolder:
+    return ChunkFolder(_root(owner.settings), owner.effects, owner.settings.home / "index")
 
 
 def _current(tx: Tx) -> ChunkFolder:

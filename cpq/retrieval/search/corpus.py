@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from cpq.retrieval.search import segment_file
 from cpq.retrieval.search.embedding import Embedder, installed_embedder
 from cpq.retrieval.search.index import ANYWHERE, Chunk, Found, Index, Where
+from cpq.retrieval.search.packed_texts import Arrays
 from cpq.retrieval.search.scores import Scale, weight
+from cpq.retrieval.search.segment_file import Content
 from cpq.retrieval.search.vectors import Vector, similarity
 
 WAITING_SHARE_MAX = 0.05
@@ -65,6 +72,17 @@ class Corpus:
         fresh = list(chunks)
         with self.lock:
             self.change(fresh, self.documents() - {chunk.document_id for chunk in fresh})
+
+    def keep(self, path: Path, content_of: Callable[[Any], Content], about: Any) -> None:
+        """Store the index in a file; no text may wait for its vector."""
+        with self.lock:
+            segment_file.write(path, self._index.whole(), content_of, about)
+
+    def use(self, arrays: Arrays, payload_of: Callable[[str, memoryview], Any]) -> None:
+        """Replace the index by that of a file, which stays there."""
+        segment = segment_file.mapped(arrays, payload_of)
+        with self.lock:
+            self._index = Index([(segment, np.ones(len(segment.ids), bool))])
 
     def search(self, query: str, *, limit: int, where: Where = ANYWHERE) -> Found:
         """The best hits among the passages that pass `where`, and how they were found.

@@ -49,6 +49,9 @@ class FolderCorpus(ABC):
     def look(self) -> None:
         """Read the files that changed."""
 
+    def settle(self) -> None:  # noqa: B027 - not every folder has something to do then
+        """Called when every text has its vector."""
+
     @property
     def is_read(self) -> bool:
         """Whether all files were read once."""
@@ -69,9 +72,10 @@ class FolderCorpus(ABC):
             started = self._effects.monotonic()
             self.look()
             took = self._effects.monotonic() - started
-            if not self.is_read:
+            if not self.is_read or self._embed_some(app):
                 return 0.0
-            return 0.0 if self._embed_some(app) else max(every_seconds, REST * took)
+            self.settle()
+            return max(every_seconds, REST * took)
 
         tenant_id = self._keeper.tenant_id
         return Loop(self.corpus.name + (f" of {tenant_id}" if tenant_id != MAIN_TENANT else ""), work)

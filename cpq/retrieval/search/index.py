@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import nearest_words
 from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms
+from cpq.retrieval.search.packed_texts import Texts
 from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows, common, is_among
 from cpq.retrieval.search.scores import (
     CLASH_SHARE,
@@ -142,7 +143,7 @@ class Segment:
         count = len(chunks)
         # Arrays instead of small objects: objects take twice the memory, and lying between the temporary data of a
         # load they keep the system from reclaiming it.
-        self.ids = _strings(chunk.id for chunk in chunks)
+        self.ids: NDArray[Any] | Texts = _strings(chunk.id for chunk in chunks)
         self.hashes: NDArray[np.void] = np.array([text_hash(chunk.read) for chunk in chunks], _HASH)
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
@@ -190,7 +191,7 @@ class Segment:
 
     @cached_property
     def spellings(self) -> Spellings:
-        return Spellings(term.removeprefix(SPELT) for term in self.postings.terms() if term.startswith(SPELT))
+        return Spellings.of(term.removeprefix(SPELT) for term in self.postings.terms() if term.startswith(SPELT))
 
     @cached_property
     def starts(self) -> Rows:
@@ -356,6 +357,10 @@ class Index:
 
     def __len__(self) -> int:
         return sum(self._alive)
+
+    def whole(self) -> Segment:
+        """All living passages as one segment."""
+        return Segment.merged(self._parts)
 
     def documents(self) -> Iterator[str]:
         for segment, alive in self._parts:

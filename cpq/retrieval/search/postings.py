@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress, count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import may_be_misspelt
 from cpq.retrieval.search.lexicon import stem
+from cpq.retrieval.search.packed_texts import Arrays, Texts
 
 SPELT = "\2"
 """Prefix of words as written, which correct misspelt words."""
@@ -20,11 +22,20 @@ Rows = NDArray[np.int64]
 NO_ROWS: Rows = np.empty(0, np.int64)
 
 
+class Terms(Protocol):
+    """The places of terms by name, in a fixed order; a dict, or terms of a mapped file."""
+
+    def get(self, term: str, /) -> int | None: ...
+    def values(self) -> Collection[int]: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
+
 class Postings:
     """For each term the rows that hold it, in one array. A word that is the only one with its stem shares the stem's
     rows."""
 
-    def __init__(self, numbers: dict[str, int], starts: Rows, rows: NDArray[np.int32]) -> None:
+    def __init__(self, numbers: Terms, starts: Rows, rows: NDArray[np.int32]) -> None:
         self._numbers = numbers
         self._starts = starts
         self._rows = rows
@@ -83,6 +94,21 @@ class Postings:
         np.cumsum(np.bincount(terms_, minlength=len(starts) - 1), out=starts[1:])
         return cls(dict(zip(numbers, places.tolist(), strict=True)), starts, rows[np.argsort(terms_, kind="stable")])
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything for a file; see `mapped`."""
+        written = sorted((term.encode("utf-8", "surrogatepass"), place) for term, place in self._items())
+        places = np.array([place for _, place in written], np.int32)
+        terms = Texts.arrays("terms", (term for term, _ in written))
+        return {**terms, "terms.places": places, "postings.starts": self._starts, "postings.rows": self._rows}
+
+    @classmethod
+    def mapped(cls, arrays: Arrays) -> Postings:
+        terms = SortedTerms(Texts.of(arrays, "terms"), arrays["terms.places"])
+        return cls(terms, arrays["postings.starts"], arrays["postings.rows"])
+
+    def _items(self) -> Iterable[tuple[str, int]]:
+        return zip(self._numbers, self._numbers.values(), strict=True)
+
     def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """For every term, by its position, every row that holds it."""
         places = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
@@ -97,6 +123,30 @@ class Postings:
     def rows(self, term: str) -> NDArray[Any]:
         number = self._numbers.get(term)
         return NO_ROWS if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
+
+
+class SortedTerms:
+    """Terms in the order of their bytes, which stay in a file and are found by halving."""
+
+    def __init__(self, terms: Texts, places: NDArray[np.int32]) -> None:
+        self._terms = terms
+        self._places = places
+
+    def get(self, term: str, /) -> int | None:
+        wanted = term.encode("utf-8", "surrogatepass")
+        place = bisect_left(range(len(self._terms)), wanted, key=lambda one: bytes(self._terms.content(one)))
+        is_known = place < len(self._terms) and self._terms.content(place) == wanted
+        return int(self._places[place]) if is_known else None
+
+    def values(self) -> list[int]:
+        places: list[int] = self._places.tolist()
+        return places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terms)
+
+    def __len__(self) -> int:
+        return len(self._terms)
 
 
 def common(lists: Sequence[Rows]) -> Rows:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cpq.retrieval.search.packed_texts import Arrays
 
 Rows = NDArray[np.int64]
 _CACHED_MAX = 200_000
@@ -38,6 +41,14 @@ class Sequences:
         hashes = [part._hashes[part._places(rows)] for part, rows in parts]
         lengths = [part._lengths()[rows] for part, rows in parts]
         return cls(np.concatenate(hashes), np.cumsum(np.concatenate(lengths), dtype=np.int64))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything for a file; see `mapped`."""
+        return {"sequences": self._hashes, "sequences.ends": self._ends}
+
+    @classmethod
+    def mapped(cls, arrays: Arrays) -> Sequences:
+        return cls(arrays["sequences"], arrays["sequences.ends"])
 
     def _lengths(self) -> Rows:
         return np.diff(self._ends, prepend=0)
