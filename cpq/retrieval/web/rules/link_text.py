@@ -24,13 +24,13 @@ MARKDOWN_LINK = re.compile(
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 """Unicode keeps both for use inside programs; no text has them."""
 
-_MARKED = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
+_MARKED = re.compile(f"{_OPEN}[^{_OPEN}{_CLOSE}]*+{_CLOSE}")
 _SENTENCE = re.compile(r"\S+(?: \S+){5,}[.!]$|[.!?] +\S")
 _WORD = re.compile(r"[^\W_]+")
-_LEADER = re.compile(r"(?:\.{3,}|…|· ?· ?·[· ]*)\s*\d{0,4}\s*$")
+_LEADER = re.compile(r"(?:(?<!\.)\.{3,}+|…) ?\d{0,4}+$")
 """The dots and the number of a page in a table of contents."""
 
-_LIST_SIGN = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s")
+_LIST_SIGN = re.compile(r"(?:[-*+]|\d{1,4}[.)])(?: |$)")
 
 _POINTING = names(
     "a all also an and at back click download for from go here in learn less link links more next of on online open or"
@@ -85,7 +85,10 @@ def is_markdown_menu(text: str) -> bool:
 def _is_only_links(line: str) -> bool:
     if _OPEN not in line:
         return False
-    around = _LIST_SIGN.sub("", _MARKED.sub(" ", line), count=1)
+    # Blanks are collapsed first: hostile pages have long runs of them, which expressions read again and again.
+    around = " ".join(_MARKED.sub(" ", line).split())
+    sign = _LIST_SIGN.match(around)
+    around = around[sign.end() :] if sign else around
     beginning = around[:BEGINNING_CHARACTERS]
     if len(around) > len(beginning) and not _is_pointing(beginning):  # A shortcut for long text.
         return False
