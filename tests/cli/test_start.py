@@ -41,7 +41,7 @@ NEEDED = {
     "audit show": (495, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
-    "approvals list": (505, {"sqlalchemy"}),
+    "approvals list": (512, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
     "console link --user dana": (435, {"sqlalchemy"}),
     "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),
