@@ -9,7 +9,18 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    InstanceOf,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
@@ -266,7 +277,7 @@ Percentage = Annotated[
 ]
 """On the wire a number from 0 to 100; inside, whole millionths of a percent."""
 
-Money = Annotated[int, BeforeValidator(_money), WithJsonSchema({"type": "number", "minimum": 0, "maximum": MONEY_MAX})]
+Money = Annotated[int, BeforeValidator(_money), WithJsonSchema({"type": "number", "minimum": 0})]
 """On the wire an exact amount of at most 6 decimals; inside, whole millionths."""
 
 Currency = Annotated[str, Field(min_length=3, max_length=3), BeforeValidator(_currency)]
@@ -331,6 +342,19 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Without the nulls, which say nothing that `required` does not, and cost every agent tokens on every turn."""
+        written = handler(schema)
+        for part in handler.resolve_ref_schema(written).get("properties", {}).values():
+            if part.get("default", 0) is None:
+                del part["default"]
+            known = [one for one in part.get("anyOf", ()) if one != {"type": "null"}]
+            if len(known) == 1:
+                del part["anyOf"]
+                part |= known[0]
+        return written
+
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, value: Any) -> Any:
@@ -344,11 +368,9 @@ class RampStep(Part):
 
     months: Months
     quantity: Annotated[Quantity | None, Field(description="Default: the line's quantity.")] = None
-    uplift_pct: Annotated[Percentage, Field(description="Increase of the price in this segment.")] = 0
-    unit_price: Annotated[
-        Money | None, Field(description="Instead of the regular price, for one period; needs price_reason.")
-    ] = None
-    discount_pct: Annotated[Percentage, Field(description="A discount in this segment; 100 is a free one.")] = 0
+    uplift_pct: Annotated[Percentage, Field(description="Increase of the price.")] = 0
+    unit_price: Annotated[Money | None, Field(description="Instead of the regular price, for one period.")] = None
+    discount_pct: Annotated[Percentage, Field(description="100 is free.")] = 0
 
     @model_validator(mode="after")
     def _has_one_price(self) -> Self:
@@ -425,16 +447,14 @@ class LineItem(Part):
         ),
     ]
     discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
-    discount_amount: Annotated[
-        Money | None, Field(description="The same as an amount off the whole line, instead of discount_pct.")
-    ] = None
+    discount_amount: Annotated[Money | None, Field(description="Off the whole line, instead of discount_pct.")] = None
     unit_price: Annotated[
         Money | None,
-        Field(description="Instead of the regular price of a unit, for one period; needs price_reason."),
+        Field(description="Instead of the regular price, for one period."),
     ] = None
-    price_reason: Annotated[
-        Justification | None, Field(description="Why unit_price is given; approvers read it, customers do not.")
-    ] = None
+    price_reason: Annotated[Justification | None, Field(description="Needed with unit_price; approvers read it.")] = (
+        None
+    )
     attributes: Annotated[
         Attributes, Field(description="Options of a configurable product; for others, free notes, never prices.")
     ] = Field(default_factory=dict)
@@ -447,9 +467,9 @@ class LineItem(Part):
         Field(max_length=60, description="Segments that add up to term_months, for a recurring price."),
         Listed,
     ] = Field(default_factory=list)
-    start_date: Annotated[Day | None, Field(description="First day of this line; default: the quote's.")] = None
-    term_months: Annotated[Months | None, Field(description="Term of this line; default: the quote's.")] = None
-    end_date: Annotated[Day | None, Field(description="Last day of this line, instead of term_months.")] = None
+    start_date: Annotated[Day | None, Field(description="Default: the quote's.")] = None
+    term_months: Annotated[Months | None, Field(description="Default: the quote's.")] = None
+    end_date: Annotated[Day | None, Field(description="Instead of term_months.")] = None
     selling_model: Annotated[
         Word | None,
         Field(

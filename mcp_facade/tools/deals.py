@@ -68,8 +68,8 @@ class LineChange(Part):
     attributes: Attributes | None = None
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
     selling_model: Annotated[Word | None, Field(description="Which of the product's prices, such as `monthly`.")] = None
-    discount_amount: Annotated[Money | None, Field(description="Instead of discount_pct.")] = None
-    unit_price: Annotated[Money | None, Field(description="Instead of the regular price; needs price_reason.")] = None
+    discount_amount: Money | None = None
+    unit_price: Money | None = None
     price_reason: Justification | None = None
     start_date: Day | None = None
     term_months: Months | None = None
