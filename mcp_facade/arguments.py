@@ -433,13 +433,48 @@ ARRANGED = frozenset(special_terms.SpecialTerms._fields)
 def arranged(line: BaseModel) -> dict[str, Any]:
     """The special terms that a line gives."""
     given = {name: getattr(line, name) for name in ARRANGED & line.model_fields_set}
+    custom = given.get("custom")
+    if isinstance(custom, CustomLine):
+        given |= {"custom": custom.as_item(), "unit_price": custom.unit_price}
     return {name: value for name, value in given.items() if value is not None}
 
 
-class LineItem(Part):
-    """One line of a quote."""
+class CustomLine(Part):
+    """An item of no catalogue: freight, a crane, a special part."""
 
-    product_id: Annotated[Identifier, Field(description="From catalog_search.")]
+    name: Annotated[NonBlank, Field(max_length=200)]
+    description: Annotated[NonBlank, Field(max_length=2000)] | None = None
+    unit_price: Money
+    unit: Word | None = None
+    category: Word | None = None
+    tax_category: Word | None = None
+    cost: Money | None = None
+
+    def as_item(self) -> special_terms.CustomItem:
+        return special_terms.CustomItem(
+            self.name, self.description, self.unit, self.category, self.tax_category, self.cost
+        )
+
+
+_CUSTOM_FIELDS = {"name": "string", "unit_price": "number", "description": "string", "unit": "string"}
+_CUSTOM_FIELDS |= {"category": "string", "tax_category": "string", "cost": "number"}
+
+
+class LineItem(Part):
+    """One line of a quote: a product, or a `custom` item."""
+
+    product_id: Annotated[Identifier, Field(description="From catalog_search.")] = special_terms.CUSTOM
+    custom: Annotated[
+        CustomLine | None,
+        Field(description="An item of no catalogue, instead of product_id."),
+        WithJsonSchema(
+            {
+                "type": "object",
+                "properties": {name: {"type": kind} for name, kind in _CUSTOM_FIELDS.items()},
+                "required": ["name", "unit_price"],
+            }
+        ),
+    ] = None
     quantity: Annotated[
         FineQuantity,
         Field(
@@ -482,6 +517,14 @@ class LineItem(Part):
         Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")
     ] = None
     review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
+
+    @model_validator(mode="after")
+    def _sells_something(self) -> Self:
+        if (self.custom is None) == (self.product_id == special_terms.CUSTOM):
+            raise ValueError("needs a product_id or custom, and not both")
+        if self.custom and self.unit_price is not None:
+            raise ValueError("has unit_price beside custom, which has its own")
+        return self
 
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(step.as_segment() for step in self.ramp) if self.ramp else ()

@@ -180,6 +180,7 @@ BEHAVIOURS |= {
 BEHAVIOURS |= {
     "G-01": "selling models: a line picks one, left out the default decides, else a refusal with choices",
     "G-08": "quantities with up to 3 decimals where the product's unit says so",
+    "G-02": "a line of no catalogue has a name and a price, and the deal desk looks at it",
     "G-03": "a price given on a line, with its reason, is a discount to every policy",
     "G-04": "amounts off a line or the quote, and a total to reach",
     "G-05": "a line has its own start, term or end",

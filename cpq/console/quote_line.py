@@ -69,8 +69,10 @@ def change(visit: Visit) -> Response:
     if "remove" in visit.form:
         changes = Changes(remove_lines=[line["line_id"]])
     else:
-        product = visit.app.read_unaudited(visit.call, lambda tx: product_of(tx, line["product_id"]))
+        product = visit.app.read_unaudited(visit.call, lambda tx: _sold(tx, line["product_id"], line))
         read = read_line(form, product)
+        if "custom" in line and form.money("unit_price") is None:
+            form.problems["unit_price"] = "What one costs, such as 499.50."
         values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes, "special": form.special()}
         if "ramp" not in line:
             values["quantity"] = read.quantity
@@ -87,6 +89,8 @@ def change(visit: Visit) -> Response:
 def _shown_special(line: Any) -> dict[str, str]:
     """What was arranged for a line, as the fields of its form show it."""
     amounts = {"unit_price": "override_unit_price", "discount_amount": "line_discount_amount"}
+    if "custom" in line:
+        line = {**line, "override_unit_price": line["custom"]["unit_price"]}
     dates = {f"line_{name}": str(line.get(name) or "") for name in ("start_date", "term_months", "end_date")}
     shown = {name: spelled(line[key]) if key in line else "" for name, key in amounts.items()}
     return {**shown, **dates, "price_reason": line.get("price_reason", "")}
@@ -116,6 +120,19 @@ def change_terms(visit: Visit) -> Response:
 
 def product_of(tx: Tx, product_id: str, currency: str | None = None) -> ProductDetail:
     return catalog.get(tx, product_id, include_relationships=True, currency=currency)
+
+
+def _sold(tx: Tx, product_id: str, line: Any, currency: str | None = None) -> Any:
+    """The product of a line, or an item of no catalogue as if it were one."""
+    if line is None or "custom" not in line:
+        return product_of(tx, product_id, currency)
+    item = {
+        "id": product_id,
+        "name": line["product_name"],
+        "sku": "in no catalogue",
+        "unit": line["custom"].get("unit"),
+    }
+    return {**item, "quantity_decimals": 3, "default_selling_model": None, "prices": [], "options": [], "rules": []}
 
 
 def read_line(form: DraftForm, product: ProductDetail) -> DraftLine:
@@ -215,7 +232,7 @@ def _line_form(visit: Visit, product_id: str, line: Any, form: DraftForm, status
 
     def work(tx: Tx) -> Answer:
         header = _header(tx, quote_id)
-        return {**header, "product": product_of(tx, product_id, header["quote"]["currency"])}
+        return {**header, "product": _sold(tx, product_id, line, header["quote"]["currency"])}
 
     answer = visit.read("line", work, subject=quote_id, product_id=product_id, needs=Permission.QUOTE)
     models = selling_models(answer["product"], answer["quote"]["currency"], form)

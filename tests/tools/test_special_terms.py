@@ -166,3 +166,59 @@ def test_g03_an_approval_is_not_kept_for_another_price(app: App, tools: Tools):
     tools("quote_price", quote_id=quote_id)
     again = tools("approval_request", quote_id=quote_id, justification="Still a pilot.")
     assert again["status"] == "pending"
+
+
+FREIGHT = {"custom": {"name": "Freight to Dayton", "unit_price": 480, "unit": "trip", "cost": 400}, "quantity": 2}
+
+
+def test_g02_an_item_of_no_catalogue_is_priced_and_the_deal_desk_looks_at_it(app: App, tools: Tools):
+    crane = {"custom": {"name": "Crane", "description": "Half a day on site", "unit_price": 99.5}, "quantity": 1.5}
+    quote_id = made(tools, MACHINE, FREIGHT, crane)
+    priced = tools("quote_price", quote_id=quote_id)
+    assert_adds_up(priced)
+    assert [line["line_total"] for line in priced["line_pricing"]] == [9480, 960, 149.25]
+    assert priced["required_roles"] == ["deal_desk", "finance"]
+    line = line_of(tools, quote_id, 1)
+    assert (line["product_id"], line["product_name"], line["unit_price"]) == ("custom:2", "Freight to Dayton", 480)
+    assert line["custom"] == {"name": "Freight to Dayton", "unit_price": 480, "unit": "trip"}
+    asked = tools("approval_request", quote_id=quote_id, justification="They cannot fetch it.")
+    decide(person(app, "dora", "deal_desk"), asked, "deal_desk")
+    decide(person(app, "fred", "finance"), asked, "finance")
+    document = tools("quote_pdf", quote_id=quote_id)
+    assert document["stamp"] is None
+    pdf = pypdfium2.PdfDocument(document["file_path"])
+    text = "\n".join(page.get_textpage().get_text_bounded() for page in pdf)
+    assert "Freight to Dayton" in text
+    assert "Half a day on site" in text
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
+
+
+def test_g02_an_item_of_no_catalogue_is_added_changed_copied_and_removed_like_a_line(tools: Tools):
+    quote_id = made(tools, MACHINE)
+    tools("quote_update", quote_id=quote_id, expected_version=1, add_lines=[FREIGHT])
+    assert line_of(tools, quote_id, 1)["line_id"] == f"{quote_id}-ql-2"
+    change = {"line_id": f"{quote_id}-ql-2", "quantity": 3, "discount_amount": 40}
+    tools("quote_update", quote_id=quote_id, expected_version=1, change_lines=[change])
+    assert line_of(tools, quote_id, 1)["line_total"] == 1400
+    tools("quote_update", quote_id=quote_id, expected_version=1, remove_lines=[f"{quote_id}-ql-1"])
+    copy = tools("quote_clone", quote_id=quote_id)["quote_id"]
+    assert line_of(tools, copy)["product_id"] == "custom:1"
+    assert tools("quote_price", quote_id=copy)["pricing"]["total"] == 1400
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ({"quantity": 1}, "/line_items/0"),
+        ({**FREIGHT, "product_id": "prod_qmb15"}, "/line_items/0"),
+        ({**FREIGHT, "unit_price": 5, "price_reason": "x"}, "/line_items/0"),
+        ({"custom": {"name": " ", "unit_price": 1}, "quantity": 1}, "/line_items/0/custom/name"),
+        ({"custom": {"name": "Crane"}, "quantity": 1}, "/line_items/0/custom/unit_price"),
+        ({**FREIGHT, "attributes": {"colour": "red"}}, "/line_items/0/attributes"),
+        ({**FREIGHT, "ramp": [{"months": 12}]}, "/line_items/0/ramp"),
+        ({"custom": {"name": "SALESPERSON REVIEW", "unit_price": 1}, "quantity": 1}, "/line_items/0/custom/name"),
+    ],
+)
+def test_g02_nonsense_is_refused_with_its_field(tools: Tools, line: dict[str, Any], field: str):
+    details = refused(tools, "quote_create", account_id=ACME, line_items=[line], term_months=12)
+    assert details["field"] == field

@@ -50,6 +50,7 @@ class LineInputs:
     attributes: Mapping[str, object] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     """The components of a bundle."""
+    is_custom: bool = False
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -162,6 +163,9 @@ LINE_FACTS: dict[str, Declaration] = {
         "one_time, monthly, quarterly or yearly",
         is_before_pricing=True,
         words=frozenset({"one_time", "monthly", "quarterly", "yearly"}),
+    ),
+    "is_custom": Declaration(
+        Kind.BOOLEAN, "whether it is an item of no catalogue, with a price that was typed in", is_before_pricing=True
     ),
     "unit_price": Declaration(
         Kind.NUMBER, "net amount divided by quantity; on a ramp, by its mean over the months", Unit.AMOUNT, low=_ZERO

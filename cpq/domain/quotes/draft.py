@@ -12,7 +12,7 @@ from cpq.base.text import canonical_json
 from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Quantity, Segment
 from cpq.domain.quotes.internal import Internal
-from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, SpecialTerms
+from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, CustomItem, SpecialTerms
 
 OWN_CURRENCY = ""
 """The account's own currency, which is known once the account is looked up."""
@@ -33,6 +33,11 @@ class DraftLine(NamedTuple):
     """Which of the product's selling models, where it has several."""
     internal: Internal | None = None
     special: SpecialTerms | None = None
+
+    @property
+    def custom(self) -> CustomItem | None:
+        """What it sells instead of a product."""
+        return self.special.custom if self.special else None
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,8 @@ class Draft:
                 found[f"/line_items/{place}/notes"] = len(line.notes)
             if line.attributes:
                 found[f"/line_items/{place}/attributes"] = _length(line.attributes)
+            if line.custom:
+                found[f"/line_items/{place}/custom"] = _length(line.custom.given)
             if line.special and line.special.price_reason:
                 found[f"/line_items/{place}/price_reason"] = len(line.special.price_reason)
             if line.internal:

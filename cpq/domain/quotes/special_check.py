@@ -17,7 +17,9 @@ def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
     for index, line in enumerate(draft.lines):
         at, ramp_prices = f"/line_items/{index}", [one for one in line.ramp if one.override is not None]
         own = line.special or NOTHING_SPECIAL
-        if (own.unit_price is not None or ramp_prices) and not own.price_reason:
+        if own.custom:
+            problems += _custom_problems(at, line)
+        elif (own.unit_price is not None or ramp_prices) and not own.price_reason:
             problems.append(
                 CpqError(
                     Code.VALIDATION_ERROR,
@@ -33,6 +35,16 @@ def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
     if draft.requested_discount and draft.requested_amount:
         problems.append(_either("/requested_discount_amount", "requested_discount_pct", "requested_discount_amount"))
     return [*problems, *_money_spelled("/requested_discount_amount", draft.requested_amount, draft.currency)]
+
+
+def _custom_problems(at: str, line: DraftLine) -> list[CpqError]:
+    """What only a product has."""
+    asked = {"attributes": line.attributes, "ramp": line.ramp, "selling_model": line.selling_model}
+    return [
+        CpqError(Code.VALIDATION_ERROR, f"A line without a product has no {name}.", field=f"{at}/{name}")
+        for name, value in asked.items()
+        if value and not (name == "selling_model" and value == "one_time")
+    ]
 
 
 def _either(field: str, one: str, other: str) -> CpqError:

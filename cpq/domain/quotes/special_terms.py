@@ -1,4 +1,4 @@
-"""PURE. What a seller arranged for one line: a price of its own with the reason, an amount off, dates of its own."""
+"""PURE. What a seller arranged for one line: its own price, an amount off, dates, or an item of no catalogue."""
 
 from __future__ import annotations
 
@@ -7,6 +7,25 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from cpq.domain.pricing.request import LineTerm
+
+CUSTOM = "custom"
+"""The product id of a line without a product is this word and the line's number: `custom:3`."""
+
+
+class CustomItem(NamedTuple):
+    """What a line sells that is in no catalogue: freight, a crane, a part that was made for the customer."""
+
+    name: str
+    description: str | None = None
+    unit: str | None = None
+    category: str | None = None
+    tax_category: str | None = None
+    cost: int | None = None
+    """Of a unit; unknown where it is not given."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class SpecialTerms(NamedTuple):
@@ -20,6 +39,8 @@ class SpecialTerms(NamedTuple):
     term_months: int | None = None
     end_date: date | None = None
     """Instead of the months."""
+    custom: CustomItem | None = None
+    """Instead of a product; `unit_price` is then its price, and needs no reason."""
 
     @property
     def has_dates(self) -> bool:
@@ -53,7 +74,8 @@ def load(value: Mapping[str, Any] | None) -> SpecialTerms | None:
     if value is None:
         return None
     days = {name: date.fromisoformat(value[name]) for name in ("start_date", "end_date") if name in value}
-    return SpecialTerms(**{**value, **days})
+    custom = CustomItem(**value["custom"]) if "custom" in value else None
+    return SpecialTerms(**{**value, **days, "custom": custom})
 
 
 def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTerms | None:
@@ -72,6 +94,8 @@ def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTer
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, CustomItem):
+        return value.given
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -19,6 +19,7 @@ from cpq.domain.pricing.request import PERIOD_MONTHS, mean_quantity
 from cpq.domain.pricing.result import MIXED, PricedLine
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
+from cpq.domain.quotes.special_terms import CUSTOM, CustomItem
 from cpq.domain.translations import lookup, translated
 from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import TEMPLATES, Design
@@ -53,6 +54,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     tags = lookup(locale)
     sheets_found = sheets(tx, {line.product_id for line in found.lines}, tags)
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
+    products |= {line.product_id: _custom(line.custom) for line in found.as_draft().lines if line.custom}
     header = {**_header(found), "stamp": stamp}
     lines = [_line(found, row, _shown(products, row.product_id) | {*attributes_shown}, tags) for row in found.lines]
     if design.brand.verify_url:
@@ -268,6 +270,26 @@ def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
         "option_labels": dict(sheet.option_labels),
         "value_names": {name: dict(named) for name, named in sheet.value_names.items()},
         "components": [{"product_id": part.product_id, "quantity": part.quantity} for part in sheet.components],
+    }
+
+
+def _custom(item: CustomItem) -> Content:
+    """An item of no catalogue, as a product is printed."""
+    return {
+        "sku": "",
+        "unit": item.unit,
+        "name": item.name,
+        "description": item.description or "",
+        "product_type": "simple",
+        "category": item.category or CUSTOM,
+        "category_name": item.category or "",
+        "supply": None,
+        "is_custom": True,
+        "specs": {},
+        "attributes": {},
+        "option_labels": {},
+        "value_names": {},
+        "components": [],
     }
 
 

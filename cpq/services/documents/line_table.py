@@ -169,8 +169,9 @@ class LineTable:
         return LineView(
             number=t.number(self._numbers[priced["number"]]),
             name=t.text(asked["product_name"]),
-            sku=t.text(product["sku"]),
-            description=t.text(product["description"]),
+            # Below the name: an item of no catalogue has no code, but what it is.
+            sku=t.text(product["description"] if product.get("is_custom") else product["sku"]),
+            description="" if product.get("is_custom") else t.text(product["description"]),
             details=tuple(self._details(priced, asked, product)),
             recurring=self._printed.recurring(priced),
             quantity=t.number(1 if is_ramp else priced["quantity"]),

@@ -144,7 +144,7 @@ class _Writer:
         if product and product["description"]:
             _text(item, "Description", product["description"])
         _text(item, "Name", asked["product_name"])
-        _text(_part(item, "SellersItemIdentification"), "ID", product["sku"] if product else asked["product_id"])
+        _text(_part(item, "SellersItemIdentification"), "ID", (product and product["sku"]) or asked["product_id"])
         for tax in priced.get("taxes", ()):
             category = _part(item, "ClassifiedTaxCategory")
             _tax_category(category, tax["tax_code"], tax["tax_rate_pct"], scheme=tax["name"])

@@ -13,20 +13,22 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
-from cpq.base.text import digest, plain_json
+from cpq.base.text import canonical_json, digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.configuration.relations import Relation
+from cpq.domain.field_types import QUANTITY_DECIMALS_MAX
 from cpq.domain.policy.facts import LineInputs
 from cpq.domain.policy.policy_kinds import TaxCode
 from cpq.domain.policy.policy_set import Terms, tax_code
 from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
-from cpq.domain.pricing.request import EDITION, Adjustment, Line, Request, Tax
+from cpq.domain.pricing.request import EDITION, Adjustment, Line, PriceRow, Product, Request, Tax
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from cpq.domain.quotes.special_check import special_problems
+from cpq.domain.quotes.special_terms import CUSTOM
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
@@ -108,7 +110,7 @@ def compose(
     Texts that are written now are checked for what is not the customer's; stored ones when they are sent. `stored_day`
     is the last valid day that was asked for before: once it is over, the policies decide again.
     """
-    draft = with_clauses(tx.policies.library, draft)
+    draft = _with_custom_ids(with_clauses(tx.policies.library, draft))
     buyer, products = gather(tx, draft)
     if any(line.product_id not in products for line in draft.lines):
         draft = _by_id(tx, draft, products)
@@ -176,9 +178,50 @@ def _selling_models(request: Request, selection: PriceSelection) -> dict[int, st
 
 
 def gather(tx: Tx, draft: Draft) -> Facts:
-    """The account and the products that a draft names, with the components of bundles."""
-    ids = {line.product_id for line in draft.lines}
-    return repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    """The account and the products that a draft names, with the components of bundles and custom items."""
+    ids = {line.product_id for line in draft.lines if not line.custom}
+    found = repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    custom = [line for line in draft.lines if line.custom]
+    if not custom or found.buyer is None:
+        return found
+    book = found.buyer.price_books[0]
+    return found._replace(products=found.products | {line.product_id: custom_product(line, book) for line in custom})
+
+
+def custom_product(line: DraftLine, price_book: str) -> ProductFacts:
+    """An item of no catalogue, as if it were a product with this one price."""
+    item, special = line.custom, line.special
+    assert item is not None
+    assert special is not None
+    row = PriceRow(CUSTOM, special.unit_price or 0, price_book, cost=item.cost)
+    if item.tax_category:
+        row = row._replace(tax_category=item.tax_category)
+    return ProductFacts(
+        id=line.product_id,
+        sku="",
+        name=item.name,
+        names={},
+        product_type="simple",
+        category=item.category or CUSTOM,
+        active=True,
+        attributes={},
+        options=[],
+        rules={},
+        bundle=None,
+        content_hash=digest([canonical_json(special.stored)]),
+        default_selling_model=None,
+        quantity_decimals=QUANTITY_DECIMALS_MAX,
+        relations=(),
+        parts=(),
+        for_pricing=Product((row,)),
+    )
+
+
+def _with_custom_ids(draft: Draft) -> Draft:
+    if not any(line.custom for line in draft.lines):
+        return draft
+    lines = (line._replace(product_id=f"{CUSTOM}:{line.number}") if line.custom else line for line in draft.lines)
+    return replace(draft, lines=tuple(lines))
 
 
 def _by_id(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> Draft:
@@ -326,7 +369,8 @@ def _line(index: int, line: DraftLine, draft: Draft, choices: Mapping[int, Mappi
     if line.special is None:
         return plain
     term = line.special.term_within(draft.start_date, draft.term_months, draft.last_day)
-    return plain._replace(override=line.special.unit_price, amount_off=line.special.discount_amount, term=term)
+    price = None if line.custom else line.special.unit_price
+    return plain._replace(override=price, amount_off=line.special.discount_amount, term=term)
 
 
 class _Taxes(TypedDict):

@@ -189,10 +189,12 @@ def _free_texts(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> l
         ("/deal_id", None, draft.deal_id or ""),
     ]
     for index, line in enumerate(draft.lines):
-        if not (line.notes or line.option_set or line.attributes):
+        if not (line.notes or line.option_set or line.attributes or line.custom):
             continue
         at, number = f"/line_items/{index}", line.number
         texts += [(f"{at}/notes", number, line.notes or ""), (f"{at}/option_set", number, line.option_set or "")]
+        if line.custom:
+            texts += [(f"{at}/custom/{name}", number, str(value)) for name, value in line.custom.given.items()]
         product = products.get(line.product_id)
         options = {option["name"] for option in product.options} if product else ()
         texts += [

@@ -49,6 +49,8 @@ def free_text_facts(
     for line in lines:
         if line.notes:
             texts.append(line.notes)
+        if line.custom:
+            texts += filter(None, (line.custom.name, line.custom.description))
         if line.attributes:
             options = {option["name"] for option in products[line.product_id].options}
             free = {name: value for name, value in line.attributes.items() if name not in options}
@@ -74,6 +76,7 @@ def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: s
         "billing_period": period,
         "attributes": _attributes(line.attributes, product, parts),
         "parts": parts,
+        "is_custom": line.custom is not None,
     }
 
 

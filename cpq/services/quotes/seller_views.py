@@ -43,6 +43,17 @@ class InternalView(TypedDict):
     review: NotRequired[list[MarkView]]
 
 
+class CustomView(TypedDict):
+    """An item of no catalogue; its cost is not shown."""
+
+    name: str
+    unit_price: Amount
+    description: NotRequired[str]
+    unit: NotRequired[str]
+    category: NotRequired[str]
+    tax_category: NotRequired[str]
+
+
 class SpecialView(TypedDict):
     """What was arranged for a line; absent where nothing was."""
 
@@ -53,6 +64,7 @@ class SpecialView(TypedDict):
     line_discount_amount: NotRequired[
         Annotated[Amount, Described("The line's own discount as an amount; sent back as `discount_amount`.")]
     ]
+    custom: NotRequired[Annotated[CustomView, Described("What it sells instead of a product.")]]
     start_date: NotRequired[Annotated[date, Described("Of this line, where it is not the quote's.")]]
     term_months: NotRequired[int]
     end_date: NotRequired[date]
@@ -62,7 +74,10 @@ def special_view(special: SpecialTerms | None) -> SpecialView:
     view: SpecialView = {}
     if special is None:
         return view
-    if special.unit_price is not None:
+    if special.custom:
+        given = {name: value for name, value in special.custom.given.items() if name != "cost"}
+        view["custom"] = {**given, "unit_price": amount(special.unit_price or 0)}  # type: ignore[typeddict-item] # All of them.
+    elif special.unit_price is not None:
         view["override_unit_price"] = amount(special.unit_price)
     if special.price_reason:
         view["price_reason"] = special.price_reason

@@ -21,6 +21,7 @@ from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import QuoteStatus, status_at
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
+from cpq.services.quotes.composition import custom_product
 from cpq.services.quotes.policy_facts import facts_of, free_text_facts
 from cpq.storage.engine import read_unmapped
 from cpq.storage.schema import tables
@@ -148,11 +149,12 @@ class Simulation:
             region=row.region,
             country=row.country,
         )
+        products = _with_custom(self._products, asked)
         texts = free_text_facts(
-            self._after.library, row.notes, asked.values(), self._products, (row.created_by, *row.edited_by)
+            self._after.library, row.notes, asked.values(), products, (row.created_by, *row.edited_by)
         )
         days = self._before.terms.validity_days if days is None else days
-        return facts_of(inputs, asked, self._products, priced, validity_days=days, texts=texts)
+        return facts_of(inputs, asked, products, priced, validity_days=days, texts=texts)
 
 
 class _Wording(NamedTuple):
@@ -169,6 +171,11 @@ _NOTHING = _Wording({}, None, None)
 def _asked(line: PricedLine, wording: _Wording) -> DraftLine:
     found = DraftLine(int(line.id), line.product_id, line.quantity, 0, wording.attributes, wording.notes)
     return found._replace(special=special_terms.load(wording.special)) if wording.special else found
+
+
+def _with_custom(products: Mapping[str, ProductFacts], asked: Mapping[str, DraftLine]) -> Mapping[str, ProductFacts]:
+    custom = {line.product_id: custom_product(line, "") for line in asked.values() if line.custom}
+    return {**products, **custom} if custom else products
 
 
 def _rows(tx: Tx, last: str | None) -> list[_Row]:
