@@ -54,7 +54,8 @@ class Cluster:
 
     def create_database(self, name: str, template: str | None = None) -> None:
         """Create a database, as a copy of the template if one is given; nobody may be connected to the template."""
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        # Copying files takes half the time of writing every page to the log, which is what version 15 and later do.
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         self._execute(statement.format(sql.Identifier(name), sql.Identifier(template or "template1")))
 
     def drop_database(self, name: str) -> None:

@@ -31,7 +31,7 @@ from tests.support.engine import Tools, open_app
 from tests.support.hostile_arguments import SCRIPTS, SERVER_OWNED, SYNTAX, Maker, one_by_one
 
 SEED = 20261116
-CALLS = 150
+CALLS = 100
 CALLS_ON_POSTGRESQL = 50
 CALLS_TO_COMPARE = 50
 CALLS_OF_PROOF = 50_000

@@ -18,7 +18,7 @@ def test_q03_an_unknown_field_of_a_line_lists_the_fields_of_a_line(tools: Tools)
     assert problem["field"] == "/line_items/1/discout_pct"
     assert "discount_pct" in problem["allowed"]
     assert "line_items" not in problem["allowed"]
-    assert problem["nearest"] == ["discount_pct"]
+    assert problem["nearest"][0] == "discount_pct"
 
 
 def test_q03_an_unknown_field_of_a_ramp_lists_the_fields_of_a_segment(tools: Tools):

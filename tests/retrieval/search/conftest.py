@@ -1,7 +1,5 @@
 """The vectors of the sample data: reckoned once for all workers of a run, then put into each store that wants them."""
 
-import fcntl
-import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.vectors import Vector, from_bytes
 from cpq.retrieval.toolset_sources import sources_of
 from tests.support.engine import open_app
+from tests.support.made_once import made_once
 
 ALL = ("equipment", "past_quotes")
 Vectors = dict[str, dict[bytes, Vector]]
@@ -25,16 +24,12 @@ Vectors = dict[str, dict[bytes, Vector]]
 @pytest.fixture(scope="session")
 def sample_vectors(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Vectors:
     """Of every text of the sample: half a minute of work."""
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    path = shared / "vectors.pickle"
-    with (shared / "vectors.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
-            home = tmp_path_factory.mktemp("vectors")
-            shutil.copy(sqlite_template, home / "quotewright.db")
-            path.write_bytes(pickle.dumps(_reckoned(home)))
-        stored = pickle.loads(path.read_bytes())
+
+    def make(home: Path) -> None:
+        shutil.copy(sqlite_template, home / "quotewright.db")
+        (home / "vectors.pickle").write_bytes(pickle.dumps(_reckoned(home)))
+
+    stored = pickle.loads((made_once(tmp_path_factory, "vectors", make) / "vectors.pickle").read_bytes())
     return {corpus: {name: from_bytes(vector) for name, vector in made.items()} for corpus, made in stored.items()}
 
 

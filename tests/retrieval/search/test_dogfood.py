@@ -9,6 +9,7 @@ import pytest
 from cpq.base.settings import Settings
 from cpq.retrieval import docs
 from tests.support.engine import SAMPLE, Tools, open_app
+from tests.support.made_once import made_once
 
 ROOT = Path(__file__).parents[3]
 SEEDS = next((found for found in (ROOT.parent / "shared" / "seeds", ROOT / "shared" / "seeds") if found.is_dir()), None)
@@ -72,9 +73,22 @@ SEED_PASSAGES = {
 
 @pytest.fixture(scope="module")
 def tools(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
-    home = tmp_path_factory.mktemp("dogfood")
-    shutil.copy(sqlite_template, home / "quotewright.db")
-    root = home / "docs"
+    def make(folder: Path) -> None:
+        shutil.copy(sqlite_template, folder / "quotewright.db")
+        _gather(folder / "docs")
+        app = open_app(Settings(home=folder, docs_dir=folder / "docs"))
+        docs.index(app)
+        app.close()
+
+    made = made_once(tmp_path_factory, "dogfood", make)
+    home = tmp_path_factory.mktemp("reader")
+    shutil.copy(made / "quotewright.db", home)
+    app = open_app(Settings(home=home, docs_dir=made / "docs"))
+    yield Tools(app)
+    app.close()
+
+
+def _gather(root: Path) -> None:
     for name in OWN:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
@@ -83,10 +97,6 @@ def tools(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         (root / "seeds").mkdir()
         for path in SEEDS.glob("*.txt"):
             shutil.copy(path, root / "seeds" / f"{path.stem}.md")
-    app = open_app(Settings(home=home, docs_dir=root))
-    docs.index(app)
-    yield Tools(app)
-    app.close()
 
 
 def missed(tools: Tools, questions: dict[str, str], field: str = "heading_path") -> list[str]:

@@ -49,7 +49,7 @@ BUYERS = {
     "acct_en_ex": {"country": "US", "tax_zone": "US-TX", "currency": "USD", "locale": "en_US",
                    "tax_status": "exempt", "tax_note": "Exemption certificate 4711"},
 }  # fmt: skip
-QUOTES, PAPERS = 150, 24
+QUOTES, PAPERS = 100, 12
 QUOTES_OF_PROOF = 2_000
 
 
