@@ -5,7 +5,7 @@ export PYTHON
 
 BIN := .venv/bin
 # Three workers on two cores: many tests wait for a process or a database.
-PYTEST := $(BIN)/python -m pytest -n 3
+PYTEST := $(BIN)/python -m pytest -n 4
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

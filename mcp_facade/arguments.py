@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Self
@@ -463,10 +463,14 @@ _CUSTOM_FIELDS |= {"category": "string", "tax_category": "string", "cost": "numb
 class LineItem(Part):
     """One line of a quote: a product, or a `custom` item."""
 
-    product_id: Annotated[Identifier, Field(description="From catalog_search.")] = special_terms.CUSTOM
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"required": ["product_id", "quantity"]})
+
+    product_id: Annotated[Identifier, Field(description="From catalog_search; or `custom`.")] = Field(
+        default_factory=lambda: special_terms.CUSTOM
+    )
     custom: Annotated[
         CustomLine | None,
-        Field(description="An item of no catalogue, instead of product_id."),
+        Field(description="An item of no catalogue, instead of a product."),
         WithJsonSchema(
             {
                 "type": "object",
@@ -518,14 +522,6 @@ class LineItem(Part):
     ] = None
     review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
 
-    @model_validator(mode="after")
-    def _sells_something(self) -> Self:
-        if (self.custom is None) == (self.product_id == special_terms.CUSTOM):
-            raise ValueError("needs a product_id or custom, and not both")
-        if self.custom and self.unit_price is not None:
-            raise ValueError("has unit_price beside custom, which has its own")
-        return self
-
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(step.as_segment() for step in self.ramp) if self.ramp else ()
         return DraftLine(
@@ -549,6 +545,15 @@ class LineItem(Part):
 
 Ignored = Any
 """Any value, accepted and ignored."""
+
+
+def require_sold(lines: Sequence[LineItem], field: str) -> None:
+    """Refuse lines that sell nothing, or a product and a custom item at once."""
+    for index, line in enumerate(lines):
+        if (line.custom is None) == (line.product_id == special_terms.CUSTOM):
+            raise bad_field(f"{field}/{index}", "A line needs a product_id or custom, and not both.")
+        if line.custom and line.unit_price is not None:
+            raise bad_field(f"{field}/{index}", "The line has unit_price beside custom, which has its own.")
 
 
 def require_one(given: Mapping[str, object]) -> None:

@@ -16,7 +16,7 @@ from tests.support.engine import open_app
 
 # The suite tries the same examples every time, so that it fails for a change and never by chance.
 LUCK = [check for check in HealthCheck if check is not HealthCheck.function_scoped_fixture]
-settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True, suppress_health_check=LUCK)
+settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True, suppress_health_check=LUCK)
 settings.register_profile("proof", deadline=None, max_examples=20_000, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 

@@ -43,6 +43,7 @@ from mcp_facade.arguments import (
     arranged,
     aside,
     capped,
+    require_sold,
 )
 from mcp_facade.registry import tool
 
@@ -167,6 +168,7 @@ def quote_update(
     The amounts are recalculated, but the draft counts as priced only after the next quote_price. A submitted, approved
     or sent quote cannot be changed: quote_revise opens its next version.
     """
+    require_sold(add_lines, "/add_lines")
     terms = {
         "currency": currency,
         "deal_id": deal_id,

@@ -47,6 +47,7 @@ from mcp_facade.arguments import (
     aside,
     capped,
     require_one,
+    require_sold,
 )
 from mcp_facade.registry import Job, tool
 
@@ -160,6 +161,7 @@ def quote_create(
     require of each other, or a currency that is not the account's. Customers read `notes`; `internal_notes`, `sources`
     and `review` are for the seller. Next: quote_price.
     """
+    require_sold(line_items, "/line_items")
     draft = quotes.Draft(
         account_id=account_id,
         currency=currency or quotes.OWN_CURRENCY,

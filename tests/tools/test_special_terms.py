@@ -216,9 +216,32 @@ def test_g02_an_item_of_no_catalogue_is_added_changed_copied_and_removed_like_a_
         ({"custom": {"name": "Crane"}, "quantity": 1}, "/line_items/0/custom/unit_price"),
         ({**FREIGHT, "attributes": {"colour": "red"}}, "/line_items/0/attributes"),
         ({**FREIGHT, "ramp": [{"months": 12}]}, "/line_items/0/ramp"),
+        ({"product_id": "custom:1", "quantity": 1}, "/line_items/0/product_id"),
         ({"custom": {"name": "SALESPERSON REVIEW", "unit_price": 1}, "quantity": 1}, "/line_items/0/custom/name"),
     ],
 )
 def test_g02_nonsense_is_refused_with_its_field(tools: Tools, line: dict[str, Any], field: str):
     details = refused(tools, "quote_create", account_id=ACME, line_items=[line], term_months=12)
     assert details["field"] == field
+
+
+def test_g02_the_price_of_an_item_of_no_catalogue_cannot_be_taken_back(tools: Tools):
+    quote_id = made(tools, FREIGHT)
+    for clear, field in (("unit_price", "/change_lines/0/unit_price"), ("foo", "/change_lines/0/clear")):
+        change = {"line_id": f"{quote_id}-ql-1", "clear": [clear]}
+        details = refused(tools, "quote_update", quote_id=quote_id, expected_version=1, change_lines=[change])
+        assert details["field"] == field
+
+
+def test_g02_who_sees_margins_sees_the_cost_that_was_given(app: App, tools: Tools):
+    quote_id = made(tools, FREIGHT)
+    assert "cost" not in line_of(tools, quote_id)["custom"]
+    assert line_of(person(app, "fred", "finance"), quote_id)["custom"]["cost"] == 400
+
+
+def test_g05_dates_that_are_those_of_the_quote_change_no_price(tools: Tools):
+    spelt = {**SEATS, "start_date": "2026-03-01", "term_months": 12}
+    dates = {"term_months": 12, "start_date": "2026-03-01"}
+    plain, same = made(tools, SEATS, SEATS, **dates), made(tools, SEATS, spelt, **dates)
+    totals = [tools("quote_price", quote_id=id_)["pricing"]["total"] for id_ in (plain, same)]
+    assert totals[0] == totals[1]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from cpq.base.errors import bad_field
 from cpq.base.rounding import Exact, divide
-from cpq.domain.pricing.parts import LinePrice, OwnPrices, Part
+from cpq.domain.pricing.parts import LinePrice, OwnPrice, Part
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Segment
 from cpq.domain.pricing.result import Stage
 
@@ -25,11 +25,30 @@ def override(price: LinePrice) -> None:
         price.given = _typed_in(price, line.override)
         price.note(OVERRIDE, price.given, "unit_price", line.override)
     elif price.own is not None:
-        share = Fraction(price.amount) / price.own.regular if price.own.regular else 0
-        price.given = price.own.typed_in + price.own.kept * share
-        price.note(OVERRIDE, price.given, "ramp", None)
+        _add_segments(price, price.own)
+        price.note(OVERRIDE, price.given or 0, "ramp", None)
     if price.given is not None and price.given > price.amount:
         price.amount = price.given
+
+
+def _add_segments(price: LinePrice, segments: Sequence[OwnPrice]) -> None:
+    """Each segment by itself, so that a markup on one cannot pay for a free month."""
+    before = sum([segment.amount for segment in segments])
+    share = Fraction(price.amount) / before if before else Fraction(0)
+    regular: Exact = 0
+    given: Exact = 0
+    for segment in segments:
+        usual = segment.amount * share
+        if segment.typed_in is None:
+            regular += usual
+            given += usual * Fraction(ONE_HUNDRED_PERCENT - segment.discount, ONE_HUNDRED_PERCENT)
+        else:
+            regular += max(usual, segment.typed_in)
+            given += segment.typed_in
+    price.amount, price.given = (
+        divide(regular.numerator, regular.denominator),
+        divide(given.numerator, given.denominator),
+    )
 
 
 def has_own_price(segment: Segment) -> bool:
@@ -37,20 +56,19 @@ def has_own_price(segment: Segment) -> bool:
     return segment.override is not None or bool(segment.discount)
 
 
-def own_prices(parts: Iterable[Part]) -> OwnPrices | None:
-    """What the segments of a ramp give by prices and discounts of their own; None if none has any."""
+def own_prices(parts: Iterable[Part]) -> tuple[OwnPrice, ...] | None:
+    """The segments of a ramp with their own prices and discounts; None if none has any."""
     parts = list(parts)
     if not any(has_own_price(part.segment) for part in parts):
         return None
-    typed_in: Exact = 0
-    kept: Exact = 0
-    for part in parts:
-        segment = part.segment
-        if segment.override is not None:
-            typed_in += part.term.times(segment.override * part.quantity)
-        else:
-            kept += divide(part.amount * (ONE_HUNDRED_PERCENT - segment.discount), ONE_HUNDRED_PERCENT)
-    return OwnPrices(sum([part.amount for part in parts]), typed_in, kept)
+    return tuple(
+        OwnPrice(
+            part.amount,
+            None if part.segment.override is None else part.term.times(part.segment.override * part.quantity),
+            part.segment.discount,
+        )
+        for part in parts
+    )
 
 
 def _typed_in(price: LinePrice, unit_price: int) -> Exact:

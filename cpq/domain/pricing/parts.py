@@ -104,15 +104,12 @@ class Part:
         return nearest(amount.numerator, amount.denominator)
 
 
-class OwnPrices(NamedTuple):
-    """What the segments of a ramp give by prices and discounts of their own."""
+class OwnPrice(NamedTuple):
+    """A segment of a ramp before rules, with the price or the discount that the seller gave it."""
 
-    regular: Exact
-    """All segments before rules and discounts."""
-    typed_in: Exact
-    """The segments with a price of their own."""
-    kept: Exact
-    """The other segments, less their discounts."""
+    amount: Exact
+    typed_in: Exact | None
+    discount: int
 
 
 @dataclass(slots=True)
@@ -125,7 +122,8 @@ class LinePrice(Part):
     """The customer price, until the quote discount lowers it."""
     given: Exact | None = None
     """The amount that the seller gives instead of the regular one."""
-    own: OwnPrices | None = None
+    own: tuple[OwnPrice, ...] | None = None
+    """The segments of its ramp, where one has a price or a discount of its own."""
     has_one_term: bool = True
     """Whether all its parts are charged for the same number of periods."""
     tax_weights: tuple[tuple[str, int], ...] = ()

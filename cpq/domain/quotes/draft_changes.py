@@ -38,6 +38,7 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
         _require_line(f"/remove_lines/{position}", id_, by_id, quote_id)
     for position, (id_, values) in enumerate(changes.change_lines):
         _require_line(f"/change_lines/{position}/line_id", id_, by_id, quote_id)
+        _require_clearable(f"/change_lines/{position}/clear", values.get("special", {}))
         by_id[id_] = _changed_line(by_id[id_], values)
     removed = set(changes.remove_lines)
     kept = [line for id_, line in by_id.items() if id_ not in removed]
@@ -167,6 +168,12 @@ def require_little_text(draft: Draft, most: int) -> None:
 def _require_line(field_: str, id_: str, known: Mapping[str, DraftLine], quote_id: str) -> None:
     if id_ not in known:
         raise _no_line(field_, id_, list(known), quote_id)
+
+
+def _require_clearable(field_: str, arranged: Mapping[str, Any]) -> None:
+    for name, value in arranged.items():
+        if value is None and name not in (*special_terms.CLEARABLE, "price_reason"):
+            raise bad_field(field_, f"{name!r} cannot be cleared.", allowed=list(special_terms.CLEARABLE))
 
 
 def _no_line(field_: str, id_: str, known: list[str], quote_id: str) -> CpqError:

@@ -61,6 +61,12 @@ class RampRow(Row):
     unit_price: Money | None = None
     discount_pct: Percent = Decimal(0)
 
+    @model_validator(mode="after")
+    def _has_one_price(self) -> Self:
+        if self.unit_price is not None and (self.uplift_pct or self.discount_pct):
+            raise ValueError("a segment has unit_price or a percentage, not both")
+        return self
+
     def as_segment(self) -> Segment:
         price = None if self.unit_price is None else to_micro(self.unit_price)
         uplift, discount = to_micro(self.uplift_pct), to_micro(self.discount_pct)

@@ -8,7 +8,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.money import MINOR_DIGITS
 from cpq.domain.pricing import terms
 from cpq.domain.quotes.draft import Draft, DraftLine
-from cpq.domain.quotes.special_terms import NOTHING_SPECIAL
+from cpq.domain.quotes.special_terms import CUSTOM, NOTHING_SPECIAL
 
 
 def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
@@ -19,6 +19,10 @@ def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
         own = line.special or NOTHING_SPECIAL
         if own.custom:
             problems += _custom_problems(at, line)
+        elif line.product_id.startswith(f"{CUSTOM}:"):
+            message = f"{line.product_id} is an item of another line, and no product."
+            hint = "Give it as custom, with its name and price."
+            problems.append(CpqError(Code.NOT_FOUND, message, field=f"{at}/product_id", hint=hint))
         elif (own.unit_price is not None or ramp_prices) and not own.price_reason:
             problems.append(
                 CpqError(
@@ -39,6 +43,8 @@ def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
 
 def _custom_problems(at: str, line: DraftLine) -> list[CpqError]:
     """What only a product has."""
+    if line.special and line.special.unit_price is None:
+        return [CpqError(Code.VALIDATION_ERROR, "A line without a product needs a price.", field=f"{at}/unit_price")]
     asked = {"attributes": line.attributes, "ramp": line.ramp, "selling_model": line.selling_model}
     return [
         CpqError(Code.VALIDATION_ERROR, f"A line without a product has no {name}.", field=f"{at}/{name}")

@@ -82,7 +82,7 @@ def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTer
     """With other terms. A price that is taken back takes its reason with it, and months replace a last day."""
     given = dict(given)
     if given.get("unit_price", 0) is None:
-        given["price_reason"] = None
+        given.setdefault("price_reason", None)
     if given.get("term_months") is not None:
         given.setdefault("end_date", None)
     if given.get("end_date") is not None:

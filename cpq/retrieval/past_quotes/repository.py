@@ -13,6 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.domain.quotes.lifecycle import VersionStatus, local_day, status_at
 from cpq.domain.quotes.quote import stored_quantity
+from cpq.domain.quotes.special_terms import CUSTOM
 from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
 
@@ -216,7 +217,7 @@ def _own_line(row: AnyRow) -> PastLine:
         category=row.category or "",
         description="\n".join(filter(None, parts)),
         model=(row.product_attributes or {}).get("model"),
-        product_id=row.product_id,
+        product_id=None if row.product_id.startswith(f"{CUSTOM}:") else row.product_id,
         quantity=stored_quantity(row.quantity, row.quantity_of),
         price=amount(row.net),
     )

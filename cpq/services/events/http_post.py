@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import urlsplit
@@ -58,7 +59,8 @@ def _exchange(connection: HTTPConnection, target: str, headers: Mapping[str, str
     def hang_up() -> None:
         # A time limit on the socket restarts with every byte, so a slow receiver could hold us without end.
         is_late.set()
-        socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+        with suppress(OSError):  # It may be closed by now.
+            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
     connection.sock.settimeout(ANSWER_SECONDS)
     watch = threading.Timer(ANSWER_SECONDS, hang_up)

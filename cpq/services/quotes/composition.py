@@ -16,7 +16,6 @@ from cpq.base.money import to_micro
 from cpq.base.text import canonical_json, digest, plain_json
 from cpq.domain import configuration, pricing
 from cpq.domain.configuration.relations import Relation
-from cpq.domain.field_types import QUANTITY_DECIMALS_MAX
 from cpq.domain.policy.facts import LineInputs
 from cpq.domain.policy.policy_kinds import TaxCode
 from cpq.domain.policy.policy_set import Terms, tax_code
@@ -28,7 +27,7 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from cpq.domain.quotes.special_check import special_problems
-from cpq.domain.quotes.special_terms import CUSTOM
+from cpq.domain.quotes.special_terms import CUSTOM, SpecialTerms
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
@@ -210,7 +209,7 @@ def custom_product(line: DraftLine, price_book: str) -> ProductFacts:
         bundle=None,
         content_hash=digest([canonical_json(special.stored)]),
         default_selling_model=None,
-        quantity_decimals=QUANTITY_DECIMALS_MAX,
+        quantity_decimals=3,
         relations=(),
         parts=(),
         for_pricing=Product((row,)),
@@ -369,8 +368,19 @@ def _line(index: int, line: DraftLine, draft: Draft, choices: Mapping[int, Mappi
     if line.special is None:
         return plain
     term = line.special.term_within(draft.start_date, draft.term_months, draft.last_day)
+    if is_like_quote(line.special, draft):
+        term = None
     price = None if line.custom else line.special.unit_price
     return plain._replace(override=price, amount_off=line.special.discount_amount, term=term)
+
+
+def is_like_quote(own: SpecialTerms, draft: Draft) -> bool:
+    """Whether the dates of a line are those of the quote, only spelt out."""
+    return (
+        own.start_date in (None, draft.start_date)
+        and own.term_months in (None, draft.term_months)
+        and own.end_date in (None, draft.last_day)
+    )
 
 
 class _Taxes(TypedDict):

@@ -165,7 +165,9 @@ def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[s
 def with_doubts(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> Draft:
     """The draft with a mark for review at each text with a word that may be another customer's name."""
     free = _free_texts(tx, draft, products)
-    usual = {word for product in products.values() for word in product.name.casefold().split()} if free else set()
+    custom = {line.product_id for line in draft.lines if line.custom}
+    known = [product.name for id_, product in products.items() if id_ not in custom] if free else []
+    usual = {word for name in known for word in name.casefold().split()}
     marks: dict[int | None, list[str]] = {}
     for _, number, text in free:
         word = find_doubt(text, buyer.name, customer_names(tx), usual)

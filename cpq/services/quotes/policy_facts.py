@@ -50,7 +50,8 @@ def free_text_facts(
         if line.notes:
             texts.append(line.notes)
         if line.custom:
-            texts += filter(None, (line.custom.name, line.custom.description))
+            item = line.custom
+            texts += filter(None, (item.name, item.description, item.category, item.unit))
         if line.attributes:
             options = {option["name"] for option in products[line.product_id].options}
             free = {name: value for name, value in line.attributes.items() if name not in options}

@@ -44,7 +44,7 @@ class InternalView(TypedDict):
 
 
 class CustomView(TypedDict):
-    """An item of no catalogue; its cost is not shown."""
+    """An item of no catalogue; its cost only for those who may see costs."""
 
     name: str
     unit_price: Amount
@@ -52,6 +52,7 @@ class CustomView(TypedDict):
     unit: NotRequired[str]
     category: NotRequired[str]
     tax_category: NotRequired[str]
+    cost: NotRequired[Amount]
 
 
 class SpecialView(TypedDict):
@@ -70,12 +71,15 @@ class SpecialView(TypedDict):
     end_date: NotRequired[date]
 
 
-def special_view(special: SpecialTerms | None) -> SpecialView:
+def special_view(special: SpecialTerms | None, *, with_cost: bool = False) -> SpecialView:
+    """`with_cost` for those who may see costs."""
     view: SpecialView = {}
     if special is None:
         return view
     if special.custom:
         given = {name: value for name, value in special.custom.given.items() if name != "cost"}
+        if with_cost and special.custom.cost is not None:
+            given["cost"] = amount(special.custom.cost)
         view["custom"] = {**given, "unit_price": amount(special.unit_price or 0)}  # type: ignore[typeddict-item] # All of them.
     elif special.unit_price is not None:
         view["override_unit_price"] = amount(special.unit_price)

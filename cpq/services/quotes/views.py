@@ -459,7 +459,7 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> 
     if line.internal:
         view.update(internal_view(tx, line.internal))  # type: ignore[typeddict-item] # A part of it.
     if line.special:
-        view.update(special_view(line.special))  # type: ignore[typeddict-item] # A part of it.
+        view.update(special_view(line.special, with_cost=tx.sees_margin))  # type: ignore[typeddict-item] # A part of it.
     if line.ramp:
         view["ramp"] = [_segment(segment) for segment in line.ramp]
     return view
@@ -480,7 +480,8 @@ def _segment(segment: Segment) -> RampSegment:
 
 def _discount_of(quote: Quote, line: StoredLine) -> int:
     """As `line_discount_percents` has it, from what is stored of a line."""
-    is_in_money = line.special and (line.special.unit_price is not None or line.special.discount_amount)
+    own = line.special
+    is_in_money = own and ((own.unit_price is not None and not own.custom) or own.discount_amount)
     if is_in_money or quote.version.requested_amount or any(has_own_price(one) for one in line.ramp):
         return percent_off(line.regular, line.net)
     return together(line.discount_pct, quote.version.requested_discount)

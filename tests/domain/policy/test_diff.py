@@ -56,6 +56,7 @@ def test_the_overview_is_the_matrix():
             "approval_required",
             "vp_sales",
         ],
+        ["custom_line_deal_desk", "any(line.is_custom for line in lines)", "approval_required", "deal_desk"],
         ["deal_size_deal_desk", "net_value above 100000 up to 500000", "approval_required", "deal_desk"],
         ["deal_size_vp_sales", "net_value above 500000", "approval_required", "vp_sales"],
         [

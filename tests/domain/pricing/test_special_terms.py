@@ -218,7 +218,8 @@ def test_g05_units_of_other_dates_do_not_count_for_a_tier():
     [
         ((Segment(1, discount=ONE_HUNDRED_PERCENT), Segment(11)), (120, 110)),
         ((Segment(6, override=8 * DOLLAR), Segment(6)), (120, 108)),
-        ((Segment(6, override=12 * DOLLAR), Segment(6, discount=50 * PERCENT)), (120, 102)),
+        ((Segment(6, override=12 * DOLLAR), Segment(6, discount=50 * PERCENT)), (132, 102)),
+        ((Segment(6, discount=ONE_HUNDRED_PERCENT), Segment(6, override=20 * DOLLAR)), (180, 120)),
         ((Segment(6, override=30 * DOLLAR), Segment(6)), (240, 240)),
         ((Segment(6, 1, uplift=50 * PERCENT), Segment(6, 1, discount=10 * PERCENT)), (150, 144)),
     ],
