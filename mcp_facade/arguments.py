@@ -29,6 +29,7 @@ from cpq.domain.catalog import units
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
 from cpq.domain.pricing.request import Segment
+from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes import internal, special_terms
 from cpq.services.quotes import DraftLine
 
@@ -460,6 +461,10 @@ _CUSTOM_FIELDS = {"name": "string", "unit_price": "number", "description": "stri
 _CUSTOM_FIELDS |= {"category": "string", "tax_category": "string", "cost": "number"}
 
 
+AnyText = WithJsonSchema({"type": "string"})
+"""In the schema a text without bounds, where a wrong one gets an answer that lists the right ones."""
+
+
 class LineItem(Part):
     """One line of a quote: a product, or a `custom` item."""
 
@@ -511,11 +516,10 @@ class LineItem(Part):
     end_date: Annotated[Day | None, Field(description="Instead of term_months.")] = None
     selling_model: Annotated[
         Word | None,
-        Field(
-            description="For a product sold in several ways: a billing period such as `monthly`, or `pick_with` of "
-            "catalog_get. Default: the product's own."
-        ),
+        Field(description="`pick_with` of catalog_get, or `term`, `evergreen`. Default: the product's own."),
+        AnyText,
     ] = None
+    billing_period: Annotated[Word | None, Field(description="Such as `month`, `2 weeks`."), AnyText] = None
     internal_notes: Annotated[InternalNotes, Field(description="For the seller; the customer never sees it.")] = None
     sources: Annotated[
         Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")
@@ -533,7 +537,7 @@ class LineItem(Part):
             self.notes,
             self.option_set,
             ramp,
-            self.selling_model,
+            in_one_word(self.selling_model, self.billing_period),
             internal.changed(None, aside(self.internal_notes, self.sources, self.review)) if self._has_aside else None,
             special_terms.changed(None, arranged(self)) if self.model_fields_set & ARRANGED else None,
         )

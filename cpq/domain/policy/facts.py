@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cpq.base.money import MINOR_DIGITS
+from cpq.domain import billing_periods
 from cpq.domain.policy.language.nodes import Declared, Kind, Value
 
 EXACT = Context(prec=60)
@@ -160,9 +161,9 @@ LINE_FACTS: dict[str, Declaration] = {
     ),
     "billing_period": Declaration(
         Kind.TEXT,
-        "one_time, monthly, quarterly or yearly",
+        "one_time, weekly, monthly, quarterly, half_yearly, yearly, or a number such as 2_weeks, 18_months, 2_years",
         is_before_pricing=True,
-        words=frozenset({"one_time", "monthly", "quarterly", "yearly"}),
+        words=billing_periods.all_spellings(),
     ),
     "is_custom": Declaration(
         Kind.BOOLEAN, "whether it is an item of no catalogue, with a price that was typed in", is_before_pricing=True

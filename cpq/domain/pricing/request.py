@@ -20,8 +20,6 @@ ONE_HUNDRED_PERCENT = 100_000_000
 WRITTEN_MAX = 10_000
 """Number of products whose JSON values are cached."""
 
-PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
-
 EDITION = 3
 """The edition of the rules for new requests; each edition keeps its rules, so that stored requests replay exactly.
 

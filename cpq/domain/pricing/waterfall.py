@@ -80,7 +80,7 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
             override(line_price)
         discount_line(line_price, minor_unit)
     except CpqError as error:
-        if error.details.get("field") in OF_LINE:
+        if error.details.get("field") in OF_LINE or (line.term and error.details.get("field") == "/end_date"):
             error.details["line"] = line.id
         raise
     return line_price

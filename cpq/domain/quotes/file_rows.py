@@ -27,6 +27,7 @@ from cpq.domain.field_types import (
     empty_as_absent,
 )
 from cpq.domain.pricing.request import Segment
+from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
 from cpq.domain.quotes.special_terms import SpecialTerms
@@ -82,6 +83,7 @@ class LineRow(Row):
     option_set: Word | None = None
     ramp: Annotated[tuple[RampRow, ...], Field(max_length=RAMP_MAX)] = ()
     selling_model: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    billing_period: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
     discount_amount: Annotated[Money | None, BeforeValidator(empty_as_absent)] = None
     unit_price: Annotated[Money | None, BeforeValidator(empty_as_absent)] = None
     price_reason: Annotated[Notes | None, BeforeValidator(empty_as_absent)] = None
@@ -101,7 +103,7 @@ class LineRow(Row):
             self.notes,
             self.option_set,
             ramp,
-            self.selling_model,
+            in_one_word(self.selling_model, self.billing_period),
             special=self._special,
         )
 
