@@ -100,6 +100,8 @@ class QuoteFacts(QuoteInputs):
     deal_others_net: Decimal | None = _ZERO
     account_others_gross: Decimal | None = _ZERO
     account_others_net: Decimal | None = _ZERO
+    account_90_days_gross: Decimal | None = _ZERO
+    account_90_days_net: Decimal | None = _ZERO
     has_free_text: bool = False
     free_text_has_numbers: bool = False
     free_text_has_terms: bool = False
@@ -113,6 +115,8 @@ class OtherQuotes(NamedTuple):
     deal_others_net: Decimal | None = _ZERO
     account_others_gross: Decimal | None = _ZERO
     account_others_net: Decimal | None = _ZERO
+    account_90_days_gross: Decimal | None = _ZERO
+    account_90_days_net: Decimal | None = _ZERO
 
 
 NO_OTHERS = OtherQuotes()
@@ -229,6 +233,16 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "account_net_value": Declaration(Kind.NUMBER, "net_value and account_others_net together", Unit.VALUE, low=_ZERO),
     "account_discount_value": Declaration(
         Kind.NUMBER, "all discounts of these quotes of the account in money", Unit.VALUE, low=_ZERO
+    ),
+    "account_90_days_net": Declaration(
+        Kind.NUMBER, "as account_others_net, of 90 days whatever deal_days is", Unit.VALUE, low=_ZERO
+    ),
+    "account_discount_90_days": Declaration(
+        Kind.NUMBER,
+        "all discretionary discounts of this and the account's other quotes, open or recent (90 days), off their gross",
+        Unit.PERCENT,
+        low=_ZERO,
+        high=HUNDRED,
     ),
     "discount": Declaration(
         Kind.NUMBER, "all discretionary discounts off gross", Unit.PERCENT, low=_ZERO, high=HUNDRED
@@ -405,12 +419,15 @@ def _discount_value(environment: FactsEnvironment) -> object:
     return _sum("gross_value", "-net_value")(environment) if is_less else _ZERO
 
 
-_DEAL_DISCOUNT = ("discount_value", "deal_others_gross", "-deal_others_net")
+def _discount_with(others: str) -> Callable[[FactsEnvironment], object]:
+    """The discount of this quote and of others in percent of their gross: each weighs as much as its money."""
 
+    def together(environment: FactsEnvironment) -> object:
+        off = _sum("discount_value", f"{others}_gross", f"-{others}_net")(environment)
+        gross = _sum("gross_value", f"{others}_gross")(environment)
+        return share(off, gross) if isinstance(off, Decimal) and isinstance(gross, Decimal) else None
 
-def _deal_discount(environment: FactsEnvironment) -> object:
-    off, gross = (_sum(*names)(environment) for names in (_DEAL_DISCOUNT, ("gross_value", "deal_others_gross")))
-    return share(off, gross) if isinstance(off, Decimal) and isinstance(gross, Decimal) else None
+    return together
 
 
 _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
@@ -422,10 +439,11 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     "total_value": _converted("total"),
     "discount_value": _discount_value,
     "deal_net_value": _sum("net_value", "deal_others_net"),
-    "deal_discount": _deal_discount,
-    "deal_discount_value": _sum(*_DEAL_DISCOUNT),
+    "deal_discount": _discount_with("deal_others"),
+    "deal_discount_value": _sum("discount_value", "deal_others_gross", "-deal_others_net"),
     "account_net_value": _sum("net_value", "account_others_net"),
     "account_discount_value": _sum("discount_value", "account_others_gross", "-account_others_net"),
+    "account_discount_90_days": _discount_with("account_90_days"),
     "line_count": lambda environment: Decimal(len(environment.lines)),
     "categories": lambda environment: frozenset(piece.category for piece in environment.pieces),
 }
