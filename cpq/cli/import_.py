@@ -117,9 +117,9 @@ def import_quotes(options: Options, file: Path, sheet: str | None, history: bool
 
     A CSV has a row for each line; the rows of a quote follow each other: id (your own; it becomes the quote's),
     account_id, currency, term_months, start_date, end_date, deal_id, payment_terms, quote_notes; product_id,
-    quantity, discount_pct, notes, option_set, attribute.NAME, ramp, selling_model, billing_period. Columns of the
-    quote are needed in its first row only. In the other formats a quote may hold its lines in line_items. A draft
-    that differs is updated.
+    quantity, discount_pct, notes, option_set, attribute.NAME, ramp, selling_model, billing_period, custom (JSON,
+    instead of product_id). Columns of the quote are needed in its first row only. In the other formats a quote may
+    hold its lines in line_items. A draft that differs is updated.
 
     With --history the columns are id (the quote's number), customer, project, quoted_on, currency, outcome (won, lost,
     open, unknown), salesperson, quote_notes; category, description, quantity, unit_price, model, product_id. They are

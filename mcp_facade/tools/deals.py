@@ -17,18 +17,15 @@ from cpq.services.quotes.views import CreatedQuote, QuoteMoved
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
     LINES_MAX,
-    AnyText,
     Attributes,
     Currency,
     Day,
     FineQuantity,
     Flag,
     Identifier,
-    InternalNotes,
     Justification,
     Key,
     Limit,
-    LineItem,
     Listed,
     Money,
     Months,
@@ -36,15 +33,21 @@ from mcp_facade.arguments import (
     Page,
     Part,
     Percentage,
-    RampStep,
-    Review,
     SearchText,
-    Sources,
     Version,
     Word,
+    capped,
+)
+from mcp_facade.line_arguments import (
+    AnyText,
+    CustomChange,
+    InternalNotes,
+    LineItem,
+    RampStep,
+    Review,
+    Sources,
     arranged,
     aside,
-    capped,
     require_sold,
 )
 from mcp_facade.registry import tool
@@ -72,6 +75,7 @@ class LineChange(Part):
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
     selling_model: Annotated[Word | None, AnyText] = None
     billing_period: Annotated[Word | None, AnyText] = None
+    custom: Annotated[CustomChange | None, WithJsonSchema({"type": "object"})] = None
     discount_amount: Money | None = None
     unit_price: Money | None = None
     price_reason: Justification | None = None

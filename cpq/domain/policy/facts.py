@@ -68,6 +68,7 @@ class LineFacts(LineInputs):
     discount_off_list: Decimal = Decimal(0)
     margin: Decimal | None = None
     cost: Decimal | None = None
+    tax_category: str = "standard"
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ LINE_FACTS: dict[str, Declaration] = {
         is_before_pricing=True,
         words=billing_periods.all_spellings(),
     ),
+    "tax_category": Declaration(Kind.TEXT, "the tax category of its price, such as standard"),
     "is_custom": Declaration(
         Kind.BOOLEAN, "whether it is an item of no catalogue, with a price that was typed in", is_before_pricing=True
     ),

@@ -116,6 +116,8 @@ class Segment(NamedTuple):
     override: int | None = None
     """Given by the seller instead of the regular price, like the line's `override`."""
     discount: int = 0
+    until: str | None = None
+    """Its last day, as long as its months are not counted yet."""
 
 
 class Adjustment(NamedTuple):
