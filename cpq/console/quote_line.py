@@ -151,7 +151,7 @@ def _sold(tx: Tx, product_id: str, line: Any, currency: str | None = None) -> An
         return product_of(tx, product_id, currency)
     item = {
         "id": product_id,
-        "name": line["product_name"] if line else "An item of no catalogue",
+        "name": line["product_name"] if line else "A new item",
         "sku": "in no catalogue",
         "unit": line["custom"].get("unit") if line else None,
         "is_custom": True,
