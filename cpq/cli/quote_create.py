@@ -16,7 +16,7 @@ from cpq.base.text import shown_on_one_line
 from cpq.cli import local_app, next_command
 from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
 from cpq.cli.output import show_json, show_table
-from cpq.cli.quote_lines import TypedLine, given, product_line, term_options
+from cpq.cli.quote_lines import TypedItem, TypedLine, given, product_line, term_options
 from cpq.cli.quote_step import show_next, wired
 from cpq.domain.quotes.file_rows import SourceQuote, validate
 from cpq.services import quotes
@@ -25,6 +25,13 @@ from cpq.services import quotes
 @click.command()
 @click.option("--account", "account_id", metavar="ID", help="The customer, for example acct_acme_001.")
 @click.option("--line", "lines", type=TypedLine("PRODUCT"), multiple=True, help="A line; repeat it for more lines.")
+@click.option(
+    "--custom",
+    "items",
+    type=TypedItem(),
+    multiple=True,
+    help="A line of no catalogue, such as Freight:1:480; a file can also give its cost and tax category.",
+)
 @click.option(
     "--from",
     "file",
@@ -37,7 +44,13 @@ from cpq.services import quotes
 @json_option
 @pass_options
 def create(
-    options: Options, /, lines: tuple[dict[str, Any], ...], file: Path | None, key: str | None, **terms: Any
+    options: Options,
+    /,
+    lines: tuple[dict[str, Any], ...],
+    items: tuple[dict[str, Any], ...],
+    file: Path | None,
+    key: str | None,
+    **terms: Any,
 ) -> None:
     """Create a draft quote, as the tool quote_create does. Nothing is stored if anything is wrong.
 
@@ -48,7 +61,7 @@ def create(
     """
     values = {**(read_mapping(file) if file else {}), **given(terms)}
     values.pop("id", None)  # A template may be a copy of a quote; the new one gets an id of its own.
-    values["line_items"] = [*(values.get("line_items") or []), *map(product_line, lines)]
+    values["line_items"] = [*(values.get("line_items") or []), *map(product_line, lines), *items]
     draft = _draft(values)
 
     def work(tx: Tx) -> Answer:

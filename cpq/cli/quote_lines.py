@@ -41,6 +41,21 @@ class TypedLine(click.ParamType[dict[str, Any]]):
         return line
 
 
+class TypedItem(click.ParamType[dict[str, Any]]):
+    """An item of no catalogue: its name, its quantity and the price of one."""
+
+    name = "NAME:QUANTITY:PRICE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        what, _, price = str(value).strip().rpartition(":")
+        name, _, quantity = what.rpartition(":")
+        if not (name.strip() and quantity.strip() and price.strip()):
+            self.fail(f"{value!r} is not {self.name}, for example Freight:1:480", param, ctx)
+        return {"custom": {"name": name.strip(), "unit_price": price.strip()}, "quantity": quantity.strip()}
+
+
 class PercentType(click.ParamType[int]):
     """A percentage from 0 to 100, in millionths of a percent."""
 

@@ -19,12 +19,16 @@ from cpq.console.forms import form_key, identifier, typed, whole
 from cpq.console.visit import Visit, quote_address
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
+from cpq.domain.quotes.special_terms import CUSTOM
 from cpq.services import catalog, quotes
 from cpq.services.catalog.views import ProductDetail
 from cpq.services.quotes import DraftLine
 
 PRODUCTS = 20
 """Products on one page of a search."""
+
+ITEM = {"description": 2000, "unit": 64, "category": 64, "tax_category": 64}
+"""The texts of an item of no catalogue beside its name, with their lengths."""
 
 _SHOWN_AS_PAGE = (Code.FORBIDDEN, Code.NOT_FOUND, Code.UNAVAILABLE, Code.TIMEOUT)
 
@@ -40,7 +44,10 @@ def new(visit: Visit) -> Response:
 def add(visit: Visit) -> Response:
     quote_id, form = visit.named("quote_id"), DraftForm(visit.form)
     product_id = identifier("product_id", visit.form.get("product_id", ""))
-    line = read_line(form, visit.app.read_unaudited(visit.call, lambda tx: product_of(tx, product_id)))
+    line = read_line(form, visit.app.read_unaudited(visit.call, lambda tx: _sold(tx, product_id, None)))
+    if product_id == CUSTOM:
+        item = special_terms.CustomItem(**_item(form))
+        line = line._replace(special=special_terms.changed(line.special, {"custom": item}))
     return _change(
         visit,
         quote_id,
@@ -71,9 +78,10 @@ def change(visit: Visit) -> Response:
     else:
         product = visit.app.read_unaudited(visit.call, lambda tx: _sold(tx, line["product_id"], line))
         read = read_line(form, product)
-        if "custom" in line and form.money("unit_price") is None:
-            form.problems["unit_price"] = "What one costs, such as 499.50."
-        values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes, "special": form.special()}
+        special = form.special()
+        if "custom" in line:
+            special["custom"] = _item(form)
+        values: dict[str, Any] = {"discount_pct": read.discount_pct, "notes": read.notes, "special": special}
         if "ramp" not in line:
             values["quantity"] = read.quantity
         if "selling_model" in form.fields:
@@ -86,14 +94,29 @@ def change(visit: Visit) -> Response:
     )
 
 
+def _item(form: DraftForm) -> dict[str, Any]:
+    """An item of no catalogue as the form has it; the cost is not in the form of somebody who may not see it."""
+    if form.money("unit_price") is None:
+        form.problems.setdefault("unit_price", "What one costs, such as 499.50.")
+    name = form.text("item_name", 200)
+    if not name:
+        form.problems["item_name"] = "What it is, such as Freight to Duluth."
+    given: dict[str, Any] = {"name": name or ""}
+    given |= {one: form.text(f"item_{one}", most) for one, most in ITEM.items() if f"item_{one}" in form.fields}
+    return {**given, "cost": form.money("item_cost")} if "item_cost" in form.fields else given
+
+
 def _shown_special(line: Any) -> dict[str, str]:
     """What was arranged for a line, as the fields of its form show it."""
-    amounts = {"unit_price": "override_unit_price", "discount_amount": "line_discount_amount"}
+    amounts, item = {"unit_price": "override_unit_price", "discount_amount": "line_discount_amount"}, {}
     if "custom" in line:
+        item = {f"item_{name}": str(line["custom"].get(name) or "") for name in ("name", *ITEM)}
+        if "cost" in line["custom"]:
+            item["item_cost"] = spelled(line["custom"]["cost"])
         line = {**line, "override_unit_price": line["custom"]["unit_price"]}
     dates = {f"line_{name}": str(line.get(name) or "") for name in ("start_date", "term_months", "end_date")}
     shown = {name: spelled(line[key]) if key in line else "" for name, key in amounts.items()}
-    return {**shown, **dates, "price_reason": line.get("price_reason", "")}
+    return {**shown, **dates, **item, "price_reason": line.get("price_reason", "")}
 
 
 def terms(visit: Visit) -> Response:
@@ -124,13 +147,14 @@ def product_of(tx: Tx, product_id: str, currency: str | None = None) -> ProductD
 
 def _sold(tx: Tx, product_id: str, line: Any, currency: str | None = None) -> Any:
     """The product of a line, or an item of no catalogue as if it were one."""
-    if line is None or "custom" not in line:
+    if product_id != CUSTOM and (line is None or "custom" not in line):
         return product_of(tx, product_id, currency)
     item = {
         "id": product_id,
-        "name": line["product_name"],
+        "name": line["product_name"] if line else "A new item",
         "sku": "in no catalogue",
-        "unit": line["custom"].get("unit"),
+        "unit": line["custom"].get("unit") if line else None,
+        "is_custom": True,
     }
     return {**item, "quantity_decimals": 3, "default_selling_model": None, "prices": [], "options": [], "rules": []}
 
@@ -236,8 +260,9 @@ def _line_form(visit: Visit, product_id: str, line: Any, form: DraftForm, status
 
     answer = visit.read("line", work, subject=quote_id, product_id=product_id, needs=Permission.QUOTE)
     models = selling_models(answer["product"], answer["quote"]["currency"], form)
-    key = visit.new_form_key()
-    return visit.page("line_form.html", status, **answer, line=line, form=form, models=models, form_key=key)
+    shown = {"models": models, "form_key": visit.new_form_key(), "line": line}
+    sees_cost = line is None or visit.principal.may(Permission.SEE_MARGIN)
+    return visit.page("line_form.html", status, **answer, **shown, form=form, sees_cost=sees_cost)
 
 
 def _terms_form(visit: Visit, form: DraftForm, status: int = 200) -> Response:

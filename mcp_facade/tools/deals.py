@@ -8,6 +8,7 @@ from pydantic import Field, WithJsonSchema
 
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
+from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes.draft_changes import CLEARABLE
 from cpq.domain.quotes.special_terms import CLEARABLE as CLEARABLE_OF_LINE
 from cpq.services import catalog, quotes
@@ -22,11 +23,9 @@ from mcp_facade.arguments import (
     FineQuantity,
     Flag,
     Identifier,
-    InternalNotes,
     Justification,
     Key,
     Limit,
-    LineItem,
     Listed,
     Money,
     Months,
@@ -34,15 +33,21 @@ from mcp_facade.arguments import (
     Page,
     Part,
     Percentage,
-    RampStep,
-    Review,
     SearchText,
-    Sources,
     Version,
     Word,
+    capped,
+)
+from mcp_facade.line_arguments import (
+    AnyText,
+    CustomChange,
+    InternalNotes,
+    LineItem,
+    RampStep,
+    Review,
+    Sources,
     arranged,
     aside,
-    capped,
     require_sold,
 )
 from mcp_facade.registry import tool
@@ -57,7 +62,7 @@ ExpectedEdit = Annotated[
 Reason = Annotated[Annotated[Notes, Field(max_length=2000)] | None, Field(description="The reason, in one sentence.")]
 
 
-_PLAIN = ("quantity", "discount_pct", "attributes", "notes", "selling_model")
+_PLAIN = ("quantity", "discount_pct", "attributes", "notes")
 
 
 class LineChange(Part):
@@ -68,7 +73,9 @@ class LineChange(Part):
     discount_pct: Percentage | None = None
     attributes: Attributes | None = None
     notes: Annotated[Notes | None, Field(description="Shown to the customer below the line.")] = None
-    selling_model: Annotated[Word | None, Field(description="Which of the product's prices, such as `monthly`.")] = None
+    selling_model: Annotated[Word | None, AnyText] = None
+    billing_period: Annotated[Word | None, AnyText] = None
+    custom: Annotated[CustomChange | None, WithJsonSchema({"type": "object"})] = None
     discount_amount: Money | None = None
     unit_price: Money | None = None
     price_reason: Justification | None = None
@@ -89,6 +96,8 @@ class LineChange(Part):
 
     def as_change(self) -> tuple[str, dict[str, Any]]:
         values = {name: value for name in _PLAIN if (value := getattr(self, name)) is not None}
+        if model := in_one_word(self.selling_model, self.billing_period):
+            values["selling_model"] = model
         if self.ramp is not None:
             values["ramp"] = tuple(step.as_segment() for step in self.ramp)
         if given := aside(self.internal_notes, self.sources, self.review):

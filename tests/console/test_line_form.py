@@ -93,3 +93,27 @@ def test_thousands_are_typed_with_a_comma_unless_it_is_in_doubt(sqlite_console: 
     doubtful = fill(rosa, address, quantity="1,500")
     assert doubtful.status_code == 400
     assert "1,500 can mean 1500 or 1.500" in doubtful.text
+
+
+def test_g02_an_item_of_no_catalogue_is_added_renamed_and_refused_in_the_form(console: Console):
+    rosa = console.signed_in("rosa", "sales_rep")
+    quote_id = new_quote(console.tools)
+    choice = rosa.get(f"/console/quotes/{quote_id}/lines/new").text
+    address = f"/console/quotes/{quote_id}/lines/new?product_id=custom"
+    assert address in html.unescape(choice)
+    before = stored(console.app)
+    refused = fill(rosa, address, quantity="2", item_name="", unit_price="")
+    assert refused.status_code == 400
+    assert 'id="problem-item_name"' in refused.text
+    assert 'id="problem-unit_price"' in refused.text
+    assert stored(console.app) == before
+    done(rosa, address, quantity="2", item_name="Freight", unit_price="480", item_unit="trip", item_cost="400")
+    line = f"/console/quotes/{quote_id}/lines/{quote_id}-ql-2"
+    shown = rosa.get(line).text
+    assert 'name="item_name" type="text" value="Freight"' in shown
+    assert "item_cost" not in shown, "who may not see costs does not"
+    done(rosa, line, quantity="2", item_name="Freight and crane", unit_price="500")
+    fred = console.signed_in("fred", "finance", "sales_rep")
+    assert 'name="item_cost" type="text" value="400"' in fred.get(line).text
+    custom = console.tools("quote_get", quote_id=quote_id)["line_items"][1]["custom"]
+    assert (custom["name"], custom["unit_price"], custom["unit"]) == ("Freight and crane", 500, "trip")

@@ -33,6 +33,7 @@ TAX_ROUNDINGS = tuple(level.value for level in TaxRounding)
 CURRENCIES = ("USD", "JPY", "KWD", "CLF")
 SMALL_PRICES = (10 * MILLION, MILLION, 0, 1, 333_333, 1_005_000, 99_990_000, 12_345_678, 5_000)
 DISCOUNTS = (0, 0, 10 * MILLION, 33_333_333, 2_500_000, 1, 99_999_999, 100 * MILLION, 5 * MILLION)
+PERIODS = ("one_time", "yearly", "monthly", "quarterly", "weekly", "half_yearly", "2_weeks", "18_months")
 DAY = date(2026, 1, 31)
 
 
@@ -101,7 +102,7 @@ def _of_today(request: Request) -> Request:
 
 def _product(draw: Bytes, number: int) -> Product:
     """Rows of one product bill alike, as a price list does; two of five products have rivals of every kind."""
-    period = draw.pick(("one_time", "yearly", "monthly", "quarterly"))
+    period = draw.pick(PERIODS)
     category = draw.pick(tuple(RATES))
     is_included = draw.happens(6)
     rows = [_row(draw, f"p{number}-0", "default", None, period, category, is_included)]

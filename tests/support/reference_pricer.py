@@ -9,7 +9,8 @@ from cpq.domain.pricing.request import Adjustment, Line, PriceRow, Request, Segm
 from cpq.domain.pricing.terms import add_months, factor
 
 PERCENT = Fraction(1, 10**8)
-MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
+MONTHS = {"monthly": 1, "quarterly": 3, "half_yearly": 6, "yearly": 12, "18_months": 18}
+WEEKS = {"weekly": 1, "2_weeks": 2}
 
 
 class Totals(NamedTuple):
@@ -126,9 +127,13 @@ def periods(request: Request, row: PriceRow, offset: int, segment: Segment | Non
     if row.billing_period == "one_time":
         return Fraction(1)
     start = date.fromisoformat(request.starts_on or request.as_of)
-    length = MONTHS[row.billing_period]
+    length = MONTHS.get(row.billing_period, 0)
 
     def until(end: date) -> Fraction:
+        if row.billing_period in WEEKS:
+            days = len(range(start.toordinal(), end.toordinal()))
+            weeks = Fraction(days, 7) if request.part_periods != "whole_months_up" else Fraction((days + 6) // 7)
+            return weeks / WEEKS[row.billing_period]
         return factor(request.part_periods, start, end, length)
 
     if segment:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cpq.base.money import from_micro, plain, readable
 from cpq.base.text import canonical_json
+from cpq.domain.billing_periods import is_recurring
 from cpq.domain.policy.evaluation import (
     Each,
     FactRead,
@@ -26,7 +27,6 @@ from cpq.domain.policy.evaluation import (
     worse_lines,
 )
 from cpq.domain.policy.policy_set import Roles
-from cpq.domain.pricing.request import PERIOD_MONTHS
 from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.domain.quotes.quote import Quote, QuoteLine, QuoteVersion
 
@@ -182,7 +182,7 @@ def _follows_term(old: QuoteLine, new: QuoteLine, months: tuple[int, int]) -> bo
 
     A bundle does not store how its parts are sold, so with a shorter term its list price must be lower, too.
     """
-    if new.billing_period not in PERIOD_MONTHS or new.selling_model is None or is_evergreen(new.selling_model):
+    if not is_recurring(new.billing_period) or new.selling_model is None or is_evergreen(new.selling_model):
         return False
     before, after = months
     return after >= before or new.list_amount * old.quantity * before == old.list_amount * new.quantity * after

@@ -6,19 +6,18 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cpq.base.rounding import PriceRounding
+from cpq.domain import billing_periods
+from cpq.domain.billing_periods import ONE_TIME
 from cpq.domain.field_types import Amount, Currency, Day, Identifier, Name, Number, Row, Whole, Word, empty_as_absent
 
 BOUND_MAX = 10**12
 
 
-class BillingPeriod(StrEnum):
-    ONE_TIME = "one_time"
-    MONTHLY = "monthly"
-    QUARTERLY = "quarterly"
-    YEARLY = "yearly"
+BillingPeriod = Annotated[str, Field(max_length=64), AfterValidator(billing_periods.billing_period)]
+"""Once, or a week, a month, a quarter, a half-year, a year or a number of them, in the one spelling."""
 
 
 class SellingModel(StrEnum):
@@ -29,13 +28,9 @@ class SellingModel(StrEnum):
     EVERGREEN = "evergreen"
 
     @classmethod
-    def of(cls, billing_period: BillingPeriod) -> SellingModel:
+    def of(cls, billing_period: str) -> SellingModel:
         """The model of a price that names none."""
-        return cls.ONE_TIME if billing_period is BillingPeriod.ONE_TIME else cls.TERM
-
-
-RESERVED = frozenset((*BillingPeriod, *SellingModel))
-"""Words by which a line picks a price without a name."""
+        return cls.ONE_TIME if billing_period == ONE_TIME else cls.TERM
 
 
 class TierMode(StrEnum):
@@ -86,7 +81,7 @@ class PriceRow(Row):
     account_id: Annotated[Identifier | None, BeforeValidator(empty_as_absent)] = None
     currency: Currency
     unit_price: Amount
-    billing_period: BillingPeriod = BillingPeriod.ONE_TIME
+    billing_period: BillingPeriod = ONE_TIME
     selling_model: Annotated[SellingModel | None, BeforeValidator(empty_as_absent)] = None
     """Left out, `one_time` for a one-time price and `term` for any other."""
     name: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
@@ -112,9 +107,9 @@ class PriceRow(Row):
             raise ValueError("valid_from is after valid_to")
         if (self.tier_mode is TierMode.PACKAGE) != (self.package_size is not None):
             raise ValueError("package_size goes with the tier mode package, and only with it")
-        if (self.sold_as is SellingModel.ONE_TIME) != (self.billing_period is BillingPeriod.ONE_TIME):
+        if (self.sold_as is SellingModel.ONE_TIME) != (self.billing_period == ONE_TIME):
             raise ValueError("the selling model one_time goes with the billing period one_time, and only with it")
-        if self.name and (":" in self.name or self.name.casefold() in RESERVED):
+        if self.name and (":" in self.name or _is_reserved(self.name)):
             raise ValueError("the name of a price has no colon and is no billing period or selling model")
         if self.free_quantity and self.package_size is None:
             raise ValueError("free_quantity goes with the tier mode package, and only with it")
@@ -155,3 +150,8 @@ class PriceRow(Row):
         if self.name:
             parts.append(f"name={self.name}")
         return self.id or "|".join(map(str, parts))
+
+
+def _is_reserved(name: str) -> bool:
+    """Whether a line picks prices without a name with this word."""
+    return name.casefold() in frozenset(SellingModel) or billing_periods.spelling(name) is not None

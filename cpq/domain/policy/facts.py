@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cpq.base.money import MINOR_DIGITS
+from cpq.domain import billing_periods
 from cpq.domain.policy.language.nodes import Declared, Kind, Value
 
 EXACT = Context(prec=60)
@@ -67,6 +68,7 @@ class LineFacts(LineInputs):
     discount_off_list: Decimal = Decimal(0)
     margin: Decimal | None = None
     cost: Decimal | None = None
+    tax_category: str = "standard"
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class QuoteFacts(QuoteInputs):
     deal_others_net: Decimal | None = _ZERO
     account_others_gross: Decimal | None = _ZERO
     account_others_net: Decimal | None = _ZERO
+    account_90_days_gross: Decimal | None = _ZERO
+    account_90_days_net: Decimal | None = _ZERO
     has_free_text: bool = False
     free_text_has_numbers: bool = False
     free_text_has_terms: bool = False
@@ -112,6 +116,8 @@ class OtherQuotes(NamedTuple):
     deal_others_net: Decimal | None = _ZERO
     account_others_gross: Decimal | None = _ZERO
     account_others_net: Decimal | None = _ZERO
+    account_90_days_gross: Decimal | None = _ZERO
+    account_90_days_net: Decimal | None = _ZERO
 
 
 NO_OTHERS = OtherQuotes()
@@ -160,10 +166,11 @@ LINE_FACTS: dict[str, Declaration] = {
     ),
     "billing_period": Declaration(
         Kind.TEXT,
-        "one_time, monthly, quarterly or yearly",
+        "one_time, weekly, monthly, quarterly, half_yearly, yearly, or a number such as 2_weeks, 18_months, 2_years",
         is_before_pricing=True,
-        words=frozenset({"one_time", "monthly", "quarterly", "yearly"}),
+        words=billing_periods.all_spellings(),
     ),
+    "tax_category": Declaration(Kind.TEXT, "the tax category of its price, such as standard"),
     "is_custom": Declaration(
         Kind.BOOLEAN, "whether it is an item of no catalogue, with a price that was typed in", is_before_pricing=True
     ),
@@ -228,6 +235,16 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "account_net_value": Declaration(Kind.NUMBER, "net_value and account_others_net together", Unit.VALUE, low=_ZERO),
     "account_discount_value": Declaration(
         Kind.NUMBER, "all discounts of these quotes of the account in money", Unit.VALUE, low=_ZERO
+    ),
+    "account_90_days_net": Declaration(
+        Kind.NUMBER, "as account_others_net, of 90 days whatever deal_days is", Unit.VALUE, low=_ZERO
+    ),
+    "account_discount_90_days": Declaration(
+        Kind.NUMBER,
+        "all discretionary discounts of this and the account's other quotes, open or recent (90 days), off their gross",
+        Unit.PERCENT,
+        low=_ZERO,
+        high=HUNDRED,
     ),
     "discount": Declaration(
         Kind.NUMBER, "all discretionary discounts off gross", Unit.PERCENT, low=_ZERO, high=HUNDRED
@@ -404,12 +421,15 @@ def _discount_value(environment: FactsEnvironment) -> object:
     return _sum("gross_value", "-net_value")(environment) if is_less else _ZERO
 
 
-_DEAL_DISCOUNT = ("discount_value", "deal_others_gross", "-deal_others_net")
+def _discount_with(others: str) -> Callable[[FactsEnvironment], object]:
+    """The discount of this quote and of others in percent of their gross: each weighs as much as its money."""
 
+    def together(environment: FactsEnvironment) -> object:
+        off = _sum("discount_value", f"{others}_gross", f"-{others}_net")(environment)
+        gross = _sum("gross_value", f"{others}_gross")(environment)
+        return share(off, gross) if isinstance(off, Decimal) and isinstance(gross, Decimal) else None
 
-def _deal_discount(environment: FactsEnvironment) -> object:
-    off, gross = (_sum(*names)(environment) for names in (_DEAL_DISCOUNT, ("gross_value", "deal_others_gross")))
-    return share(off, gross) if isinstance(off, Decimal) and isinstance(gross, Decimal) else None
+    return together
 
 
 _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
@@ -421,10 +441,11 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     "total_value": _converted("total"),
     "discount_value": _discount_value,
     "deal_net_value": _sum("net_value", "deal_others_net"),
-    "deal_discount": _deal_discount,
-    "deal_discount_value": _sum(*_DEAL_DISCOUNT),
+    "deal_discount": _discount_with("deal_others"),
+    "deal_discount_value": _sum("discount_value", "deal_others_gross", "-deal_others_net"),
     "account_net_value": _sum("net_value", "account_others_net"),
     "account_discount_value": _sum("discount_value", "account_others_gross", "-account_others_net"),
+    "account_discount_90_days": _discount_with("account_90_days"),
     "line_count": lambda environment: Decimal(len(environment.lines)),
     "categories": lambda environment: frozenset(piece.category for piece in environment.pieces),
 }

@@ -57,7 +57,7 @@ def _discount_in_money(price: LinePrice, minor_unit: MinorUnit) -> None:
 
 def discount_quote(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> None:
     """Stage 8: the requested discount off the sum of customer prices, rounded once, then allocated to the lines."""
-    requested, edition = request.requested_discount, request.edition
+    requested = request.requested_discount
     if not requested and not request.requested_amount:
         return
     customers = [price.net for price in prices]
@@ -69,12 +69,19 @@ def discount_quote(prices: Sequence[LinePrice], request: Request, minor_unit: Mi
             maximum=from_micro(sum(customers)),
         )
     source = ("requested_discount_amount", whole) if request.requested_amount else ("requested_discount_pct", requested)
-    # The first of equal claims gets the last cent, so lines are ordered by content, not by position.
-    shares = minor_unit.allocate(whole, customers, order=lambda index: _identity(prices[index].line, edition))
-    for price, share in zip(prices, shares, strict=True):
+    for price, share in zip(prices, shares_of(whole, prices, request, minor_unit), strict=True):
         if share:
             price.net -= share
             price.note(QUOTE_DISCOUNT, price.net, *source)
+
+
+def shares_of(whole: int, prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> list[int]:
+    """What each line bears of a discount on the quote, by its customer price."""
+    edition = request.edition
+    # The first of equal claims gets the last cent, so lines are ordered by content, not by position.
+    return minor_unit.allocate(
+        whole, [price.net for price in prices], order=lambda index: _identity(prices[index].line, edition)
+    )
 
 
 def _identity(line: Line, edition: int) -> tuple[object, ...]:

@@ -34,21 +34,21 @@ def override(price: LinePrice) -> None:
 def _add_segments(price: LinePrice, segments: Sequence[OwnPrice]) -> None:
     """Each segment by itself, so that a markup on one cannot pay for a free month."""
     before = sum([segment.amount for segment in segments])
-    share = Fraction(price.amount) / before if before else Fraction(0)
+    # Most lines have no rule that changed them; fractions would take most of the time.
+    share: Exact = 1 if before and before == price.amount else Fraction(price.amount) / before if before else 0
     regular: Exact = 0
     given: Exact = 0
+    """In hundred percents."""
     for segment in segments:
-        usual = segment.amount * share
+        usual = segment.amount if share == 1 else segment.amount * share
         if segment.typed_in is None:
             regular += usual
-            given += usual * Fraction(ONE_HUNDRED_PERCENT - segment.discount, ONE_HUNDRED_PERCENT)
+            given += usual * (ONE_HUNDRED_PERCENT - segment.discount)
         else:
             regular += max(usual, segment.typed_in)
-            given += segment.typed_in
-    price.amount, price.given = (
-        divide(regular.numerator, regular.denominator),
-        divide(given.numerator, given.denominator),
-    )
+            given += segment.typed_in * ONE_HUNDRED_PERCENT
+    price.amount = divide(regular.numerator, regular.denominator)
+    price.given = divide(given.numerator, given.denominator * ONE_HUNDRED_PERCENT)
 
 
 def has_own_price(segment: Segment) -> bool:

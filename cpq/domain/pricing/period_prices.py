@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from cpq.base.money import Amount
 from cpq.base.rounding import MinorUnit
+from cpq.domain.billing_periods import counted, is_recurring
 from cpq.domain.pricing.parts import ONCE, Term
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, LineTerm, Request
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, LineTerm, Request
 from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
 from cpq.domain.pricing.terms import Terms, request_of_line
-
-NOUNS = {"monthly": "month", "quarterly": "quarter", "yearly": "year"}
 
 TERM, TAX = Stage.TERM, Stage.TAX
 
@@ -44,7 +43,7 @@ def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, Pe
     counts: dict[Term, Fraction] = {}
     found = {}
     for line in lines:
-        if line.billing_period in PERIOD_MONTHS:
+        if is_recurring(line.billing_period):
             # Without the step of a term one period is charged: there is no term, or the price has no end.
             is_over_term = TERM in [step.stage for step in line.steps]
             dates = own.get(line.id)
@@ -60,9 +59,13 @@ def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, Pe
 def in_words(price: str, billing_period: str, periods: Amount | str, *, has_term: bool, has_end: bool = True) -> str:
     """`4,900.00 a month × 12 months`; `price` is for one period.
 
-    Without a term `4,900.00 a month, for one month`; without an end `4,900.00 a month, until cancelled`.
+    Without a term `4,900.00 a month, for one month`; without an end `4,900.00 a month, until cancelled`; and of several
+    weeks, months or years `300.00 for 2 weeks × 26`.
     """
-    noun = NOUNS[billing_period]
+    count, noun = counted(billing_period)
+    if count > 1:
+        each = f"{price} for {count} {noun}"
+        return f"{each}, until cancelled" if not has_end else f"{each}, once" if not has_term else f"{each} × {periods}"
     if not has_end:
         return f"{price} a {noun}, until cancelled"
     if not has_term:

@@ -20,13 +20,12 @@ ONE_HUNDRED_PERCENT = 100_000_000
 WRITTEN_MAX = 10_000
 """Number of products whose JSON values are cached."""
 
-PERIOD_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
-
-EDITION = 3
+EDITION = 4
 """The edition of the rules for new requests; each edition keeps its rules, so that stored requests replay exactly.
 
 From 2 on, equal lines claim odd cents by line number, and halves of negative amounts in steps round away from zero.
 From 3 on, the free units of a product count once in a quote, shared by its lines, and have their cost.
+From 4 on, tax that is rounded for the document is not charged on what a price or discount in money takes off.
 """
 
 
@@ -117,6 +116,8 @@ class Segment(NamedTuple):
     override: int | None = None
     """Given by the seller instead of the regular price, like the line's `override`."""
     discount: int = 0
+    until: str | None = None
+    """Its last day, as long as its months are not counted yet."""
 
 
 class Adjustment(NamedTuple):

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from cpq.base.errors import CpqError, bad_field, nearest
 from cpq.base.money import amount, readable
+from cpq.domain.billing_periods import is_recurring, spelling
 from cpq.domain.pricing.price_selection import PriceSelection
-from cpq.domain.pricing.request import PERIOD_MONTHS, PriceRow
+from cpq.domain.pricing.request import PriceRow
 
 EVERGREEN = "_evergreen"
+TERM = "_term"
 
 
 def pick(selection: PriceSelection, product_id: str, asked: str | None, default: str | None) -> str:
@@ -41,15 +43,48 @@ def pick_part(selection: PriceSelection, product_id: str, model_of_bundle: str, 
 
 
 def fits(model: str, asked: str) -> bool:
-    """Whether a word of a caller means the model."""
+    """Whether a word of a caller means the model: the model itself, its name, its period or its kind, or both.
+
+    Periods may be written as anybody does: `month`, `2 weeks`.
+    """
     sold, _, name = model.partition(":")
     period = sold.removesuffix(EVERGREEN)
-    kind = "evergreen" if is_evergreen(model) else "term" if period in PERIOD_MONTHS else period
-    return asked.strip().casefold() in (model.casefold(), name.casefold() or None, sold, period, kind)
+    kind = "evergreen" if is_evergreen(model) else "term" if is_recurring(period) else period
+    words = (
+        model.casefold(),
+        name.casefold() or None,
+        sold,
+        period,
+        kind,
+        f"{period}_{kind}",
+        f"{period}:{name}".casefold(),
+    )
+    return asked.strip().casefold() in words or _respelled(asked) in words
+
+
+def in_one_word(selling_model: str | None, billing_period: str | None) -> str | None:
+    """What a line asks for that gives both apart: `evergreen` and `month` are `monthly_evergreen`."""
+    if selling_model is None or billing_period is None:
+        return selling_model or billing_period
+    period = spelling(billing_period) or billing_period.strip()
+    asked = selling_model.strip()
+    if period in (asked, _respelled(asked).partition(":")[0].removesuffix(EVERGREEN).removesuffix(TERM)):
+        return asked
+    return f"{period}_{asked}" if asked.casefold() in ("term", "evergreen") else f"{period}:{asked}"
 
 
 def is_evergreen(model: str) -> bool:
     return model.partition(":")[0].endswith(EVERGREEN)
+
+
+def _respelled(asked: str) -> str:
+    """The word of a caller with its period in the one spelling."""
+    sold, colon, name = asked.strip().casefold().partition(":")
+    for ending in (EVERGREEN, TERM, ""):
+        period = spelling(sold.removesuffix(ending)) if sold.endswith(ending) else None
+        if period:
+            return f"{period}{ending}{colon}{name}"
+    return f"{sold}{colon}{name}"
 
 
 def _fitting(models: Sequence[str], asked: str) -> list[str]:

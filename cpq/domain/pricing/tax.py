@@ -32,7 +32,7 @@ def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUn
         else:
             table.add(price.plan.tax_category, price.net)
         if is_document:
-            _add_unrounded(price, table, request.requested_discount)
+            _add_unrounded(price, table, request)
     return table.groups(request.tax_reasons)
 
 
@@ -100,13 +100,18 @@ def _add_mixed(price: LinePrice, table: TaxTable, minor_unit: MinorUnit) -> None
         table.add(category, share)
 
 
-def _add_unrounded(price: LinePrice, table: TaxTable, requested: int) -> None:
-    """Add the exact net price by tax category."""
-    kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)
+def _add_unrounded(price: LinePrice, table: TaxTable, request: Request) -> None:
+    """Add the exact net price by tax category; where an amount was taken off, the net price is exact as it is."""
+    kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - request.requested_discount)
+    amount = price.amount
+    if request.edition > 3 and (price.line.amount_off or request.requested_amount):
+        amount, kept = price.net, ONE_HUNDRED_PERCENT**2
+    elif request.edition > 3 and price.given is not None:
+        amount = price.given
     weights = price.tax_weights or ((price.plan.tax_category, 1),)
-    below = price.amount.denominator * ONE_HUNDRED_PERCENT**2 * sum([weight for _, weight in weights])
+    below = amount.denominator * ONE_HUNDRED_PERCENT**2 * sum([weight for _, weight in weights])
     for category, weight in weights:
-        table.add_unrounded(category, price.amount.numerator * kept * weight, below)
+        table.add_unrounded(category, amount.numerator * kept * weight, below)
 
 
 Key = tuple[str, int] | tuple[str, int, str]

@@ -8,8 +8,9 @@ from fractions import Fraction
 
 from cpq.base.errors import bad_field
 from cpq.base.rounding import divide, nearest
+from cpq.domain.billing_periods import Length, length
 from cpq.domain.pricing.parts import ONCE, Part, Term
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, PERIOD_MONTHS, LineTerm, PriceRow, Request
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, LineTerm, PriceRow, Request
 from cpq.domain.pricing.result import Stage
 
 TERM = Stage.TERM
@@ -53,7 +54,7 @@ class Terms:
         key = (billing_period, offset, months)
         term = self._terms.get(key)
         if term is None:
-            periods = self._periods(PERIOD_MONTHS.get(billing_period), offset, months)
+            periods = self._periods(length(billing_period), offset, months)
             shown = nearest(periods.numerator * 1_000_000, periods.denominator)
             term = ONCE if periods == 1 else Term(periods.numerator, periods.denominator, shown)
             self._terms[key] = term
@@ -63,23 +64,27 @@ class Terms:
         """The periods that a price is charged for: of one without an end the first."""
         return ONCE if row.is_evergreen else self.of(row.billing_period, offset, months)
 
-    def _periods(self, period_months: int | None, offset: int, segment_months: int) -> Fraction:
+    def _periods(self, period: Length | None, offset: int, segment_months: int) -> Fraction:
         """The number of periods: one when the price does not recur or the quote has no term."""
         request = self._request
         months = segment_months or request.term_months
-        if period_months is None or not (months or request.ends_on):
+        if period is None or not (months or request.ends_on):
             return Fraction(1)
-        if months and (request.part_periods != "actual_days" or (offset + months) % period_months == 0 == offset):
-            return Fraction(months, period_months)
+        if months and period.months and self._is_by_months(period.months, offset, months):
+            return Fraction(months, period.months)
         start = date.fromisoformat(request.starts_on or request.as_of)
         try:
             end = add_months(start, offset + months) if months else _day_after(request.ends_on or "")
-            periods = factor(request.part_periods, start, end, period_months)
+            periods = _count(request.part_periods, start, end, period)
         except (ValueError, OverflowError):
             raise bad_field("/term_months", "The term ends after the last day of the calendar.") from None
         if offset:
-            periods -= factor(request.part_periods, start, add_months(start, offset), period_months)
+            periods -= _count(request.part_periods, start, add_months(start, offset), period)
         return periods
+
+    def _is_by_months(self, period_months: int, offset: int, months: int) -> bool:
+        """Whether months are divided by months, whatever the dates are."""
+        return self._request.part_periods != "actual_days" or (offset + months) % period_months == 0 == offset
 
 
 def bills_alike(one: PriceRow, other: PriceRow) -> bool:
@@ -136,6 +141,31 @@ def factor(mode: str, start: date, end: date, period_months: int) -> Fraction:
         return len(tiles) - 1 + part(tiles[-1], tiles[-1][0], end)
     months = whole_months(start, end)
     return (months + _part_of_month(mode, start, months, end)) / period_months
+
+
+def weeks_factor(mode: str, start: date, end: date, period_weeks: int) -> Fraction:
+    """The number of periods of `period_weeks` between `start` and `end` (exclusive): a week is always seven days.
+
+    A part of a week is its days, in sevenths; where a part of a month counts as a month, a part of a week is a week.
+    Where only whole months are sold, whole weeks are, too.
+    """
+    if end <= start:
+        raise bad_field("/end_date", "The term ends before it starts.", minimum=start.isoformat())
+    days = (end - start).days
+    if mode == "whole_months_up":
+        return Fraction(-(-days // 7), period_weeks)
+    if mode == "whole_months" and days % 7:
+        _part_of_month(mode, start, whole_months(start, end), end)
+    return Fraction(days, 7 * period_weeks)
+
+
+def is_whole(start: date, end: date) -> bool:
+    """Whether the term from `start` to `end` (exclusive) is a whole number of months or of weeks."""
+    return (end - start).days % 7 == 0 or add_months(start, whole_months(start, end)) == end
+
+
+def _count(mode: str, start: date, end: date, period: Length) -> Fraction:
+    return weeks_factor(mode, start, end, period.weeks) if period.weeks else factor(mode, start, end, period.months)
 
 
 def _part_of_month(mode: str, start: date, months: int, end: date) -> Fraction:

@@ -40,13 +40,19 @@ def price(request: Request, selection: PriceSelection | None = None) -> PricedQu
 
     `selection` is the request's price selection, if the caller has it already.
     """
-    plans = Plans(request, selection or PriceSelection(request))
     minor_unit = MinorUnit(request.currency, request.rounding)
-    prices = [_customer_price(line, plans, minor_unit) for line in request.lines]
+    prices = customer_prices(request, selection)
     discount_quote(prices, request, minor_unit)
     tax_groups = tax_lines(prices, request, minor_unit)
     lines = tuple([_priced_line(line_price, request, minor_unit) for line_price in prices])
     return _total(request, prices, lines, tax_groups, minor_unit)
+
+
+def customer_prices(request: Request, selection: PriceSelection | None = None) -> list[LinePrice]:
+    """The lines after all stages before the discount on the quote."""
+    plans = Plans(request, selection or PriceSelection(request))
+    minor_unit = MinorUnit(request.currency, request.rounding)
+    return [_customer_price(line, plans, minor_unit) for line in request.lines]
 
 
 def refusals(request: Request, selection: PriceSelection | None = None) -> list[CpqError]:
@@ -80,7 +86,7 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
             override(line_price)
         discount_line(line_price, minor_unit)
     except CpqError as error:
-        if error.details.get("field") in OF_LINE:
+        if error.details.get("field") in OF_LINE or (line.term and error.details.get("field") == "/end_date"):
             error.details["line"] = line.id
         raise
     return line_price

@@ -39,6 +39,10 @@ def changed_draft(draft: Draft, changes: Changes, quote_id: str) -> Draft:
     for position, (id_, values) in enumerate(changes.change_lines):
         _require_line(f"/change_lines/{position}/line_id", id_, by_id, quote_id)
         _require_clearable(f"/change_lines/{position}/clear", values.get("special", {}))
+        if values.get("special", {}).get("custom") and by_id[id_].custom is None:
+            message = "The line sells a product, and only an item of no catalogue has a name and a cost of its own."
+            hint = "Remove the line and add another with custom."
+            raise bad_field(f"/change_lines/{position}/custom", message, hint=hint)
         by_id[id_] = _changed_line(by_id[id_], values)
     removed = set(changes.remove_lines)
     kept = [line for id_, line in by_id.items() if id_ not in removed]

@@ -8,11 +8,19 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from cpq.base.money import to_micro
 from cpq.base.row_problems import Problem, SourceRow, faults
-from cpq.base.text import clean, clean_identifier
+from cpq.base.text import clean, clean_identifier, clean_line
 from cpq.domain.field_types import (
     QUANTITY_MAX,
     Currency,
@@ -27,9 +35,10 @@ from cpq.domain.field_types import (
     empty_as_absent,
 )
 from cpq.domain.pricing.request import Segment
+from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
-from cpq.domain.quotes.special_terms import SpecialTerms
+from cpq.domain.quotes.special_terms import CustomItem, SpecialTerms
 
 LINES_MAX = 10_000
 MONTHS_MAX = 1200
@@ -55,7 +64,8 @@ UsualDay = Annotated[Day, AfterValidator(_usual)]
 
 
 class RampRow(Row):
-    months: Months
+    months: Months | None = None
+    until: UsualDay | None = None
     quantity: Quantity | None = None
     uplift_pct: Percent = Decimal(0)
     unit_price: Money | None = None
@@ -65,16 +75,37 @@ class RampRow(Row):
     def _has_one_price(self) -> Self:
         if self.unit_price is not None and (self.uplift_pct or self.discount_pct):
             raise ValueError("a segment has unit_price or a percentage, not both")
+        if (self.months is None) == (self.until is None):
+            raise ValueError("a segment has months or until, its last day")
         return self
 
     def as_segment(self) -> Segment:
         price = None if self.unit_price is None else to_micro(self.unit_price)
         uplift, discount = to_micro(self.uplift_pct), to_micro(self.discount_pct)
-        return Segment(self.months, self.quantity, None, uplift, price, discount)
+        until = self.until.isoformat() if self.until else None
+        return Segment(self.months or 0, self.quantity, None, uplift, price, discount, until)
+
+
+class CustomRow(Row):
+    """An item of no catalogue: freight, a crane, a special part."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(clean_line)]
+    unit_price: Money
+    description: Annotated[str, Field(max_length=2000), AfterValidator(clean)] | None = None
+    unit: Word | None = None
+    category: Word | None = None
+    tax_category: Word | None = None
+    cost: Money | None = None
+
+    def as_item(self) -> CustomItem:
+        cost = None if self.cost is None else to_micro(self.cost)
+        return CustomItem(self.name, self.description, self.unit, self.category, self.tax_category, cost)
 
 
 class LineRow(Row):
-    product_id: Reference
+    custom: Annotated[CustomRow | None, BeforeValidator(empty_as_absent)] = None
+    """Instead of a product."""
+    product_id: Annotated[Reference | None, BeforeValidator(empty_as_absent), Field(validate_default=True)] = None
     quantity: FineQuantity
     discount_pct: Percent = Decimal(0)
     attributes: Annotated[dict[Word, Scalar], Field(max_length=100)] = Field(default_factory=dict)
@@ -82,6 +113,7 @@ class LineRow(Row):
     option_set: Word | None = None
     ramp: Annotated[tuple[RampRow, ...], Field(max_length=RAMP_MAX)] = ()
     selling_model: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    billing_period: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
     discount_amount: Annotated[Money | None, BeforeValidator(empty_as_absent)] = None
     unit_price: Annotated[Money | None, BeforeValidator(empty_as_absent)] = None
     price_reason: Annotated[Notes | None, BeforeValidator(empty_as_absent)] = None
@@ -89,25 +121,38 @@ class LineRow(Row):
     line_term_months: Annotated[Months | None, BeforeValidator(empty_as_absent)] = None
     line_end_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
 
+    @field_validator("product_id")
+    @classmethod
+    def _sells_something(cls, product_id: str | None, info: ValidationInfo) -> str | None:
+        if "custom" in info.data and (product_id is None) == (info.data["custom"] is None):
+            raise ValueError("is required" if product_id is None else "stands beside custom; give one of them")
+        return product_id
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> Self:
+        if self.custom and self.unit_price is not None:
+            raise ValueError("the line has unit_price beside custom, which has its own")
+        return self
+
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(step.as_segment() for step in self.ramp)
         discount = to_micro(self.discount_pct)
         return DraftLine(
             number,
-            self.product_id,
+            self.product_id or special_terms.CUSTOM,
             self.quantity,
             discount,
             self.attributes,
             self.notes,
             self.option_set,
             ramp,
-            self.selling_model,
+            in_one_word(self.selling_model, self.billing_period),
             special=self._special,
         )
 
     @property
     def _special(self) -> SpecialTerms | None:
-        given = {
+        given: dict[str, Any] = {
             "unit_price": None if self.unit_price is None else to_micro(self.unit_price),
             "price_reason": self.price_reason,
             "discount_amount": to_micro(self.discount_amount or Decimal(0)),
@@ -115,6 +160,8 @@ class LineRow(Row):
             "term_months": self.line_term_months,
             "end_date": self.line_end_date,
         }
+        if self.custom:
+            given |= {"custom": self.custom.as_item(), "unit_price": to_micro(self.custom.unit_price)}
         return special_terms.changed(None, given)
 
 

@@ -99,9 +99,9 @@ def _date_problems(at: str, line: DraftLine, draft: Draft, part_periods: str) ->
 
 
 def _part_months(field: str, start: date, end: date) -> list[CpqError]:
-    whole = terms.whole_months(start, end + timedelta(days=1))
-    if terms.last_day(start, whole) == end:
+    if terms.is_whole(start, end + timedelta(days=1)):
         return []
+    whole = terms.whole_months(start, end + timedelta(days=1))
     days = [terms.last_day(start, months).isoformat() for months in (whole, whole + 1) if months]
     message = (
         f"The line would run from {start} to {end}, which is not a whole number of months, as terms.yaml requires."

@@ -89,6 +89,9 @@ def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTer
         given.setdefault("term_months", None)
     if given.get("discount_amount", 0) is None:
         given["discount_amount"] = 0
+    known = before.custom if before else None
+    if known and isinstance(given.get("custom"), Mapping):
+        given["custom"] = known._replace(**given["custom"])
     new = (before or NOTHING_SPECIAL)._replace(**given)
     return None if new == NOTHING_SPECIAL else new
 

@@ -13,9 +13,10 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field, next_call
 from cpq.base.money import amount
 from cpq.base.text import canonical_json, to_wire
+from cpq.domain.billing_periods import is_recurring
 from cpq.domain.catalog.products import SUPPLY
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
-from cpq.domain.pricing.request import PERIOD_MONTHS, mean_quantity
+from cpq.domain.pricing.request import mean_quantity
 from cpq.domain.pricing.result import MIXED, PricedLine
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, line_id
@@ -194,9 +195,9 @@ def _line(found: Quote, row: QuoteLine, shown: Collection[str], tags: tuple[str,
 
 def _priced_set(pricing: Pricing, found: Quote) -> Content:
     # The steps, the largest part of a result, are needed only where a price recurs.
-    is_recurring = any(line.billing_period in PERIOD_MONTHS for line in pricing.amounts.lines)
-    priced = pricing.result if is_recurring else pricing.amounts
-    prices = period_prices(pricing.request, priced.lines) if is_recurring else {}
+    recurs = any(is_recurring(line.billing_period) for line in pricing.amounts.lines)
+    priced = pricing.result if recurs else pricing.amounts
+    prices = period_prices(pricing.request, priced.lines) if recurs else {}
     choices = {line["id"]: line.get("choices", {}) for line in pricing.request_values["lines"]}
     taxes = _line_taxes(pricing)
     models = {str(row.number): row.sold_as for row in found.lines}

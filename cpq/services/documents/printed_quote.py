@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from cpq.domain.billing_periods import counted
 from cpq.services.documents.locale import Tongue
 
 Content = Mapping[str, Any]
@@ -67,12 +68,16 @@ class PrintedQuote:
         if price is None:
             return ""
         figure = self.tongue.unit_price(price, self.currency)
+        count, unit = counted(period)
+        shown = {"price": figure} if count == 1 else {"price": figure, "count": self.tongue.number(count)}
+        key = period if count == 1 else unit
         if not (self.has_term or self.asked[priced["number"]].get("own_term")):
-            return self.tongue.label(f"{period}_once", price=figure)
+            return self.tongue.label(f"{key}_once", **shown)
         periods = priced["periods"]
         number = self.tongue.figure(periods) if isinstance(periods, str) else self.tongue.number(periods)
-        key = f"{period}_price_one" if periods == 1 else f"{period}_price"
-        return self.tongue.label(key, price=figure, periods=number)
+        if count == 1 and periods == 1:
+            return self.tongue.label(f"{key}_price_one", **shown, periods=number)
+        return self.tongue.label(f"{key}_price", **shown, periods=number)
 
     def paragraphs(self, text: str | None) -> tuple[str, ...]:
         return tuple(self.tongue.text(part.strip()) for part in (text or "").splitlines() if part.strip())

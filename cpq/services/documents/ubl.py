@@ -19,7 +19,11 @@ EACH = "C62"
 UNIT_CODES = {
     "hour": "HUR",
     "day": "DAY",
+    "week": "WEE",
     "month": "MON",
+    "quarter": "QAN",
+    "half-year": "SAN",
+    "year": "ANN",
     "metre": "MTR",
     "square metre": "MTK",
     "kilogram": "KGM",

@@ -26,6 +26,7 @@ from cpq.domain.pricing.request import EDITION, Adjustment, Line, PriceRow, Prod
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
+from cpq.domain.quotes.ramp_dates import with_months
 from cpq.domain.quotes.special_check import special_problems
 from cpq.domain.quotes.special_terms import CUSTOM, SpecialTerms
 from cpq.services.catalog import repository
@@ -109,13 +110,14 @@ def compose(
     Texts that are written now are checked for what is not the customer's; stored ones when they are sent. `stored_day`
     is the last valid day that was asked for before: once it is over, the policies decide again.
     """
-    draft = _with_custom_ids(with_clauses(tx.policies.library, draft))
+    draft, undated = with_months(_with_custom_ids(with_clauses(tx.policies.library, draft)))
     buyer, products = gather(tx, draft)
     if any(line.product_id not in products for line in draft.lines):
         draft = _by_id(tx, draft, products)
         buyer, products = gather(tx, draft)
     checked = check_lines(draft, products)
-    problems = [*draft_problems(tx, draft, buyer), *chain.from_iterable(one.problems for one in checked.values())]
+    problems = [*undated, *draft_problems(tx, draft, buyer)]
+    problems += chain.from_iterable(one.problems for one in checked.values())
     problems += [*fraction_problems(draft, products), *special_problems(draft, tx.policies.terms.part_periods)]
     choices = {index: one.choices for index, one in checked.items() if one.choices is not None}
     if buyer is None:
@@ -126,9 +128,8 @@ def compose(
         draft = with_doubts(tx, draft, buyer, products)
     today = local_day(tx.now, buyer.time_zone)
     is_over = stored_day is not None and stored_day == draft.valid_until and stored_day < today
-    draft = replace(
-        draft, currency=draft.currency or buyer.currency, valid_until=None if is_over else draft.valid_until
-    )
+    valid_until = None if is_over else draft.valid_until
+    draft = replace(draft, currency=draft.currency or buyer.currency, valid_until=valid_until)
     problems += validity_problems(draft, today)
     products, unrated = with_derived_prices(tx.policies.terms, buyer, products, draft.currency, today)
     problems += rate_problems(draft, products, unrated)
@@ -428,8 +429,8 @@ def _with_adjustments(
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
         row = selection.of(line.product_id, line.selling_model).charged
-        # The pricer refuses a line without a price.
-        inputs = row and LineInputs(**line_inputs(asked, products, row.billing_period))
+        # The pricer refuses a line without a price; that of a custom item was typed in and stays as it is.
+        inputs = row and not asked.custom and LineInputs(**line_inputs(asked, products, row.billing_period))
         found = inputs and tx.policies.adjustments_within(environment, inputs, rules)
         if not found:
             lines.append(line)

@@ -37,14 +37,17 @@ def other_quotes(tx: Tx, quote: Quote, deal_id: str | None) -> OtherQuotes:
         account=quote.account_id,
         deal=deal_id,
         now=tx.now,
-        since=tx.now - timedelta(days=tx.policies.terms.deal_days),
+        since=tx.now - timedelta(days=max(tx.policies.terms.deal_days, RECENT_DAYS)),
+        since_deal=tx.now - timedelta(days=tx.policies.terms.deal_days),
+        since_recent=tx.now - timedelta(days=RECENT_DAYS),
     )
     if not found:
         return NO_OTHERS
     rates = tx.policies.terms.rates
-    of_deal = [(currency, net, off) for _, currency, net, off, _, _ in found if net is not None]
-    of_account = [(currency, net, off) for in_account, currency, _, _, net, off in found if in_account]
-    return OtherQuotes(*_together(of_deal, rates), *_together(of_account, rates))
+    of_deal = [(row[1], *row[2:4]) for row in found]
+    of_account = [(row[1], *row[4:6]) for row in found if row[0]]
+    recent = [(row[1], *row[6:8]) for row in found if row[0]]
+    return OtherQuotes(*_together(of_deal, rates), *_together(of_account, rates), *_together(recent, rates))
 
 
 def hold_deal(tx: Tx, quote: Quote) -> None:
@@ -60,16 +63,21 @@ def hold_deal(tx: Tx, quote: Quote) -> None:
         tx.connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 
 
+RECENT_DAYS = 90
+"""For facts that say so in their names."""
+
 DEAL = frozenset(name for name in QUOTE_FACTS if name.startswith(("deal_", "account_")))
 """Facts that need a look at other quotes."""
 
 
 def _together(
-    rows: Iterable[tuple[str, int, int]], rates: Mapping[str, Decimal]
+    rows: Iterable[tuple[str, int | None, int | None]], rates: Mapping[str, Decimal]
 ) -> tuple[Decimal | None, Decimal | None]:
     """The sums of gross and net in the policy's currency; unknown when a currency has no rate."""
     gross, net = Decimal(0), Decimal(0)
     for currency, one_net, discount in rows:
+        if one_net is None or discount is None:
+            continue  # None of them counts.
         if currency not in rates:
             return None, None
         gross += EXACT.multiply(from_micro(int(one_net) + int(discount)), rates[currency])
@@ -77,15 +85,17 @@ def _together(
     return gross, net
 
 
-def _others() -> sa.Select[*tuple[int, str, int | None, int | None, int, int]]:
-    """By whether they are of the account and by currency: net and discount of the deal, and of all that was found.
+def _others() -> sa.Select[*tuple[Any, ...]]:
+    """By whether they are of the account and by currency: net and discount of the deal, of all, and of 90 days.
 
     The version that the customer has keeps its deal, whatever a revision in the making says.
     """
     root, version = tables.quote.c, tables.quote_version.c
     account, deal = sa.bindparam("account", type_=sa.Text), sa.bindparam("deal", type_=sa.Text)
     now, since = sa.bindparam("now", type_=Timestamp), sa.bindparam("since", type_=Timestamp)
-    in_deal = version.deal_id.is_not_distinct_from(deal)
+    is_lately = version.expires_at > sa.bindparam("since_deal", type_=Timestamp)
+    in_deal = is_lately & version.deal_id.is_not_distinct_from(deal)
+    is_recent = version.expires_at > sa.bindparam("since_recent", type_=Timestamp)
     in_account = sa.case((root.account_id == account, 1), else_=0).label("in_account")
     net, off = version.subtotal - version.discount_total, version.discount_total
     together = (version.tenant_id == root.tenant_id) & (version.quote_id == root.id)
@@ -95,8 +105,10 @@ def _others() -> sa.Select[*tuple[int, str, int | None, int | None, int, int]]:
             version.currency,
             sa.func.max(sa.case((in_deal, net))).label("deal_net"),
             sa.func.max(sa.case((in_deal, off))).label("deal_off"),
-            sa.func.max(net).label("net"),
-            sa.func.max(off).label("off"),
+            sa.func.max(sa.case((is_lately, net))).label("net"),
+            sa.func.max(sa.case((is_lately, off))).label("off"),
+            sa.func.max(sa.case((is_recent, net))).label("recent_net"),
+            sa.func.max(sa.case((is_recent, off))).label("recent_off"),
         )
         .join_from(tables.quote, tables.quote_version, together)
         .where(
@@ -112,7 +124,7 @@ def _others() -> sa.Select[*tuple[int, str, int | None, int | None, int, int]]:
         .group_by(root.id, root.account_id, version.currency)
         .subquery()
     )
-    sums = (sa.func.sum(each.c[name]) for name in ("deal_net", "deal_off", "net", "off"))
+    sums = (sa.func.sum(each.c[name]) for name in ("deal_net", "deal_off", "net", "off", "recent_net", "recent_off"))
     return sa.select(each.c.in_account, each.c.currency, *sums).group_by(each.c.in_account, each.c.currency)
 
 

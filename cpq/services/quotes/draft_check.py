@@ -303,9 +303,10 @@ def _end_problems(tx: Tx, draft: Draft) -> list[CpqError]:
                 field="/end_date",
             )
         ]
-    whole = terms.whole_months(draft.start_date, draft.end_date + timedelta(days=1))
-    if tx.policies.terms.part_periods != "whole_months" or terms.last_day(draft.start_date, whole) == draft.end_date:
-        return []
+    end = draft.end_date + timedelta(days=1)
+    if tx.policies.terms.part_periods != "whole_months" or terms.is_whole(draft.start_date, end):
+        return []  # Whole weeks are for weekly prices; the pricer refuses them for others.
+    whole = terms.whole_months(draft.start_date, end)
     return [
         CpqError(
             Code.VALIDATION_ERROR,

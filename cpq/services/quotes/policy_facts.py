@@ -144,6 +144,7 @@ def _line_facts(
         discount_off_list=from_micro(line.discount_off_list),
         margin=_known(margin(line.net, cost)),
         cost=_known(cost),
+        tax_category=line.tax_category,
     )
 
 

@@ -45,6 +45,8 @@ _LINE_FIELDS = (
     "option_set", "notes",
 )  # fmt: skip
 
+_ITEM_FIELDS = ("description", "unit", "category", "tax_category", "cost")
+
 
 class WaterfallStage(TypedDict):
     """The effect of a stage on the whole quote. A level is the amount itself, a step is its change."""
@@ -232,6 +234,11 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any], names: Sequence[str
     ]
 
 
+def _item_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldChange]:
+    """Of an item of no catalogue; its name and price are fields of the line."""
+    return _changes(old.get("custom") or {}, new.get("custom") or {}, _ITEM_FIELDS)
+
+
 def _differs(before: object, after: object) -> bool:
     if isinstance(before, Decimal | int) and isinstance(after, Decimal | int):
         return Decimal(before) != Decimal(after)
@@ -247,6 +254,6 @@ def _line_changes(old: QuoteDetail, new: QuoteDetail) -> Iterator[LineChange]:
             line, kind = (earlier[id_], "removed") if id_ not in later else (later[id_], "added")
             totals: list[FieldChange] = [{"field": "line_total", "before": None, "after": line["line_total"]}]
             yield {"number": number, "product_name": line["product_name"], "kind": kind, "changes": totals}
-        elif changes := _changes(earlier[id_], later[id_], _LINE_FIELDS):
+        elif changes := [*_changes(earlier[id_], later[id_], _LINE_FIELDS), *_item_changes(earlier[id_], later[id_])]:
             name = later[id_]["product_name"]
             yield {"number": number, "product_name": name, "kind": "changed", "changes": changes}

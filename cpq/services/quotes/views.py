@@ -13,11 +13,12 @@ from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.money import Amount, amount
 from cpq.base.rounding import written
+from cpq.domain.billing_periods import is_recurring
 from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.pricing.discounts import percent_off, together
 from cpq.domain.pricing.overrides import has_own_price
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
-from cpq.domain.pricing.request import PERIOD_MONTHS, Request, Segment
+from cpq.domain.pricing.request import Request, Segment
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import QuoteStatus
@@ -425,7 +426,7 @@ def _tax_group(group: TaxGroup) -> TaxGroupView:
 
 def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | None) -> dict[str, PeriodPrice]:
     """By line number as text. The stored prices are read only where a line recurs."""
-    if all(line.billing_period not in PERIOD_MONTHS for line in quote.lines):
+    if all(not is_recurring(line.billing_period) for line in quote.lines):
         return {}
     pricings = pricings or repository.pricings(tx, quote)
     lines: dict[str, PricedLine] = {}

@@ -134,7 +134,7 @@ price = table(
     belongs_to("product", "product_id"),
     belongs_to("price_book", "price_book_id"),
     belongs_to("account", "account_id"),
-    one_of("billing_period", "one_time", "monthly", "quarterly", "yearly"),
+    sa.CheckConstraint("billing_period <> ''", name="billing_period_known"),
     one_of("tier_mode", "none", "volume", "graduated", "package"),
     one_of("quantity_scope", "line", "quote"),
     sa.CheckConstraint("(price_book_id IS NULL) <> (account_id IS NULL)", name="one_owner"),

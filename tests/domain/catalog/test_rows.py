@@ -25,6 +25,10 @@ CONFIGURABLE = {
 }
 BUNDLE = {**PRODUCT, "product_type": "bundle", "relationships": [{"kind": "component", "product_id": "prod_2"}]}
 BOOK = {"id": "list", "name": "List"}
+PERIODS = (
+    "is not one of one_time, weekly, monthly, quarterly, half_yearly, yearly, or a number of weeks, months or years, "
+    "up to ten years, such as 2_weeks or 18_months"
+)
 PRICE = {"product_id": "prod_1", "price_book": "list", "currency": "USD", "unit_price": "10"}
 CONTRACTED = {"product_id": "prod_1", "account_id": "acme", "currency": "USD", "unit_price": "9"}
 TIERED = {**PRICE, "tier_mode": "volume", "tiers": [{"up_to": 10, "unit_price": "10"}, {"unit_price": "9"}]}
@@ -440,9 +444,9 @@ def test_an_option_depends_on_options_that_exist():
             "Input should be a valid date or datetime, day value is outside expected range",
         ),
         (
-            {**PRICE, "billing_period": "weekly"},
+            {**PRICE, "billing_period": "fortnightly"},
             "billing_period",
-            "Input should be 'one_time', 'monthly', 'quarterly' or 'yearly'",
+            PERIODS,
         ),
         ({**PRICE, "cost": "-1"}, "cost", "Input should be greater than or equal to 0"),
         ({**PRICE, "surcharges": {"color": {"red": "x"}}}, "surcharges.color.red", "is not a number"),

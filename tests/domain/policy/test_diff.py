@@ -33,6 +33,21 @@ def test_the_overview_is_the_matrix():
         ["discount_money_finance", "discount_value above 250000", "approval_required", "finance"],
         ["discount_review_finance", "line.discount above 30", "approval_required", "finance"],
         [
+            "account_discount_vp_sales",
+            (
+                "discount > 0 and account_others_net > deal_others_net and account_net_value > 250000 and "
+                "account_discount_90_days > 15"
+            ),
+            "approval_required",
+            "vp_sales",
+        ],
+        [
+            "account_discount_sales_manager",
+            "discount > 0 and account_others_net > 0 and account_net_value > 100000 and account_discount_90_days > 3",
+            "approval_required",
+            "sales_manager",
+        ],
+        [
             "whole_account_deal_desk",
             "account_net_value above 500000, where account_others_net > deal_others_net",
             "approval_required",

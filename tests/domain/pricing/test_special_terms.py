@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from cpq.base.errors import CpqError
 from cpq.base.rounding import MinorUnit
-from cpq.domain.pricing import discount_for_total, price
+from cpq.domain.pricing import discount_for_total, price, target_total
 from cpq.domain.pricing import request as pricing_request
+from cpq.domain.pricing.parts import LinePrice
 from cpq.domain.pricing.request import (
     EDITION,
     ONE_HUNDRED_PERCENT,
@@ -24,7 +25,8 @@ from cpq.domain.pricing.request import (
     Segment,
     Tier,
 )
-from cpq.domain.pricing.result import PricedQuote, Stage
+from cpq.domain.pricing.result import PricedQuote, Stage, TaxGroup
+from cpq.domain.pricing.tax import tax_lines
 
 CENT = 10_000
 DOLLAR = 10**6
@@ -149,14 +151,47 @@ def test_g03_g04_the_order_of_lines_changes_no_price_and_the_lines_add_up(asked:
     assert (again.total, again.discount) == (discounted.total, discounted.discount)
 
 
-@given(quotes, st.integers(0, 10**6))
-def test_g04_a_target_total_takes_the_smallest_discount_that_reaches_it(asked: Request, share: int):
+@given(quotes, st.integers(0, 10**6), st.sampled_from(("group", "line", "document")), st.booleans())
+def test_g04_a_target_total_takes_the_smallest_discount_that_reaches_it(
+    asked: Request, share: int, tax_rounding: str, is_included: bool
+):
+    rows = {id_: Product((PRODUCTS[id_].rows[0]._replace(tax_included=is_included),)) for id_ in ("machine", "seat")}
+    asked = asked._replace(tax_rounding=tax_rounding, products=rows)
     target = price(asked).total * share // 10**6
     off = discount_for_total(asked, target)
     assert off % CENT == 0
     assert price(asked._replace(requested_amount=off)).total <= target
-    if off:
-        assert price(asked._replace(requested_amount=off - CENT)).total > target
+    for fewer in range(off - 3 * CENT, off, CENT):
+        assert fewer < 0 or price(asked._replace(requested_amount=fewer)).total > target
+
+
+def test_g04_a_target_total_prices_the_lines_once(monkeypatch: pytest.MonkeyPatch):
+    trials: list[int] = []
+
+    def counted(prices: list[LinePrice], asked: Request, minor_unit: MinorUnit) -> tuple[TaxGroup, ...]:
+        trials.append(1)
+        return tax_lines(prices, asked, minor_unit)
+
+    monkeypatch.setattr(target_total, "tax_lines", counted)
+    many = [Line(str(number), "machine" if number % 2 else "seat", number) for number in range(1, 400)]
+    asked = request(*many)
+    for share in (1, 333_333, 900_001, 999_999):
+        trials.clear()
+        discount_for_total(asked, price(asked).total * share // 10**6)
+        assert len(trials) <= 20, "nearly in proportion: a few trials, and those below the found one"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"amount_off": 100 * DOLLAR}, {"override": 900 * DOLLAR}, {"discount": 10 * PERCENT}]
+)
+def test_g03_g04_tax_of_the_document_is_of_what_is_left(fields: dict[str, Any]):
+    """Before, tax was charged on a price that was lowered in money as if it had not been lowered."""
+    asked = request(Line("1", "machine", 1, **fields), tax_rounding="document")
+    assert (price(asked).net, price(asked).tax_total) == (900 * DOLLAR, 171 * DOLLAR)
+    whole = request(Line("1", "machine", 1), tax_rounding="document", requested_amount=100 * DOLLAR)
+    assert (price(whole).net, price(whole).tax_total) == (900 * DOLLAR, 171 * DOLLAR)
+    stored = price(whole._replace(edition=3))
+    assert stored.tax_total == 190 * DOLLAR, "what is stored keeps its bytes"
 
 
 def test_g04_a_target_above_the_total_without_a_discount_is_refused_with_the_total():

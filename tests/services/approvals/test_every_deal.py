@@ -7,6 +7,7 @@ What must hold is said again here, in whole numbers, and asks no rule of the pro
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import pytest
@@ -30,6 +31,9 @@ ANN = Principal("ann", "human", frozenset({Role.SALES_MANAGER, Role.DEAL_DESK}))
 
 UNIT, LARGE, FREE = 60_000, 100_000, 5
 """The price of a unit; above `LARGE` for the whole deal the deal desk looks, above `FREE` percent a sales manager."""
+MICRO = 10**6
+WAYS = ("percent", "price", "amount", "amount of the quote", "target")
+"""In which a discount is given: on the quote or on its line, in percent or in money."""
 SHOWN = ("pending_approval", "approved", "sent", "accepted")
 """Versions that somebody was offered or asked about."""
 OUT = ("sent", "accepted")
@@ -99,6 +103,8 @@ class Explorer:
     tx: Tx
     ids: tuple[str, ...]
     offers: tuple[Offers, ...]
+    ways: tuple[str, ...]
+    """How the agent gives the discounts of each quote."""
     is_whole: bool
     """Also with rejections, first versions that are cancelled, and what happens after an acceptance."""
     codes: dict[str, str] = field(default_factory=dict)
@@ -146,7 +152,7 @@ class Explorer:
         if one.status == "draft" and len(one.versions) <= len(self.offers[place]):
             for units, percent in self.offers[place][version - 1]:
                 if (units, percent, True) != (one.version.units, one.version.percent, one.version.is_priced):
-                    yield self.offer(one, units, percent)
+                    yield self.offer(one, units, percent, self.ways[place])
             if one.version.is_priced:
                 yield lambda: approvals.request(self.at(BOT), id_, justification="x")
         if one.status in ("draft", "approved") and one.version.is_priced:
@@ -162,13 +168,26 @@ class Explorer:
         if (sent := one.sent) and self.is_whole:
             yield lambda: quotes.accept(self.at(DANA), id_, expected_version=sent.number)
 
-    def offer(self, one: Seen, units: int, percent: int) -> Action:
+    def offer(self, one: Seen, units: int, percent: int, way: str) -> Action:
+        """The same units and money off, in one of the ways in which a seller can give it."""
+        price, off = UNIT * (100 - percent) // 100, UNIT * units * percent // 100
+        special = {
+            "price": {"unit_price": price * MICRO, "price_reason": "x"},
+            "amount": {"discount_amount": off * MICRO},
+        }.get(way, {})
+        whole: Any = {
+            "percent": {"requested_discount": percent * MICRO},
+            "target": {"target_total": (UNIT * units - off) * MICRO},
+            "amount of the quote": {"requested_amount": off * MICRO},
+        }.get(way, {})
+
         def work() -> None:
             tx = self.at(BOT)
-            if units != one.version.units:
-                changes = quotes.Changes(change_lines=[(f"{one.id}-ql-1", {"quantity": units})])
+            change = {"quantity": units, **({"special": special} if special else {})}
+            if units != one.version.units or special:
+                changes = quotes.Changes(change_lines=[(f"{one.id}-ql-1", change)])
                 quotes.update(tx, one.id, changes, expected_version=one.current)
-            quotes.price(tx, one.id, requested_discount=percent * 1_000_000)
+            quotes.price(tx, one.id, **whole)
 
         return work
 
@@ -254,7 +273,7 @@ class Explorer:
             .order_by(quote_version.c.version)
         ).all()
         rows = {row.id: row for row in run(sa.select(approval).where(approval.c.quote_id == id_))}
-        plain = {row.version: (int(row.quantity), row.requested_discount // 1_000_000) for row in versions}
+        plain = {row.version: (int(row.quantity), row.discount_total * 100 // row.subtotal) for row in versions}
 
         def grant(row: Any) -> Grant:
             while row.kept_from is not None:
@@ -310,20 +329,25 @@ def _what_matters(one: Seen) -> tuple[Any, ...]:
 
 
 def test_no_path_of_a_split_deal_gives_a_customer_what_nobody_saw(sqlite_app: App):
-    explore(sqlite_app, (((2, 10),), ((1, 4), (3, 10))), (((1, 4),),), is_whole=False)
+    """With prices and amounts that were given to lines; `test_every_path` has percentages."""
+    offers = (((2, 10),), ((1, 4), (3, 10))), (((1, 4),),)
+    explore(sqlite_app, *offers, ways=("price", "amount"), is_whole=False)
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("ways", list(combinations(WAYS, 2)), ids=" and ".join)
 @pytest.mark.parametrize(
     "offers",
     [((((2, 10), (1, 4)), ((1, 4), (3, 10))), (((1, 4),),)), ((((2, 10),), ((1, 4),)), (((1, 4),), ((2, 10),)))],
     ids=["one is revised to less or more", "both are revised"],
 )
-def test_no_path_at_all_of_a_split_deal_gives_a_customer_what_nobody_saw(sqlite_app: App, offers: tuple[Offers, ...]):
-    explore(sqlite_app, *offers, is_whole=True)
+def test_no_path_at_all_of_a_split_deal_gives_a_customer_what_nobody_saw(
+    sqlite_app: App, offers: tuple[Offers, ...], ways: tuple[str, ...]
+):
+    explore(sqlite_app, *offers, ways=ways, is_whole=True)
 
 
-def explore(app: App, *offers: Offers, is_whole: bool) -> None:
+def explore(app: App, *offers: Offers, ways: tuple[str, ...], is_whole: bool) -> None:
     product = product_row()
     import_dicts(app, "products", product)
     import_dicts(
@@ -340,7 +364,7 @@ def explore(app: App, *offers: Offers, is_whole: bool) -> None:
             account_id=ACME, currency="USD", deal_id="D-1", lines=(quotes.DraftLine(1, product["id"], 1),)
         )
         ids = tuple(quotes.create(tx, draft)["quote_id"] for _ in offers)
-        explorers.append(Explorer(tx, ids, offers, is_whole))
+        explorers.append(Explorer(tx, ids, offers, ways, is_whole))
         explorers[0].explore()
         raise UndoneError
     [explorer] = explorers

@@ -21,6 +21,7 @@ _BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
 _DERIVED = {
     *("is_standard_terms", "has_term", "gross_value", "net_value", "total_value", "discount_value", "currency_rate"),
     *("deal_net_value", "deal_discount", "deal_discount_value", "account_net_value", "account_discount_value"),
+    "account_discount_90_days",
     "line_count",
 }
 """Facts that are derived from others, so that a case does not give them."""
@@ -36,7 +37,7 @@ def json_schema() -> dict[str, Any]:
         definitions[model]["properties"]["when"]["description"] += f". Facts: {words}"
     definitions["LineFacts"] = _facts_schema(LINE_FACTS, attributes={"type": "object"})
     lines = {"type": "array", "items": {"$ref": "#/$defs/LineFacts"}}
-    others = {f"{group}_others_gross": _TYPES[Kind.NUMBER] for group in ("deal", "account")}
+    others = {f"{group}_gross": _TYPES[Kind.NUMBER] for group in ("deal_others", "account_others", "account_90_days")}
     definitions["QuoteFacts"] = _facts_schema(QUOTE_FACTS, **others, lines=lines)
     definitions["DecisionCase"]["properties"]["facts"] = {"$ref": "#/$defs/QuoteFacts"}
     for name, facts in (("quote", "QuoteFacts"), ("line", "LineFacts")):
