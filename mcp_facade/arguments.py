@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -26,11 +26,10 @@ from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, read_json
 from cpq.domain.catalog import units
+from cpq.domain.catalog.prices import BOUND_MAX
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
-from cpq.domain.pricing.request import Segment
-from cpq.domain.quotes import internal, special_terms
-from cpq.services.quotes import DraftLine
+from cpq.domain.quotes import internal
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 100
@@ -105,7 +104,16 @@ def _whole(value: object) -> object:
 
 def _fine_quantity(value: object) -> object:
     """A quantity above 0: whole, or an exact decimal of up to three digits, read from its decimal text."""
-    if type(value) is int and 1 <= value <= QUANTITY_MAX:
+    return _quantity_up_to(QUANTITY_MAX, value)
+
+
+def _used_quantity(value: object) -> object:
+    """The same of what is counted by its use, which may be many."""
+    return _quantity_up_to(BOUND_MAX, value)
+
+
+def _quantity_up_to(most: int, value: object) -> object:
+    if type(value) is int and 1 <= value <= most:
         return value
     if isinstance(value, bool):
         raise ValueError("is a boolean, not a number")
@@ -113,8 +121,8 @@ def _fine_quantity(value: object) -> object:
     if not isinstance(value, int | float | str | Decimal) or not _NUMBER.fullmatch(text):
         raise ValueError("is not a number")
     number = Decimal(text)
-    if not number.is_finite() or not 0 < number <= QUANTITY_MAX:
-        raise ValueError(f"must be above 0 and at most {QUANTITY_MAX:,}")
+    if not number.is_finite() or not 0 < number <= most:
+        raise ValueError(f"must be above 0 and at most {most:,}")
     if number == number.to_integral_value():
         return int(number)
     if number != round(number, QUANTITY_DECIMALS_MAX):
@@ -141,7 +149,7 @@ def _listed(value: object) -> object:
     return value
 
 
-def _object(value: object) -> object:
+def as_object(value: object) -> object:
     """An object of single values; also one that arrives as JSON text."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
@@ -291,6 +299,9 @@ FineQuantity = Annotated[
 ]
 """Whole, or a decimal where the product takes one."""
 
+UsedQuantity = Annotated[int | Decimal, BeforeValidator(_used_quantity), WithJsonSchema({"type": "number"})]
+"""Of what a usage price counts."""
+
 Months = Annotated[int, Field(ge=1, le=MONTHS_MAX), BeforeValidator(_whole)]
 Version = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
 Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
@@ -330,7 +341,7 @@ Key = Annotated[
 Attributes = Annotated[
     dict[Word, Annotated[str | bool | Decimal, BeforeValidator(_scalar)]],
     Field(max_length=100),
-    BeforeValidator(_object),
+    BeforeValidator(as_object),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Listed = BeforeValidator(_listed)
@@ -361,25 +372,6 @@ class Part(BaseModel):
         if isinstance(value, dict) and None in value.values():
             return {name: part for name, part in value.items() if part is not None}
         return value
-
-
-class RampStep(Part):
-    """A segment of a ramp: months with their own quantity, price or discount."""
-
-    months: Months
-    quantity: Annotated[Quantity | None, Field(description="Default: the line's quantity.")] = None
-    uplift_pct: Annotated[Percentage, Field(description="Increase of the price.")] = 0
-    unit_price: Annotated[Money | None, Field(description="Instead of the regular price, for one period.")] = None
-    discount_pct: Annotated[Percentage, Field(description="100 is free.")] = 0
-
-    @model_validator(mode="after")
-    def _has_one_price(self) -> Self:
-        if self.unit_price is not None and (self.uplift_pct or self.discount_pct):
-            raise ValueError("has unit_price and a percentage; give one of them")
-        return self
-
-    def as_segment(self) -> Segment:
-        return Segment(self.months, self.quantity, None, self.uplift_pct, self.unit_price, self.discount_pct)
 
 
 class TextSource(Part):
@@ -426,134 +418,8 @@ def aside(notes: str | None, sources: list[TextSource] | None, review: list[str]
     return given
 
 
-ARRANGED = frozenset(special_terms.SpecialTerms._fields)
-"""The arguments of a line that are special terms."""
-
-
-def arranged(line: BaseModel) -> dict[str, Any]:
-    """The special terms that a line gives."""
-    given = {name: getattr(line, name) for name in ARRANGED & line.model_fields_set}
-    custom = given.get("custom")
-    if isinstance(custom, CustomLine):
-        given |= {"custom": custom.as_item(), "unit_price": custom.unit_price}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-class CustomLine(Part):
-    """An item of no catalogue: freight, a crane, a special part."""
-
-    name: Annotated[NonBlank, Field(max_length=200)]
-    description: Annotated[NonBlank, Field(max_length=2000)] | None = None
-    unit_price: Money
-    unit: Word | None = None
-    category: Word | None = None
-    tax_category: Word | None = None
-    cost: Money | None = None
-
-    def as_item(self) -> special_terms.CustomItem:
-        return special_terms.CustomItem(
-            self.name, self.description, self.unit, self.category, self.tax_category, self.cost
-        )
-
-
-_CUSTOM_FIELDS = {"name": "string", "unit_price": "number", "description": "string", "unit": "string"}
-_CUSTOM_FIELDS |= {"category": "string", "tax_category": "string", "cost": "number"}
-
-
-class LineItem(Part):
-    """One line of a quote: a product, or a `custom` item."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"required": ["product_id", "quantity"]})
-
-    product_id: Annotated[Identifier, Field(description="From catalog_search; or `custom`.")] = Field(
-        default_factory=lambda: special_terms.CUSTOM
-    )
-    custom: Annotated[
-        CustomLine | None,
-        Field(description="An item of no catalogue, instead of a product."),
-        WithJsonSchema(
-            {
-                "type": "object",
-                "properties": {name: {"type": kind} for name, kind in _CUSTOM_FIELDS.items()},
-                "required": ["name", "unit_price"],
-            }
-        ),
-    ] = None
-    quantity: Annotated[
-        FineQuantity,
-        Field(
-            description="How many; on a ramp, in its largest segment. Whole, or as `quantity_decimals` of catalog_get."
-        ),
-    ]
-    discount_pct: Annotated[Percentage, Field(description="A discount on this line.")] = 0
-    discount_amount: Annotated[Money | None, Field(description="Off the whole line, instead of discount_pct.")] = None
-    unit_price: Annotated[
-        Money | None,
-        Field(description="Instead of the regular price, for one period."),
-    ] = None
-    price_reason: Annotated[Justification | None, Field(description="Needed with unit_price; approvers read it.")] = (
-        None
-    )
-    attributes: Annotated[
-        Attributes, Field(description="Options of a configurable product; for others, free notes, never prices.")
-    ] = Field(default_factory=dict)
-    notes: Annotated[Notes | None, Field(description="Shown to the customer below the line; or `clause:ID`.")] = None
-    option_set: Annotated[
-        Word | None, Field(description="Name of an alternative; lines without one belong to all of them.")
-    ] = None
-    ramp: Annotated[
-        list[RampStep],
-        Field(max_length=60, description="Segments that add up to term_months, for a recurring price."),
-        Listed,
-    ] = Field(default_factory=list)
-    start_date: Annotated[Day | None, Field(description="Default: the quote's.")] = None
-    term_months: Annotated[Months | None, Field(description="Default: the quote's.")] = None
-    end_date: Annotated[Day | None, Field(description="Instead of term_months.")] = None
-    selling_model: Annotated[
-        Word | None,
-        Field(
-            description="For a product sold in several ways: a billing period such as `monthly`, or `pick_with` of "
-            "catalog_get. Default: the product's own."
-        ),
-    ] = None
-    internal_notes: Annotated[InternalNotes, Field(description="For the seller; the customer never sees it.")] = None
-    sources: Annotated[
-        Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")
-    ] = None
-    review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
-
-    def as_draft(self, number: int) -> DraftLine:
-        ramp = tuple(step.as_segment() for step in self.ramp) if self.ramp else ()
-        return DraftLine(
-            number,
-            self.product_id,
-            self.quantity,
-            self.discount_pct,
-            self.attributes,
-            self.notes,
-            self.option_set,
-            ramp,
-            self.selling_model,
-            internal.changed(None, aside(self.internal_notes, self.sources, self.review)) if self._has_aside else None,
-            special_terms.changed(None, arranged(self)) if self.model_fields_set & ARRANGED else None,
-        )
-
-    @property
-    def _has_aside(self) -> bool:
-        return not (self.internal_notes is None and self.sources is None and self.review is None)
-
-
 Ignored = Any
 """Any value, accepted and ignored."""
-
-
-def require_sold(lines: Sequence[LineItem], field: str) -> None:
-    """Refuse lines that sell nothing, or a product and a custom item at once."""
-    for index, line in enumerate(lines):
-        if (line.custom is None) == (line.product_id == special_terms.CUSTOM):
-            raise bad_field(f"{field}/{index}", "A line needs a product_id or custom, and not both.")
-        if line.custom and line.unit_price is not None:
-            raise bad_field(f"{field}/{index}", "The line has unit_price beside custom, which has its own.")
 
 
 def require_one(given: Mapping[str, object]) -> None:

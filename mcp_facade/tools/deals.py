@@ -26,7 +26,6 @@ from mcp_facade.arguments import (
     Justification,
     Key,
     Limit,
-    LineItem,
     Listed,
     Money,
     Months,
@@ -34,17 +33,16 @@ from mcp_facade.arguments import (
     Page,
     Part,
     Percentage,
-    RampStep,
     Review,
     SearchText,
     Sources,
+    UsedQuantity,
     Version,
     Word,
-    arranged,
     aside,
     capped,
-    require_sold,
 )
+from mcp_facade.line_items import CommitmentOfLine, LineItem, RampStep, arranged, require_sold
 from mcp_facade.registry import tool
 
 QuoteId = Annotated[Identifier, Field(description="The quote.")]
@@ -75,6 +73,8 @@ class LineChange(Part):
     start_date: Day | None = None
     term_months: Months | None = None
     end_date: Day | None = None
+    commitment: CommitmentOfLine = None
+    expected_quantity: UsedQuantity | None = None
     ramp: Annotated[
         Annotated[list[RampStep], Field(max_length=60)] | None, Field(description="Replaces the whole ramp."), Listed
     ] = None

@@ -32,7 +32,6 @@ from mcp_facade.arguments import (
     Justification,
     Key,
     Limit,
-    LineItem,
     Listed,
     Money,
     Months,
@@ -47,8 +46,8 @@ from mcp_facade.arguments import (
     aside,
     capped,
     require_one,
-    require_sold,
 )
+from mcp_facade.line_items import LineItem, require_sold
 from mcp_facade.registry import Job, tool
 
 CatalogLocale = Annotated[

@@ -20,7 +20,7 @@ from cpq.base.memory import spare_the_collector
 from cpq.base.settings import Settings, read_settings
 from cpq.services import quotes
 from cpq.storage.schema.tables import audit_entry, idempotency, quote, quote_line, quote_pricing, quote_version
-from mcp_facade.arguments import LineItem
+from mcp_facade.line_items import LineItem
 from tests.support import engine as support_engine
 from tests.support import postgres
 

@@ -62,6 +62,8 @@ class Plan:
     """Whether it has free units, which all its lines in the quote share; before the third edition each had its own."""
     rounds_half_away: bool = False
     """Whether halves of negative amounts in steps round away from zero; requests of the first edition round them up."""
+    is_plain: bool = True
+    """Whether it has one price for a quantity: it is neither priced by components nor charged by its use."""
 
 
 @dataclass(slots=True)
@@ -126,5 +128,7 @@ class LinePrice(Part):
     """The segments of its ramp, where one has a price or a discount of its own."""
     has_one_term: bool = True
     """Whether all its parts are charged for the same number of periods."""
+    is_usage: bool = False
+    """Whether it is charged by a rate card."""
     tax_weights: tuple[tuple[str, int], ...] = ()
     """Tax categories with their weights, for a bundle that has several."""

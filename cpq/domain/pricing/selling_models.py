@@ -9,15 +9,15 @@ from cpq.base.money import amount, readable
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import PERIOD_MONTHS, PriceRow
 
-EVERGREEN = "_evergreen"
+EVERGREEN, USAGE = "_evergreen", "_usage"
 
 
 def pick(selection: PriceSelection, product_id: str, asked: str | None, default: str | None) -> str:
     """The selling model whose prices compete for a line; empty where the product has only one.
 
-    A line may ask by the model itself, or by a billing period, a kind (`term`, `evergreen`) or a name that fits only
-    one. Left out, or where several fit, the product's default decides; without one the line is refused with the
-    choices. The account's own prices follow the same choice.
+    A line may ask by the model itself, or by a billing period, a kind (`term`, `evergreen`, `usage`) or a name that
+    fits only one. Left out, or where several fit, the product's default decides; without one the line is refused with
+    the choices. The account's own prices follow the same choice.
     """
     sold = selection.sold_as(product_id)
     if sold.is_in_one_way:
@@ -43,13 +43,19 @@ def pick_part(selection: PriceSelection, product_id: str, model_of_bundle: str, 
 def fits(model: str, asked: str) -> bool:
     """Whether a word of a caller means the model."""
     sold, _, name = model.partition(":")
-    period = sold.removesuffix(EVERGREEN)
+    period = sold.removesuffix(EVERGREEN).removesuffix(USAGE)
     kind = "evergreen" if is_evergreen(model) else "term" if period in PERIOD_MONTHS else period
+    if is_usage(model):
+        kind = "usage"
     return asked.strip().casefold() in (model.casefold(), name.casefold() or None, sold, period, kind)
 
 
 def is_evergreen(model: str) -> bool:
     return model.partition(":")[0].endswith(EVERGREEN)
+
+
+def is_usage(model: str) -> bool:
+    return model.partition(":")[0].endswith(USAGE)
 
 
 def _fitting(models: Sequence[str], asked: str) -> list[str]:

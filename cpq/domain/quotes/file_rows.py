@@ -22,6 +22,7 @@ from cpq.domain.field_types import (
     Number,
     Row,
     Scalar,
+    UsedQuantity,
     Whole,
     Word,
     empty_as_absent,
@@ -29,7 +30,7 @@ from cpq.domain.field_types import (
 from cpq.domain.pricing.request import Segment
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
-from cpq.domain.quotes.special_terms import SpecialTerms
+from cpq.domain.quotes.special_terms import Commitment, SpecialTerms
 
 LINES_MAX = 10_000
 MONTHS_MAX = 1200
@@ -73,6 +74,15 @@ class RampRow(Row):
         return Segment(self.months, self.quantity, None, uplift, price, discount)
 
 
+class CommitmentRow(Row):
+    quantity: UsedQuantity | None = None
+    amount: Money | None = None
+    per: Annotated[Word, AfterValidator(special_terms.period_word)] | None = None
+
+    def as_commitment(self) -> Commitment:
+        return Commitment(self.quantity, None if self.amount is None else to_micro(self.amount), self.per or "")
+
+
 class LineRow(Row):
     product_id: Reference
     quantity: FineQuantity
@@ -88,6 +98,8 @@ class LineRow(Row):
     line_start_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
     line_term_months: Annotated[Months | None, BeforeValidator(empty_as_absent)] = None
     line_end_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
+    commitment: Annotated[CommitmentRow | None, BeforeValidator(empty_as_absent)] = None
+    expected_quantity: Annotated[UsedQuantity | None, BeforeValidator(empty_as_absent)] = None
 
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(step.as_segment() for step in self.ramp)
@@ -114,6 +126,8 @@ class LineRow(Row):
             "start_date": self.line_start_date,
             "term_months": self.line_term_months,
             "end_date": self.line_end_date,
+            "commitment": self.commitment and self.commitment.as_commitment(),
+            "expected_quantity": self.expected_quantity,
         }
         return special_terms.changed(None, given)
 
