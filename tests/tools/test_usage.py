@@ -1,10 +1,25 @@
 """G-07: usage lines through the tools: commitments, estimates, what policies see, and what is refused."""
 
+import csv
+import io
+import json
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from cpq.app import App
+from cpq.app.transaction import Tx
+from cpq.base.text import canonical_json, read_json
+from cpq.domain.pricing.replay import reprice
+from cpq.domain.quotes.file_rows import SourceQuote, validate
+from cpq.domain.quotes.special_terms import Commitment
+from cpq.services import quotes
+from cpq.services.documents.document_request import DocumentRequest
+from cpq.services.documents.exporter import export
+from cpq.services.quotes import repository
+from tests.support import papers
 from tests.support.approvals import decide, person
 from tests.support.engine import Tools
 from tests.support.quotes import ACME, assert_adds_up, stored
@@ -203,3 +218,121 @@ def test_g07_the_catalogue_shows_the_rate_card(tools: Tools):
     assert (found["selling_model"], found["pick_with"], found["unit"]) == ("usage", "monthly_usage", "1,000 m³")
     assert (found["unit_price"], found["minimum_spend"], found["maximum_spend"]) == (24, 900, None)
     assert "unit" not in tools("catalog_get", product_id="prod_qmb15")["prices"][0]
+
+
+LINES = (
+    {**CALLS, "commitment": {"quantity": 260_000, "per": "month"}, "expected_quantity": 1_000_000, "discount_pct": 4},
+    {"product_id": "prod_use_sms", "quantity": 1, "expected_quantity": 950},
+    {"product_id": "prod_use_expert", "quantity": 1, "commitment": {"amount": 1200, "per": "year"}},
+    AIR,
+)
+
+
+@ON_SQLITE
+def test_g07_every_template_prints_the_rates_and_marks_the_estimate_as_not_in_the_total(tools: Tools):
+    quote_id = made(tools, *LINES[:1], *({**line, "option_set": name} for line in LINES[1:] for name in ("a", "b")))[
+        "quote_id"
+    ]
+    for template in ("standard", "compact", "detailed", "comparison", "executive_summary"):
+        text = printed(tools, quote_id, template=template)
+        assert (
+            "Per API call, a month: 10,000 included; up to 100,000: 0.002; up to 1,000,000: 0.0012; beyond: 0.0008"
+            in text
+        )
+        assert "all less 4%" in text
+        assert "The total includes the commitment of 260,000 API call a month: 380.00." in text
+        assert "Estimate, not part of the total: 1,000,000 API call a month would cost 1,217.28." in text
+        assert "100 included; 9.00 for each 100." in text
+        assert "Use is billed at these rates. Nothing for it is part of the total." in text
+        assert "30 included; 3.40; maximum 6,000.00." in text
+        assert "The total includes the commitment of 1,200.00 a year." in text
+        assert "The total includes the minimum spend of 900.00 a month." in text
+
+
+@ON_SQLITE
+def test_g07_six_languages_say_what_is_not_in_the_total(tools: Tools):
+    quote_id = made(tools, *LINES)["quote_id"]
+    said = {
+        "de": "Die Summe enthält dafür nichts",
+        "es": "El total no incluye nada por este concepto",
+        "fr": "Le total ne comprend rien à ce titre",
+        "ja": "合計には含まれていません",
+        "ar": "تقدير",
+    }
+    for locale, words in said.items():
+        assert words in printed(tools, quote_id, locale=locale)
+
+
+def printed(tools: Tools, quote_id: str, **options: Any) -> str:
+    """The text of the printed page, in one line, without marks of direction."""
+    html = exported(tools, quote_id, "html", options.get("template", "standard"), options.get("locale"))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>|[\u2066-\u2069]", "", html))
+
+
+def exported(tools: Tools, quote_id: str, form: str, template: str = "standard", locale: str | None = None) -> str:
+    asked = DocumentRequest(quote_id, template, locale, None)
+    call = tools.app.new_call()
+    return tools.app.read_unaudited(call, lambda tx: {"text": export(tx, asked, form, papers.design())})["text"]
+
+
+@ON_SQLITE
+def test_g07_files_have_the_rate_card_and_add_up(tools: Tools):
+    quote_id = made(tools, *LINES)["quote_id"]
+    texts = {form: exported(tools, quote_id, form) for form in ("json", "ubl", "csv")}
+    card = "graduated per API call, monthly; to 100000 0.002; to 1000000 0.0012; beyond 0.0008; included 10000"
+    assert f"<cbc:Note>{card}; committed 260000 API call; all less 4 %</cbc:Note>" in texts["ubl"]
+    rows = list(csv.DictReader(io.StringIO(texts["csv"])))
+    first = rows[0]
+    assert (first["rate_card"].startswith(card), first["committed_quantity"], first["committed_per"]) == (
+        True,
+        "260000",
+        "month",
+    )
+    assert (first["line_total"], rows[1]["line_total"], rows[1]["estimate_per_period"]) == ("4377.6", "0", "81")
+    lines = json.loads(texts["json"])["lines"]
+    assert lines[3]["usage"]["rate_card"]["minimum_spend"] == 900
+    assert "in_words" not in lines[3]["usage"]["rate_card"]
+
+
+@ON_SQLITE
+def test_g07_versions_are_compared_by_rates_and_commitment(tools: Tools):
+    quote_id = made(tools, {**CALLS, "commitment": {"quantity": 260_000}})["quote_id"]
+    tools("quote_price", quote_id=quote_id)
+    tools("quote_send", quote_id=quote_id, expected_version=1)
+    tools("quote_revise", quote_id=quote_id, expected_version=1)
+    line_id = tools("quote_get", quote_id=quote_id)["line_items"][0]["line_id"]
+    change = {"line_id": line_id, "commitment": {"amount": 500, "per": "year"}, "discount_pct": 5}
+    tools("quote_update", quote_id=quote_id, expected_version=2, change_lines=[change])
+    call = tools.app.new_call()
+    compared = tools.app.read_unaudited(call, lambda tx: quotes.compare(tx, quote_id, before=1, after=2))
+    found = compared["lines"][0]
+    changed = {one["field"]: (one["before"], one["after"]) for one in found["changes"]}
+    assert changed["commitment"] == ("260,000 API call, per month", "500 as an amount, per year")
+    assert str(changed["rate_card"][1]).endswith("; all less 5 %")
+
+
+@ON_SQLITE
+def test_g07_a_file_of_quotes_and_a_replay_have_usage_lines(tools: Tools):
+    quote_id = made(tools, *LINES)["quote_id"]
+    tools("quote_price", quote_id=quote_id)
+    stored_set = tools.app.read_unaudited(tools.app.new_call(), lambda tx: pricings_of(tx, quote_id))
+    for request, result in stored_set["sets"]:
+        assert canonical_json(read_json(reprice(canonical_json(request)))) == canonical_json(result)
+    cells = {"commitment": '{"amount": 100, "per": "month"}', "expected_quantity": "5.5"}
+    source = SourceQuote(1, {"id": "q", "account_id": ACME, "line_items": [{**CALLS, **cells}]})
+    row, problems = validate(source)
+    assert (row, [one.field for one in problems]) == (None, ["line_items.0.commitment"])
+    source.values["line_items"][0]["commitment"] = {"amount": 100, "per": "month"}
+    row, problems = validate(source)
+    assert row is not None
+    special = row.as_draft().lines[0].special
+    assert special is not None
+    assert (special.commitment, special.expected_quantity) == (
+        Commitment(amount=100 * 10**6, per="monthly"),
+        Decimal("5.5"),
+    )
+
+
+def pricings_of(tx: Tx, quote_id: str) -> dict[str, Any]:
+    found = repository.pricings(tx, repository.load(tx, quote_id))
+    return {"sets": [(one.request_values, one.result_values) for one in found]}

@@ -98,7 +98,7 @@ def _identity(line: Line, edition: int) -> tuple[object, ...]:
 def line_discount_percents(price: LinePrice, request: Request) -> tuple[int, int]:
     """Line and quote discount together, off the regular price, and off list; negative when the price is above list."""
     requested = request.requested_discount
-    if price.is_usage:
+    if not price.plan.is_plain and price.plan.row.is_usage:
         return usage_discounts(price, request)
     if price.given is not None or price.line.amount_off or request.requested_amount:
         return percent_off(price.regular, price.net), percent_off(price.list_amount, price.net)

@@ -73,7 +73,7 @@ def own_prices(parts: Iterable[Part]) -> tuple[OwnPrice, ...] | None:
 
 
 def _typed_in(price: LinePrice, unit_price: int) -> Exact:
-    if price.is_usage:
+    if price.plan.row.is_usage:
         return given_rate(price, unit_price)
     if price.line.ramp:
         message = "A line with a ramp takes a price in each segment, not one for the whole line."

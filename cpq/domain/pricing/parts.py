@@ -128,7 +128,5 @@ class LinePrice(Part):
     """The segments of its ramp, where one has a price or a discount of its own."""
     has_one_term: bool = True
     """Whether all its parts are charged for the same number of periods."""
-    is_usage: bool = False
-    """Whether it is charged by a rate card."""
     tax_weights: tuple[tuple[str, int], ...] = ()
     """Tax categories with their weights, for a bundle that has several."""

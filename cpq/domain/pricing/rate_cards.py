@@ -6,12 +6,23 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from cpq.base.money import amount as amount_in_units
 from cpq.base.rounding import MinorUnit
 from cpq.domain.pricing.parts import Plan
 from cpq.domain.pricing.plans import Plans
 from cpq.domain.pricing.price_selection import PriceSelection
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Quantity, Request, Tier, exact
-from cpq.domain.pricing.usage import NOTHING, bill, committed, overridden, per_period, rounded_rate, rule_factor
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Quantity, Request, Tier, Usage, exact
+from cpq.domain.pricing.usage import (
+    NOTHING,
+    bill,
+    committed,
+    in_figures,
+    overridden,
+    per_period,
+    rate_figures,
+    rounded_rate,
+    rule_factor,
+)
 
 
 class RateCard(NamedTuple):
@@ -50,6 +61,33 @@ class RateCard(NamedTuple):
         """As JSON values, without defaults."""
         default = RateCard._field_defaults
         return {name: value for name, value in self._asdict().items() if name not in default or value != default[name]}
+
+    @property
+    def rates(self) -> str:
+        """The card in one line, without the commitment."""
+        figures = "; ".join(rate_figures(self._row))
+        return f"{figures}; all less {amount_in_units(self.discount)} %" if self.discount else figures
+
+    @property
+    def in_figures(self) -> str:
+        """The whole card in one line, for formats that have no place for its parts."""
+        figures = in_figures(self._row, Usage(self.quantity, self.amount, self.per))
+        return f"{figures}; all less {amount_in_units(self.discount)} %" if self.discount else figures
+
+    @property
+    def _row(self) -> PriceRow:
+        return PriceRow(
+            "",
+            self.unit_price,
+            billing_period=self.billing_period,
+            tier_mode=self.tier_mode,
+            tiers=self.tiers,
+            package_size=self.package_size,
+            free_quantity=self.included,
+            unit=self.unit,
+            minimum_spend=self.minimum,
+            maximum_spend=self.maximum,
+        )
 
     @property
     def is_committed(self) -> bool:

@@ -47,7 +47,7 @@ def price_usage(line: Line, plan: Plan) -> LinePrice:
     if line.ramp:
         raise _refused("/ramp", plan, "has no ramp", "Give each stretch its own line, with start_date and term_months.")
     usage, row, listed = line.usage or NOTHING, plan.row, listed_card(plan)
-    price = LinePrice(line, plan, 1, line.choices, term=plan.term, listed_term=plan.term, is_usage=True)
+    price = LinePrice(line, plan, 1, line.choices, term=plan.term, listed_term=plan.term)
     price.listed, price.amount = committed(listed, usage, plan), committed(row, usage, plan)
     charged, at_list = per_period(price.amount, plan.term), per_period(price.listed, plan.term)
     if plan.is_listed:
@@ -138,10 +138,17 @@ def least_share(card: PriceRow, other: PriceRow) -> Fraction:
     """
     if card.package_size != other.package_size:
         card, other = _by_unit(card), _by_unit(other)
+    if not card.tiers and not other.tiers:
+        return Fraction(card.unit_price, other.unit_price) if other.unit_price else Fraction(1)
     bounds = [tier.up_to for row in (card, other) for tier in row.tiers if tier.up_to is not None]
     tried = {1, ENDLESS, *bounds, *(bound + 1 for bound in bounds)}
-    shares = [Fraction(_rate(card, above)) / other_rate for above in tried if (other_rate := _rate(other, above))]
-    return min(shares, default=Fraction(1))
+    least: Exact = 1
+    of: Exact = 0
+    for above in tried:
+        rate, usual = _rate(card, above), _rate(other, above)
+        if usual and (not of or rate * of < least * usual):  # Fractions would take several times as long.
+            least, of = rate, usual
+    return Fraction(least) / of if of else Fraction(1)
 
 
 def _rate(row: PriceRow, above: int) -> Exact:
@@ -243,10 +250,11 @@ def _most_graduated(row: PriceRow, money: Exact) -> Exact | None:
 
 def in_figures(row: PriceRow, usage: Usage) -> str:
     """The rate card and the commitment, in the step of the trace: a fingerprint changes with each of them."""
-    return "; ".join(_figures(row, usage))
+    return "; ".join([*rate_figures(row), *_commitment_figures(row, usage)])
 
 
-def _figures(row: PriceRow, usage: Usage) -> Iterator[str]:
+def rate_figures(row: PriceRow) -> Iterator[str]:
+    """The parts of a rate card: rates, included units, minimum and maximum spend."""
     unit, period = row.unit or "unit", row.billing_period
     if row.package_size:
         yield f"{amount(row.unit_price)} per {row.package_size} {unit}, {period}"
@@ -263,12 +271,16 @@ def _figures(row: PriceRow, usage: Usage) -> Iterator[str]:
         yield f"minimum {amount(row.minimum_spend)}"
     if row.maximum_spend is not None:
         yield f"maximum {amount(row.maximum_spend)}"
+
+
+def _commitment_figures(row: PriceRow, usage: Usage) -> Iterator[str]:
+    unit, period = row.unit or "unit", row.billing_period
     if usage.quantity is not None:
         yield f"committed {written(exact(usage.quantity))} {unit}"
     elif usage.amount is not None:
         yield f"committed {amount(usage.amount)} {usage.per or period}"
     elif not row.minimum_spend:
-        yield "nothing committed"
+        yield "nothing committed, nothing in the total"
 
 
 def _refused(field: str, plan: Plan, why: str, hint: str) -> CpqError:

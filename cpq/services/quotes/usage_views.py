@@ -48,7 +48,10 @@ class RateCardView(TypedDict):
     """What the expected use costs by this card. It is in no total."""
     estimate_beyond_total: NotRequired[Amount]
     """What the expected use costs over the term on top of what the total includes."""
+    rates: str
+    """All of the card in one line."""
     in_words: str
+    """What of it is in the total."""
 
 
 class UsageView(TypedDict):
@@ -89,6 +92,7 @@ def _card_view(card: RateCard, currency: str) -> RateCardView:
         "included_quantity": card.included,
         "discount_pct": amount(card.discount),
         "committed_per_period": amount(card.committed),
+        "rates": card.rates,
         "in_words": in_words(card, currency),
     }
     if card.package_size is not None:

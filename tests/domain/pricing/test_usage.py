@@ -77,7 +77,7 @@ def test_g07_without_commitment_the_total_is_0_and_the_estimate_is_apart() -> No
     asked = Line("1", "calls", 1, usage=Usage(expected=8_000))
     found = quoted(asked)
     assert (found.total, found.lines[0].net, found.lines[0].regular) == (0, 0, 0)
-    assert found.lines[0].steps[1].source.endswith("nothing committed")
+    assert found.lines[0].steps[1].source.endswith("nothing committed, nothing in the total")
     request = Request("USD", "2026-01-01", (asked,), {"calls": Product((FLAT,))}, ("list",), {"standard": 0})
     card = rate_cards(request._replace(term_months=12))["1"]
     assert (card.estimate, card.beyond, card.committed) == (160 * DOLLAR, 1920 * DOLLAR, 0)
