@@ -18,7 +18,7 @@ from cpq.cli.common_options import Options, as_option, json_option, key_option, 
 from cpq.cli.output import show_json, show_table
 from cpq.cli.quote_lines import TypedCommitment, TypedLine, commit, given, product_line, term_options
 from cpq.cli.quote_step import show_next, wired
-from cpq.cli.rate_cards import show_rate_cards
+from cpq.cli.usage_lines import show_rate_cards
 from cpq.domain.quotes.file_rows import SourceQuote, validate
 from cpq.services import quotes
 

@@ -15,7 +15,7 @@ from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.cli.quote_explain import show_trace
-from cpq.cli.rate_cards import show_rate_cards
+from cpq.cli.usage_lines import show_rate_cards
 from cpq.domain.pricing.period_prices import in_words
 from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.services import quotes

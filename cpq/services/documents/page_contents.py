@@ -14,7 +14,7 @@ from cpq.services.documents.design import Brand, Design
 from cpq.services.documents.line_table import LineTable, LineView, Note, Section, Widths, widths_of
 from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
-from cpq.services.documents.rate_cards import rate_card_notes
+from cpq.services.documents.printed_rates import rate_card_notes
 from cpq.services.documents.scope import Supplies, Work, scope_of
 from cpq.services.documents.totals import totals_of
 
