@@ -26,6 +26,7 @@ from cpq.base.errors import CpqError, bad_field
 from cpq.base.money import MINOR_DIGITS, significant_digits, to_micro
 from cpq.base.text import clean, clean_identifier, read_json
 from cpq.domain.catalog import units
+from cpq.domain.catalog.prices import BOUND_MAX
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX
 
@@ -102,7 +103,16 @@ def _whole(value: object) -> object:
 
 def _fine_quantity(value: object) -> object:
     """A quantity above 0: whole, or an exact decimal of up to three digits, read from its decimal text."""
-    if type(value) is int and 1 <= value <= QUANTITY_MAX:
+    return _quantity_up_to(QUANTITY_MAX, value)
+
+
+def _used_quantity(value: object) -> object:
+    """The same of what is counted by its use, which may be many."""
+    return _quantity_up_to(BOUND_MAX, value)
+
+
+def _quantity_up_to(most: int, value: object) -> object:
+    if type(value) is int and 1 <= value <= most:
         return value
     if isinstance(value, bool):
         raise ValueError("is a boolean, not a number")
@@ -110,8 +120,8 @@ def _fine_quantity(value: object) -> object:
     if not isinstance(value, int | float | str | Decimal) or not _NUMBER.fullmatch(text):
         raise ValueError("is not a number")
     number = Decimal(text)
-    if not number.is_finite() or not 0 < number <= QUANTITY_MAX:
-        raise ValueError(f"must be above 0 and at most {QUANTITY_MAX:,}")
+    if not number.is_finite() or not 0 < number <= most:
+        raise ValueError(f"must be above 0 and at most {most:,}")
     if number == number.to_integral_value():
         return int(number)
     if number != round(number, QUANTITY_DECIMALS_MAX):
@@ -138,7 +148,7 @@ def _listed(value: object) -> object:
     return value
 
 
-def _object(value: object) -> object:
+def as_object(value: object) -> object:
     """An object of single values; also one that arrives as JSON text."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
@@ -288,6 +298,9 @@ FineQuantity = Annotated[
 ]
 """Whole, or a decimal where the product takes one."""
 
+UsedQuantity = Annotated[int | Decimal, BeforeValidator(_used_quantity), WithJsonSchema({"type": "number"})]
+"""Of what a usage price counts."""
+
 Months = Annotated[int, Field(ge=1, le=MONTHS_MAX), BeforeValidator(_whole)]
 Version = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
 Notes = Annotated[str, Field(max_length=10_000), BeforeValidator(_text)]
@@ -327,7 +340,7 @@ Key = Annotated[
 Attributes = Annotated[
     dict[Word, Annotated[str | bool | Decimal, BeforeValidator(_scalar)]],
     Field(max_length=100),
-    BeforeValidator(_object),
+    BeforeValidator(as_object),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Listed = BeforeValidator(_listed)

@@ -1,16 +1,17 @@
-"""Arguments of a line of a quote: products and custom items, prices, ramps, and what is for the seller alone."""
+"""Arguments of a line of a quote: products, custom items, prices, ramps, commitments, and notes for the seller."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from cpq.base.errors import bad_field
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes import internal, special_terms
+from cpq.domain.quotes.special_terms import period_word
 from cpq.services.quotes import DraftLine
 from mcp_facade.arguments import (
     Attributes,
@@ -27,8 +28,10 @@ from mcp_facade.arguments import (
     Part,
     Percentage,
     Quantity,
+    UsedQuantity,
     Version,
     Word,
+    as_object,
 )
 
 
@@ -111,11 +114,34 @@ def arranged(line: BaseModel) -> dict[str, Any]:
     custom = given.get("custom")
     if isinstance(custom, CustomLine):
         given |= {"custom": custom.as_item(), "unit_price": custom.unit_price}
+    commitment = given.get("commitment")
+    if isinstance(commitment, CommitmentTerms):
+        given["commitment"] = commitment.as_commitment()
     if isinstance(custom, CustomChange):
         item = {name: value for name in custom.model_fields_set if (value := getattr(custom, name)) is not None}
         price = {"unit_price": item.pop("unit_price")} if "unit_price" in item else {}
         given |= {"custom": item or None, **price}
     return {name: value for name, value in given.items() if value is not None}
+
+
+class CommitmentTerms(Part):
+    """What the buyer of a usage line commits to in each period."""
+
+    quantity: UsedQuantity | None = None
+    amount: Money | None = None
+    per: Annotated[Word, AfterValidator(period_word)] | None = None
+
+    def as_commitment(self) -> special_terms.Commitment:
+        return special_terms.Commitment(self.quantity, self.amount, self.per or "")
+
+
+_COMMITTED = {"quantity": {"type": "number"}, "amount": {"type": "number"}, "per": {"type": "string"}}
+CommitmentOfLine = Annotated[
+    CommitmentTerms | None,
+    Field(description="Of a usage price, a quantity or an amount per month: only this is in the total."),
+    BeforeValidator(as_object),
+    WithJsonSchema({"type": "object", "properties": _COMMITTED}),
+]
 
 
 class CustomLine(Part):
@@ -210,6 +236,8 @@ class LineItem(Part):
         AnyText,
     ] = None
     billing_period: Annotated[Word | None, Field(description="`month`, `2 weeks`."), AnyText] = None
+    commitment: CommitmentOfLine = None
+    expected_quantity: Annotated[UsedQuantity | None, Field(description="Of a usage price: an estimate.")] = None
     internal_notes: Annotated[InternalNotes, Field(description="For the seller; the customer never sees it.")] = None
     sources: Annotated[
         Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")

@@ -185,6 +185,7 @@ BEHAVIOURS |= {
     "G-04": "amounts off a line or the quote, and a total to reach",
     "G-05": "a line has its own start, term or end",
     "G-06": "segments of a ramp have their own quantity, price or discount",
+    "G-07": "usage lines: rate card on the quote, commitments in the total, estimates apart, minimum and maximum spend",
     "G-09": "several taxes on a line where the zone says so; a group is the tax, the category code and the rate",
     "G-10": "derived currency: where a price book allows it, at a dated rate, rounded by its rule",
     "G-11": "valid_until may be given, and the policies see validity_days",

@@ -56,13 +56,13 @@ def test_tool_descriptions_stay_within_a_budget_of_tokens():
     """Every agent pays for these on every turn; four characters are about one token.
 
     The budget grew from 1,300 with the arguments that the contract added to a line: `selling_model`, fine quantities,
-    what is for the seller alone, items of no catalogue, a price, an amount off and dates of its own; and to the quote:
-    its last valid day.
+    what is for the seller alone, items of no catalogue, a price, an amount off, dates of its own, and what it commits
+    to where it is charged by use; and to the quote: its last valid day.
     quote_update has them three times: for the quote, and for new and changed lines.
     """
     for tool in ALL_TOOLS:
         described = json.dumps([tool.description, tool.input_schema])
-        assert len(described) / 4 < (2_160 if tool.name == "quote_update" else 1_720), tool.name
+        assert len(described) / 4 < (2_320 if tool.name == "quote_update" else 1_800), tool.name
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

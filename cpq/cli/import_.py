@@ -75,7 +75,8 @@ def import_prices(options: Options, file: Path, sheet: str | None) -> None:
     A price has product_id, currency, unit_price, and either price_book (`list` is the standard one) or account_id,
     when it is agreed with one customer. It may have id, billing_period (one_time, weekly, monthly, quarterly,
     half_yearly, yearly, or a number such as 2_weeks, 18_months), selling_model (one_time, term, evergreen: without
-    an end), a name that keeps two prices of one period apart, cost, valid_from, valid_to, priority, tax_category,
+    an end, usage: a rate card with unit, minimum_spend and maximum_spend, whose free_quantity is included in each
+    period), a name that keeps two prices of one period apart, cost, valid_from, valid_to, priority, tax_category,
     tax_included, tier_mode (none, volume, graduated, package), package_size, free_quantity, quantity_scope (line,
     quote); tiers and surcharges hold JSON. Without cost the margin is unknown, and the policies may require
     approval for that.
@@ -118,8 +119,8 @@ def import_quotes(options: Options, file: Path, sheet: str | None, history: bool
     A CSV has a row for each line; the rows of a quote follow each other: id (your own; it becomes the quote's),
     account_id, currency, term_months, start_date, end_date, deal_id, payment_terms, quote_notes; product_id,
     quantity, discount_pct, notes, option_set, attribute.NAME, ramp, selling_model, billing_period, custom (JSON,
-    instead of product_id). Columns of the quote are needed in its first row only. In the other formats a quote may
-    hold its lines in line_items. A draft that differs is updated.
+    instead of product_id), commitment (JSON), expected_quantity. Columns of the quote are needed in its first row
+    only. In the other formats a quote may hold its lines in line_items. A draft that differs is updated.
 
     With --history the columns are id (the quote's number), customer, project, quoted_on, currency, outcome (won, lost,
     open, unknown), salesperson, quote_notes; category, description, quantity, unit_price, model, product_id. They are

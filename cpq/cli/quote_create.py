@@ -16,8 +16,9 @@ from cpq.base.text import shown_on_one_line
 from cpq.cli import local_app, next_command
 from cpq.cli.common_options import Options, as_option, json_option, key_option, pass_options
 from cpq.cli.output import show_json, show_table
-from cpq.cli.quote_lines import TypedItem, TypedLine, given, product_line, term_options
+from cpq.cli.quote_lines import TypedCommitment, TypedItem, TypedLine, commit, given, product_line, term_options
 from cpq.cli.quote_step import show_next, wired
+from cpq.cli.usage_lines import show_rate_cards
 from cpq.domain.quotes.file_rows import SourceQuote, validate
 from cpq.services import quotes
 
@@ -31,6 +32,13 @@ from cpq.services import quotes
     type=TypedItem(),
     multiple=True,
     help="A line of no catalogue, such as Freight:1:480; a file can also give its cost and tax category.",
+)
+@click.option(
+    "--commit",
+    "committed",
+    type=TypedCommitment(),
+    multiple=True,
+    help="What a line that is charged by use commits to for each period.",
 )
 @click.option(
     "--from",
@@ -48,6 +56,7 @@ def create(
     /,
     lines: tuple[dict[str, Any], ...],
     items: tuple[dict[str, Any], ...],
+    committed: tuple[tuple[str, dict[str, str]], ...],
     file: Path | None,
     key: str | None,
     **terms: Any,
@@ -57,11 +66,13 @@ def create(
     \b
     Example:
       cpq quote create --account acct_acme_001 --line prod_pro_v2:150 --term-months 12 --as rita
+      cpq quote create --account acct_acme_001 --line prod_use_api:1 --commit prod_use_api:260000 --as rita
       cpq quote create --from renewal.yaml --account acct_acme_001 --as rita
     """
     values = {**(read_mapping(file) if file else {}), **given(terms)}
     values.pop("id", None)  # A template may be a copy of a quote; the new one gets an id of its own.
     values["line_items"] = [*(values.get("line_items") or []), *map(product_line, lines), *items]
+    commit(values["line_items"], committed)
     draft = _draft(values)
 
     def work(tx: Tx) -> Answer:
@@ -97,6 +108,7 @@ def show_created(options: Options, answer: Answer, *, is_replayed: bool) -> None
     ]
     columns = ("line", "product", "quantity", "unit price", "%", f"subtotal {currency}")
     show_table(columns, rows, numbers=(columns[0], *columns[2:]))
+    show_rate_cards(answer["line_items"])
     for warning in answer.get("warnings") or ():
         click.echo(shown_on_one_line(f"Note: {warning}"))
     show_next(next_command.after(str(answer["status"]), quote_id, options.person))

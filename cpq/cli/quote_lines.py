@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +14,7 @@ from cpq.base.money import to_micro
 from cpq.domain.field_types import Currency
 from cpq.domain.quotes.file_rows import Money, Percent
 
+_COMMITMENT = re.compile(r"(?P<what>.+):(?P<number>[0-9.,]+)(?: *(?P<currency>[A-Za-z]{3}))?(?:/(?P<per>[a-z]+))?")
 F = TypeVar("F", bound=Callable[..., object])
 
 _LINE = re.compile(r"(?P<what>.+?):(?P<quantity>[^:@]+)(?::(?P<discount>[^:@]+))?(?:@(?P<model>.+))?")
@@ -54,6 +55,32 @@ class TypedItem(click.ParamType[dict[str, Any]]):
         if not (name.strip() and quantity.strip() and price.strip()):
             self.fail(f"{value!r} is not {self.name}, for example Freight:1:480", param, ctx)
         return {"custom": {"name": name.strip(), "unit_price": price.strip()}, "quantity": quantity.strip()}
+
+
+class TypedCommitment(click.ParamType[tuple[str, dict[str, str]]]):
+    """What a line commits to: `prod_use_api:260000`, with a currency as an amount, and with `/year` for a year."""
+
+    name = "PRODUCT:QUANTITY|AMOUNT CURRENCY[/PERIOD]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, dict[str, str]]:
+        found = _COMMITMENT.fullmatch(str(value).strip())
+        if found is None:
+            example = "prod_use_api:260000 or 'prod_use_api:400 USD/month'"
+            self.fail(f"{value!r} is not {self.name}, for example {example}", param, ctx)
+        committed = {"amount" if found["currency"] else "quantity": found["number"]}
+        return found["what"], committed | ({"per": found["per"]} if found["per"] else {})
+
+
+def commit(lines: list[dict[str, Any]], committed: Iterable[tuple[str, dict[str, str]]]) -> None:
+    """Give the commitments to the lines of their products."""
+    for product_id, commitment in committed:
+        inside = [line for line in lines if line.get("product_id") == product_id]
+        if not inside:
+            raise bad_field("--commit", f"No --line sells {product_id!r}.", hint=f"Add --line {product_id}:1.")
+        for line in inside:
+            line["commitment"] = commitment
 
 
 class PercentType(click.ParamType[int]):

@@ -14,6 +14,7 @@ from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, key_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.cli.quote_lines import MoneyType, PercentType
+from cpq.cli.usage_lines import show_rate_cards
 from cpq.services import quotes
 from cpq.services.quotes.views import PricedQuoteView
 
@@ -92,6 +93,7 @@ def _show_priced(priced: PricedQuoteView, person: str | None, currency: str) -> 
             *((label, f"{readable(pricing[name], currency)} {currency}") for name, label in names.items()),
         ]
     )
+    show_rate_cards(priced["line_pricing"])
     click.echo()
     violations = priced["policy_violations"]
     if violations:

@@ -15,6 +15,7 @@ from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import show_json, show_pairs, show_table
 from cpq.cli.quote_explain import show_trace
+from cpq.cli.usage_lines import show_rate_cards
 from cpq.domain.pricing.period_prices import in_words
 from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.services import quotes
@@ -137,6 +138,7 @@ def _show_set(one: PricedSet, header: QuoteHeader, *, trace: bool, is_alone: boo
         for line in one["lines"]
     ]
     show_table(LINE_COLUMNS, rows, numbers=LINE_NUMBERS)
+    show_rate_cards(one["lines"])
     click.echo()
     show_table(("", currency), _totals(one, currency), numbers=(currency,))
     if trace:

@@ -16,8 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
 from cpq.console.formats import named
-from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX, FineQuantity
+from cpq.domain.field_types import QUANTITY_DECIMALS_MAX, QUANTITY_MAX, FineQuantity, UsedQuantity
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Quantity
+from cpq.domain.quotes.special_terms import Commitment
 
 MONTHS_MAX = 1200
 NOTES_MAX = 10_000
@@ -27,6 +28,7 @@ OPTION = "option."
 TERMS = ("deal_id", "term_months", "start_date", "end_date", "valid_until", "payment_terms", "notes")
 
 _QUANTITY: TypeAdapter[Quantity] = TypeAdapter(FineQuantity)
+_USED: TypeAdapter[Quantity] = TypeAdapter(UsedQuantity)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
@@ -104,7 +106,26 @@ class DraftForm:
             "term_months": self.whole("line_term_months", MONTHS_MAX),
             "end_date": self.day("line_end_date"),
         }
+        if "committed_quantity" in self.fields:  # Only the form of what is charged by its use has it.
+            found["commitment"] = self._commitment()
+            found["expected_quantity"] = self._used("expected_quantity")
         return found
+
+    def _commitment(self) -> Commitment | None:
+        quantity, money = self._used("committed_quantity"), self.money("committed_amount")
+        if quantity is None and money is None:
+            return None
+        return Commitment(quantity, money, self.text("committed_per", 16) or "")
+
+    def _used(self, name: str) -> Quantity | None:
+        value = self.fields.get(name, "").replace(",", "").strip()
+        if not value:
+            return None
+        try:
+            return _USED.validate_python(value)
+        except ValidationError:
+            self.problems[name] = f"A number above 0, with at most {QUANTITY_DECIMALS_MAX} decimals."
+            return None
 
     def day(self, name: str) -> date | None:
         value = self.fields.get(name, "")
@@ -162,9 +183,12 @@ def _field(pointer: str) -> str:
     parts = pointer.strip("/").split("/")
     if "attributes" in parts[:-1]:
         return OPTION + parts[-1]
+    if "commitment" in parts:
+        return "committed_quantity"
     names = {"quantity", "discount_pct", "selling_model", "option_set", *TERMS}
     names |= {"account_id", "currency", "requested_discount_pct", "justification", "approver_role", "reason"}
     names |= {"requested_discount_amount", "target_total", "discount_amount", "unit_price", "price_reason"}
+    names.add("expected_quantity")
     return parts[-1] if parts[-1] in names else ""
 
 

@@ -116,7 +116,16 @@ def _shown_special(line: Any) -> dict[str, str]:
         line = {**line, "override_unit_price": line["custom"]["unit_price"]}
     dates = {f"line_{name}": str(line.get(name) or "") for name in ("start_date", "term_months", "end_date")}
     shown = {name: spelled(line[key]) if key in line else "" for name, key in amounts.items()}
-    return {**shown, **dates, **item, "price_reason": line.get("price_reason", "")}
+    return {**shown, **dates, **item, **_shown_usage(line), "price_reason": line.get("price_reason", "")}
+
+
+def _shown_usage(line: Any) -> dict[str, str]:
+    """What a line commits to, and what is expected to be used."""
+    commitment = line.get("commitment", {})
+    shown = {f"committed_{name}": spelled(commitment[name]) for name in ("quantity", "amount") if name in commitment}
+    per = special_terms.period_word(commitment["per"]) if commitment else ""
+    expected = spelled(line["expected_quantity"]) if "expected_quantity" in line else ""
+    return {**shown, "committed_per": per, "expected_quantity": expected}
 
 
 def terms(visit: Visit) -> Response:

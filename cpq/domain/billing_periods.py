@@ -86,6 +86,18 @@ def counted(billing_period: str) -> tuple[int, str]:
     return int(count), unit
 
 
+def in_words(billing_period: str) -> str:
+    """A period as a caller may write it: `month`, `2 weeks`."""
+    count, unit = counted(billing_period)
+    return unit if count == 1 else f"{count} {unit}"
+
+
+def noun(billing_period: str) -> str:
+    """A period inside a sentence: `month`, `period of 2 weeks`."""
+    count, unit = counted(billing_period)
+    return unit if count == 1 else f"period of {count} {unit}"
+
+
 def _times(count: str, unit: str) -> Length | None:
     """A number of a unit, or None where the unit is unknown or the period too long."""
     one = _UNITS.get(unit)

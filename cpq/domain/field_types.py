@@ -137,6 +137,15 @@ FineQuantity = Annotated[
     Field(gt=0, le=QUANTITY_MAX),
     AfterValidator(_fine),
 ]
+UsedQuantity = Annotated[
+    Decimal,
+    BeforeValidator(_counted),
+    BeforeValidator(_exact),
+    Field(gt=0, le=10**12),
+    AfterValidator(_fine),
+]
+"""Of what a usage price counts."""
+
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[str, AfterValidator(_currency)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]

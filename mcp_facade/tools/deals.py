@@ -34,12 +34,14 @@ from mcp_facade.arguments import (
     Part,
     Percentage,
     SearchText,
+    UsedQuantity,
     Version,
     Word,
     capped,
 )
 from mcp_facade.line_arguments import (
     AnyText,
+    CommitmentOfLine,
     CustomChange,
     InternalNotes,
     LineItem,
@@ -82,6 +84,8 @@ class LineChange(Part):
     start_date: Day | None = None
     term_months: Months | None = None
     end_date: Day | None = None
+    commitment: CommitmentOfLine = None
+    expected_quantity: UsedQuantity | None = None
     ramp: Annotated[
         Annotated[list[RampStep], Field(max_length=60)] | None, Field(description="Replaces the whole ramp."), Listed
     ] = None

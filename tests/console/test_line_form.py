@@ -117,3 +117,23 @@ def test_g02_an_item_of_no_catalogue_is_added_renamed_and_refused_in_the_form(co
     assert 'name="item_cost" type="text" value="400"' in fred.get(line).text
     custom = console.tools("quote_get", quote_id=quote_id)["line_items"][1]["custom"]
     assert (custom["name"], custom["unit_price"], custom["unit"]) == ("Freight and crane", 500, "trip")
+
+
+def test_g07_a_commitment_is_typed_shown_and_taken_back(sqlite_console: Console):
+    rosa = sqlite_console.signed_in("rosa", "sales_rep")
+    address = f"/console/quotes/new?account_id={ACME}&product_id=prod_use_api"
+    assert "(API call, for each period of the rate card)" in rosa.get(address).text
+    refused = fill(rosa, address, quantity="1", committed_quantity="5", committed_amount="5", term_months="12")
+    assert re.search(r'id="problem-committed_quantity"[^>]*>[^<]*a quantity or an amount, not both', refused.text)
+    quote_id = created(fill(rosa, address, quantity="1", committed_quantity="260,000", term_months="12"))
+    page = html.unescape(rosa.get(f"/console/quotes/{quote_id}").text)
+    assert "graduated per API call, monthly; to 100000 0.002" in page
+    assert "The total includes the commitment of 260,000 × API call a month" in page
+    line = f"/console/quotes/{quote_id}/lines/{quote_id}-ql-1"
+    form = rosa.get(line).text
+    assert 'name="committed_quantity" type="text" value="260000"' in form
+    assert '<option value="monthly" selected>month' in form
+    shown = done(rosa, line, quantity="1", committed_quantity="", committed_per="", expected_quantity="2000")
+    assert "nothing for it is in the total" in shown
+    assert sqlite_console.tools("quote_get", quote_id=quote_id)["line_items"][0]["expected_quantity"] == 2000
+    assert "committed_quantity" not in rosa.get(f"/console/quotes/new?account_id={ACME}&product_id=prod_qvs40").text

@@ -59,12 +59,17 @@ def quoted(tools: Tools, *lines: dict[str, Any], discount: Any = 0, **terms: Any
     return quote_id
 
 
+BY_USE = "USE-"
+"""Begins the codes of products that are charged by use, whose lines have no quantity."""
+
+
 def many_lines(tools: Tools, count: int, currency: str = "USD") -> list[dict[str, Any]]:
     """Lines of different products of many categories, some with a discount."""
     ids: list[str] = []
     for category in ("dryers", "filters", "tanks", "accessories", "services", "controls"):
         page = tools("catalog_search", category=category, limit=100)
-        ids += [item["id"] for item in page["items"] if item["product_type"] in ("simple", "service")][: count // 5 + 2]
+        items = [item for item in page["items"] if not item["sku"].startswith(BY_USE)]
+        ids += [item["id"] for item in items if item["product_type"] in ("simple", "service")][: count // 5 + 2]
     chosen = [ids[number % len(ids)] for number in range(count)]
     return [
         {"product_id": id_, "quantity": 1 + number % 7, "discount_pct": (0, 0, 4)[number % 3]}

@@ -27,8 +27,10 @@ from cpq.domain.policy.evaluation import (
     worse_lines,
 )
 from cpq.domain.policy.policy_set import Roles
+from cpq.domain.pricing import rate_cards
 from cpq.domain.pricing.selling_models import is_evergreen
 from cpq.domain.quotes.quote import Quote, QuoteLine, QuoteVersion
+from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, SpecialTerms
 
 Grounds = Mapping[str, tuple[FactRead, ...]]
 """The facts that each policy read when it required a role, by the policy's id."""
@@ -144,16 +146,26 @@ def what_is_more(before: Quote, after: Quote) -> list[str]:
 
 def _more_of_line(old: QuoteLine, new: QuoteLine, *, months: tuple[int, int]) -> Iterator[str]:
     for name in QuoteLine._fields:
-        if name not in _MEASURED_OF_LINE and canonical_json(getattr(old, name)) != canonical_json(getattr(new, name)):
-            yield f"{_changed(name, getattr(old, name), getattr(new, name))} on line {new.number}"
+        was, is_ = getattr(old, name), getattr(new, name)
+        if name == "special" and old.usage and new.usage:
+            was, is_ = _without_commitment(was), _without_commitment(is_)
+        if name not in _MEASURED_OF_LINE and canonical_json(was) != canonical_json(is_):
+            yield f"{_changed(name, was, is_)} on line {new.number}"
     before, after = months if _follows_term(old, new, months) else (1, 1)
     if old.ramp and (new.quantity != old.quantity or months[0] != months[1]):
         yield f"the ramp of line {new.number} changed"
+    yield from (f"{more} on line {new.number}" for more in rate_cards.what_is_more(old.usage, new.usage))
     if new.quantity > old.quantity:
         yield f"the quantity of line {new.number} went from {old.quantity:,} to {new.quantity:,}"
     # Prices for one unit, and month where they follow the term, without a division that could hide a difference.
     if new.net * old.quantity * before < old.net * new.quantity * after:
         yield f"line {new.number} costs less for each unit"
+
+
+def _without_commitment(special: SpecialTerms | None) -> SpecialTerms | None:
+    """The rate card has it, with what else it gives."""
+    rest = (special or NOTHING_SPECIAL)._replace(commitment=None)
+    return None if rest == NOTHING_SPECIAL else rest
 
 
 def _is_as_profitable(before: Quote, after: Quote) -> bool:
@@ -208,7 +220,9 @@ DIFFERENCES_MAX = 5
 
 _HIDDEN = "cost or margin"
 
-_MEASURED_OF_LINE = frozenset({"quantity", "discount_pct", "list_amount", "regular", "net", "cost", "internal"})
+_MEASURED_OF_LINE = frozenset(
+    {"quantity", "discount_pct", "list_amount", "regular", "net", "cost", "internal", "usage"}
+)
 """Fields of a line that are compared by what they give, or that are not the customer's: the cost, internal notes."""
 
 _RECORD = (

@@ -80,7 +80,10 @@ SECTIONS: dict[str, type[Row]] = {
     "prices": PriceRow,
 }
 
-ADDED_LATER = ("tax_id", "purchase_order", "selling_model", "name", "names", "base_currency", "price_rounding")
+ADDED_LATER = (
+    *("tax_id", "purchase_order", "selling_model", "name", "names", "base_currency", "price_rounding"),
+    *("unit", "minimum_spend", "maximum_spend"),
+)
 """Columns that count for the hash of a row only with a value, so that rows without it are still unchanged."""
 
 PAYLOADS = ("attributes", "specs", "options", "rules", "bundle", "names", "descriptions")

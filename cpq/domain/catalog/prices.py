@@ -21,16 +21,20 @@ BillingPeriod = Annotated[str, Field(max_length=64), AfterValidator(billing_peri
 
 
 class SellingModel(StrEnum):
-    """What the price is for: once, for each period of a term, or for each period without an end."""
+    """What the price is for: once, for each period of a term or without an end, or for what is used in each period."""
 
     ONE_TIME = "one_time"
     TERM = "term"
     EVERGREEN = "evergreen"
+    USAGE = "usage"
 
     @classmethod
     def of(cls, billing_period: str) -> SellingModel:
         """The model of a price that names none."""
         return cls.ONE_TIME if billing_period == ONE_TIME else cls.TERM
+
+
+_ONLY_USAGE = ("unit", "minimum_spend", "maximum_spend")
 
 
 class TierMode(StrEnum):
@@ -98,6 +102,11 @@ class PriceRow(Row):
     tax_category: Word = "standard"
     tax_included: bool = False
     surcharges: dict[Word, dict[str, Number]] = Field(default_factory=dict)
+    unit: Annotated[Word | None, BeforeValidator(empty_as_absent)] = None
+    """What a usage price counts, such as `API call`."""
+    minimum_spend: Annotated[Amount | None, BeforeValidator(empty_as_absent)] = None
+    maximum_spend: Annotated[Amount | None, BeforeValidator(empty_as_absent)] = None
+    """Of a usage price, for each billing period."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -111,8 +120,9 @@ class PriceRow(Row):
             raise ValueError("the selling model one_time goes with the billing period one_time, and only with it")
         if self.name and (":" in self.name or _is_reserved(self.name)):
             raise ValueError("the name of a price has no colon and is no billing period or selling model")
-        if self.free_quantity and self.package_size is None:
-            raise ValueError("free_quantity goes with the tier mode package, and only with it")
+        if self.free_quantity and self.package_size is None and self.sold_as is not SellingModel.USAGE:
+            raise ValueError("free_quantity goes with the tier mode package or the selling model usage")
+        self._check_usage()
         self._check_tiers()
         self._check_surcharges()
         return self
@@ -130,6 +140,20 @@ class PriceRow(Row):
         if closed != sorted(set(closed)):
             raise ValueError("the tiers' up_to values rise")
 
+    def _check_usage(self) -> None:
+        if self.sold_as is not SellingModel.USAGE:
+            given = [name for name in _ONLY_USAGE if getattr(self, name) is not None]
+            if given:
+                raise ValueError(f"{given[0]} goes with the selling model usage, and only with it")
+            return
+        if not self.unit:
+            raise ValueError("a usage price names the unit that it counts, such as `API call`")
+        if self.surcharges or self.tax_included or self.quantity_scope is not QuantityScope.LINE:
+            raise ValueError("a usage price has no surcharges, is without tax, and counts per line")
+        least, most = self.minimum_spend or Decimal(0), self.maximum_spend
+        if most is not None and (most < least or not most):
+            raise ValueError("maximum_spend is above 0, and not below minimum_spend")
+
     def _check_surcharges(self) -> None:
         """An agreed price replaces what it could be taken off; a list price stops at zero, or reduces a bundle."""
         dearest = max([self.unit_price, *(tier.unit_price + tier.flat_fee for tier in self.tiers)])
@@ -145,8 +169,8 @@ class PriceRow(Row):
         """The row's id: as given, or built from its distinguishing fields, so that a re-import finds it again."""
         owner = f"book={self.price_book}" if self.price_book else f"account={self.account_id}"
         parts = [owner, self.product_id, self.currency, self.billing_period, self.valid_from or "always", self.priority]
-        if self.sold_as is SellingModel.EVERGREEN:
-            parts.append(SellingModel.EVERGREEN)
+        if self.sold_as in (SellingModel.EVERGREEN, SellingModel.USAGE):
+            parts.append(self.sold_as)
         if self.name:
             parts.append(f"name={self.name}")
         return self.id or "|".join(map(str, parts))

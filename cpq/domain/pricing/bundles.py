@@ -94,6 +94,13 @@ def _refuse_ramp_without_end(plan: Plan, line: Line) -> None:
 def _component(plans: Plans, plan: Plan, component: Component, line: Line) -> Plan:
     found = plans.of(component.product_id, line.part_models.get(component.product_id, ""), line.term)
     _refuse_ramp_without_end(found, line)
+    if found.row.is_usage:
+        raise CpqError(
+            Code.CONFLICT,
+            f"{plan.product_id} contains {found.product_id}, which is charged by its use.",
+            field="/product_id",
+            hint=f"Sell {found.product_id} on a line of its own, and take it out of {plan.product_id}.",
+        )
     if found.components:
         raise CpqError(
             Code.CONFLICT,

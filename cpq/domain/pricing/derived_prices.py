@@ -45,11 +45,13 @@ def derive(row: PriceRow, conversion: Conversion) -> PriceRow:
     """A price in the currency of the quote. It keeps its id, which names the price it comes from.
 
     Unit prices follow the rule of the book; fees and surcharges are to the minor unit, and the cost has six decimals.
+    So have the rates of a rate card: many are less than a minor unit.
     """
     currency, rate = conversion.currency, conversion.rate
+    rounding = PriceRounding.EXACT if row.is_usage else conversion.rounding
 
     def price(amount: int) -> int:
-        return rounded(amount * rate, conversion.rounding, currency)
+        return rounded(amount * rate, rounding, currency)
 
     def fee(amount: int) -> int:
         return rounded(amount * rate, PriceRounding.MINOR_UNIT, currency)
@@ -58,6 +60,8 @@ def derive(row: PriceRow, conversion: Conversion) -> PriceRow:
         unit_price=price(row.unit_price),
         tiers=tuple(Tier(tier.up_to, price(tier.unit_price), fee(tier.flat_fee)) for tier in row.tiers),
         cost=None if row.cost is None else rounded(row.cost * rate, PriceRounding.EXACT, currency),
+        minimum_spend=None if row.minimum_spend is None else fee(row.minimum_spend),
+        maximum_spend=None if row.maximum_spend is None else fee(row.maximum_spend),
         surcharges={
             option: {value: fee(amount) for value, amount in amounts.items()}
             for option, amounts in row.surcharges.items()
@@ -68,7 +72,7 @@ def derive(row: PriceRow, conversion: Conversion) -> PriceRow:
             rate.numerator,
             rate.denominator,
             conversion.rates_as_of,
-            conversion.rounding.value,
+            rounding.value,
             row.cost,
         ),
     )

@@ -10,6 +10,7 @@ from cpq.base.rounding import Exact, MinorUnit, nearest
 from cpq.domain.pricing.parts import LinePrice
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, Request
 from cpq.domain.pricing.result import Stage
+from cpq.domain.pricing.usage import usage_discounts
 
 LINE_DISCOUNT, QUOTE_DISCOUNT = Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT
 
@@ -96,6 +97,7 @@ def _identity(line: Line, edition: int) -> tuple[object, ...]:
         str(line.adjustments),
         line.selling_model,
         (-1 if line.override is None else line.override, line.amount_off, str(line.term)),
+        str(line.usage) if line.usage else "",
         number,
     )
 
@@ -103,6 +105,8 @@ def _identity(line: Line, edition: int) -> tuple[object, ...]:
 def line_discount_percents(price: LinePrice, request: Request) -> tuple[int, int]:
     """Line and quote discount together, off the regular price, and off list; negative when the price is above list."""
     requested = request.requested_discount
+    if not price.plan.is_plain and price.plan.row.is_usage:
+        return usage_discounts(price, request)
     if price.given is not None or price.line.amount_off or request.requested_amount:
         return percent_off(price.regular, price.net), percent_off(price.list_amount, price.net)
     kept = (ONE_HUNDRED_PERCENT - price.line.discount) * (ONE_HUNDRED_PERCENT - requested)

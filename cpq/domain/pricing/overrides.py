@@ -10,6 +10,7 @@ from cpq.base.rounding import Exact, divide
 from cpq.domain.pricing.parts import LinePrice, OwnPrice, Part
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Segment
 from cpq.domain.pricing.result import Stage
+from cpq.domain.pricing.usage import given_rate
 
 OVERRIDE = Stage.OVERRIDE
 
@@ -72,6 +73,8 @@ def own_prices(parts: Iterable[Part]) -> tuple[OwnPrice, ...] | None:
 
 
 def _typed_in(price: LinePrice, unit_price: int) -> Exact:
+    if price.plan.row.is_usage:
+        return given_rate(price, unit_price)
     if price.line.ramp:
         message = "A line with a ramp takes a price in each segment, not one for the whole line."
         raise bad_field("/unit_price", message, hint="Give unit_price in the segments of the ramp.")

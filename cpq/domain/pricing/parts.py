@@ -62,6 +62,8 @@ class Plan:
     """Whether it has free units, which all its lines in the quote share; before the third edition each had its own."""
     rounds_half_away: bool = False
     """Whether halves of negative amounts in steps round away from zero; requests of the first edition round them up."""
+    is_plain: bool = True
+    """Whether it has one price for a quantity: it is neither priced by components nor charged by its use."""
 
 
 @dataclass(slots=True)

@@ -48,7 +48,12 @@ class Plans:
         if row is None:
             raise _no_price(self.request, product_id)
         listed = chosen.listed or row
+        is_listed = chosen.listed is not None and listed.is_usage == row.is_usage
+        if not is_listed:  # A price for use has no price for a quantity to compare with.
+            listed = row
         if product.components:
+            if row.is_usage:
+                raise _usage_of_bundle(product_id)
             listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0, derived=None)
             row = chosen.contracted or listed
         _check_tax(self.request, product_id, row)
@@ -61,7 +66,7 @@ class Plans:
             listed,
             row,
             costs,
-            chosen.listed is not None,
+            is_listed,
             chosen.contracted is not None,
             row.billing_period,
             row.tax_category,
@@ -73,6 +78,7 @@ class Plans:
             product.bundle_discount,
             self.request.edition > 2 and bool(row.free_quantity or listed.free_quantity),
             self.request.edition > 1,
+            not product.components and not row.is_usage,
         )
 
 
@@ -80,6 +86,15 @@ def agreed(plan: Plan, unit_price: int) -> Plan:
     """The plan with a price agreed for one segment of a ramp, which replaces list price and contract."""
     row = plan.row._replace(unit_price=unit_price, tier_mode="none", tiers=(), package_size=None)
     return replace(plan, row=row, is_contracted=True)
+
+
+def _usage_of_bundle(product_id: str) -> CpqError:
+    return CpqError(
+        Code.CONFLICT,
+        f"{product_id} is priced by its components, and a rate card has none.",
+        field="/product_id",
+        hint="Sell what is charged by its use on a line of its own.",
+    )
 
 
 def _no_price(request: Request, product_id: str) -> CpqError:

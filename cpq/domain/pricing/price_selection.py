@@ -127,10 +127,10 @@ def take_list_price(part: Part) -> None:
     if part.plan.is_listed:
         part.note(LIST, charged, row.id, unit_price)
         if row.derived is not None:
-            part.note(CURRENCY, charged, _conversion(row.derived), row.derived.shown_rate)
+            part.note(CURRENCY, charged, conversion_in_words(row.derived), row.derived.shown_rate)
 
 
-def _conversion(derived: Derived) -> str:
+def conversion_in_words(derived: Derived) -> str:
     """How a price was converted: `100 USD at the rate of 2026-11-01, rounded to five`."""
     rule = derived.rounding.replace("_", " ")
     return f"{amount(derived.unit_price)} {derived.currency} at the rate of {derived.rates_as_of}, rounded to {rule}"

@@ -85,11 +85,18 @@ class PriceRow(NamedTuple):
     name: str = ""
     derived: Derived | None = None
     """Where it comes from, if its price book has it only in another currency."""
+    is_usage: bool = False
+    """A rate card: what is used in each billing period is charged; `free_quantity` is included in each."""
+    unit: str = ""
+    """What a rate card counts, such as `API call`."""
+    minimum_spend: int | None = None
+    maximum_spend: int | None = None
+    """Of a rate card, for each billing period."""
 
     @property
     def selling_model(self) -> str:
         """What a line picks it with."""
-        return selling_model(self.billing_period, self.is_evergreen, self.name)
+        return selling_model(self.billing_period, self.is_evergreen, self.name, self.is_usage)
 
 
 class Component(NamedTuple):
@@ -138,6 +145,21 @@ class LineTerm(NamedTuple):
     ends_on: str | None = None
 
 
+class Usage(NamedTuple):
+    """What a line of a rate card commits to, by a quantity or an amount for each period, and what is expected."""
+
+    quantity: Quantity | None = None
+    amount: int | None = None
+    per: str = ""
+    """The period of the commitment; empty for that of the price."""
+    expected: Quantity | None = None
+    """For each period of the price; it gives an estimate, which is in no total."""
+
+    @property
+    def is_committed(self) -> bool:
+        return self.quantity is not None or self.amount is not None
+
+
 class Line(NamedTuple):
     id: str
     product_id: str
@@ -157,6 +179,8 @@ class Line(NamedTuple):
     """A discount on the line as an amount, instead of `discount`."""
     term: LineTerm | None = None
     """Where it is another than the quote's."""
+    usage: Usage | None = None
+    """Only for a rate card."""
 
 
 class Tax(NamedTuple):
@@ -200,9 +224,11 @@ class Request(NamedTuple):
     """The discount on the quote as an amount, instead of `requested_discount`."""
 
 
-def selling_model(billing_period: str, is_evergreen: bool, name: str) -> str:
+def selling_model(billing_period: str, is_evergreen: bool, name: str, is_usage: bool = False) -> str:
     """The word for a selling model: `monthly`, `monthly_evergreen`, with the name of the price `yearly:prepaid`."""
     model = f"{billing_period}_evergreen" if is_evergreen else billing_period
+    if is_usage:
+        model = f"{billing_period}_usage"
     return f"{model}:{name}" if name else model
 
 
@@ -266,10 +292,12 @@ def _dump_line(line: Line) -> dict[str, Any]:
             plain["amount_off"] = line.amount_off
         if line.term is not None:
             plain["term"] = _sparse(line.term)
+        if line.usage is not None:
+            plain["usage"] = _sparse(line.usage)
     return plain
 
 
-_NOTHING_OWN = [None, 0, None]
+_NOTHING_OWN = [None, 0, None, None]
 
 
 def _dump_product(product: Product) -> dict[str, Any]:
@@ -315,7 +343,8 @@ def _load_line(plain: Mapping[str, Any]) -> Line:
     ramp = tuple(Segment(**segment) for segment in plain.get("ramp", ()))
     adjustments = tuple(Adjustment(**adjustment) for adjustment in plain.get("adjustments", ()))
     term = LineTerm(**plain["term"]) if "term" in plain else None
-    return Line(**{**plain, "ramp": ramp, "adjustments": adjustments, "term": term})
+    usage = Usage(**plain["usage"]) if "usage" in plain else None
+    return Line(**{**plain, "ramp": ramp, "adjustments": adjustments, "term": term, "usage": usage})
 
 
 def _load_row(plain: Mapping[str, Any]) -> PriceRow:

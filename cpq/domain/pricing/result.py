@@ -22,6 +22,7 @@ class Stage(StrEnum):
     CURRENCY = "currency"
     CONTRACTED = "contracted"
     TIER = "tier"
+    USAGE = "usage"
     OPTIONS = "options"
     TERM = "term"
     ADJUSTMENT = "adjustment"

@@ -10,16 +10,15 @@ from cpq.domain.billing_periods import is_recurring, spelling
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import PriceRow
 
-EVERGREEN = "_evergreen"
-TERM = "_term"
+EVERGREEN, TERM, USAGE = "_evergreen", "_term", "_usage"
 
 
 def pick(selection: PriceSelection, product_id: str, asked: str | None, default: str | None) -> str:
     """The selling model whose prices compete for a line; empty where the product has only one.
 
-    A line may ask by the model itself, or by a billing period, a kind (`term`, `evergreen`) or a name that fits only
-    one. Left out, or where several fit, the product's default decides; without one the line is refused with the
-    choices. The account's own prices follow the same choice.
+    A line may ask by the model itself, or by a billing period, a kind (`term`, `evergreen`, `usage`) or a name that
+    fits only one. Left out, or where several fit, the product's default decides; without one the line is refused with
+    the choices. The account's own prices follow the same choice.
     """
     sold = selection.sold_as(product_id)
     if sold.is_in_one_way:
@@ -48,8 +47,10 @@ def fits(model: str, asked: str) -> bool:
     Periods may be written as anybody does: `month`, `2 weeks`.
     """
     sold, _, name = model.partition(":")
-    period = sold.removesuffix(EVERGREEN)
+    period = sold.removesuffix(EVERGREEN).removesuffix(USAGE)
     kind = "evergreen" if is_evergreen(model) else "term" if is_recurring(period) else period
+    if is_usage(model):
+        kind = "usage"
     words = (
         model.casefold(),
         name.casefold() or None,
@@ -68,19 +69,24 @@ def in_one_word(selling_model: str | None, billing_period: str | None) -> str | 
         return selling_model or billing_period
     period = spelling(billing_period) or billing_period.strip()
     asked = selling_model.strip()
-    if period in (asked, _respelled(asked).partition(":")[0].removesuffix(EVERGREEN).removesuffix(TERM)):
+    sold = _respelled(asked).partition(":")[0]
+    if period in (asked, sold.removesuffix(EVERGREEN).removesuffix(TERM).removesuffix(USAGE)):
         return asked
-    return f"{period}_{asked}" if asked.casefold() in ("term", "evergreen") else f"{period}:{asked}"
+    return f"{period}_{asked}" if asked.casefold() in ("term", "evergreen", "usage") else f"{period}:{asked}"
 
 
 def is_evergreen(model: str) -> bool:
     return model.partition(":")[0].endswith(EVERGREEN)
 
 
+def is_usage(model: str) -> bool:
+    return model.partition(":")[0].endswith(USAGE)
+
+
 def _respelled(asked: str) -> str:
     """The word of a caller with its period in the one spelling."""
     sold, colon, name = asked.strip().casefold().partition(":")
-    for ending in (EVERGREEN, TERM, ""):
+    for ending in (EVERGREEN, TERM, USAGE, ""):
         period = spelling(sold.removesuffix(ending)) if sold.endswith(ending) else None
         if period:
             return f"{period}{ending}{colon}{name}"

@@ -25,13 +25,14 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup, new_tup
 from cpq.domain.pricing.tax import level_list_tax, tax_lines, tax_note
 from cpq.domain.pricing.terms import apply_term
 from cpq.domain.pricing.tiers import apply_tiers
+from cpq.domain.pricing.usage import price_usage
 
 AMOUNT_MAX = 10**18
 """A million million units, in millionths: fits the database, and a JSON number on every client."""
 
 DIGITS_MAX = 15
 
-OF_LINE = ("/product_id", "/ramp", "/unit_price", "/discount_amount")
+OF_LINE = ("/product_id", "/ramp", "/unit_price", "/discount_amount", "/commitment")
 """Fields of an error that are about the line, not about the quote."""
 
 
@@ -95,12 +96,14 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
     plan = plans.of(line.product_id, line.selling_model, line.term)
-    if not line.ramp and not plan.components:
+    if not line.ramp and plan.is_plain:
         quantity = line.quantity
         # Most quantities are whole, and a call would take as long as a stage.
         line_price = LinePrice(line, plan, quantity if type(quantity) is int else exact(quantity), line.choices)
         _run_stages(line_price, plans)
         return line_price
+    if plan.row.is_usage:
+        return price_usage(line, plan)
     contents = take_apart(line, plans)
     for part in (*contents.own, *contents.inside):
         _run_stages(part, plans)

@@ -30,6 +30,7 @@ from cpq.domain.field_types import (
     Number,
     Row,
     Scalar,
+    UsedQuantity,
     Whole,
     Word,
     empty_as_absent,
@@ -38,7 +39,7 @@ from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
-from cpq.domain.quotes.special_terms import CustomItem, SpecialTerms
+from cpq.domain.quotes.special_terms import Commitment, CustomItem, SpecialTerms
 
 LINES_MAX = 10_000
 MONTHS_MAX = 1200
@@ -102,6 +103,15 @@ class CustomRow(Row):
         return CustomItem(self.name, self.description, self.unit, self.category, self.tax_category, cost)
 
 
+class CommitmentRow(Row):
+    quantity: UsedQuantity | None = None
+    amount: Money | None = None
+    per: Annotated[Word, AfterValidator(special_terms.period_word)] | None = None
+
+    def as_commitment(self) -> Commitment:
+        return Commitment(self.quantity, None if self.amount is None else to_micro(self.amount), self.per or "")
+
+
 class LineRow(Row):
     custom: Annotated[CustomRow | None, BeforeValidator(empty_as_absent)] = None
     """Instead of a product."""
@@ -120,6 +130,8 @@ class LineRow(Row):
     line_start_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
     line_term_months: Annotated[Months | None, BeforeValidator(empty_as_absent)] = None
     line_end_date: Annotated[UsualDay | None, BeforeValidator(empty_as_absent)] = None
+    commitment: Annotated[CommitmentRow | None, BeforeValidator(empty_as_absent)] = None
+    expected_quantity: Annotated[UsedQuantity | None, BeforeValidator(empty_as_absent)] = None
 
     @field_validator("product_id")
     @classmethod
@@ -159,6 +171,8 @@ class LineRow(Row):
             "start_date": self.line_start_date,
             "term_months": self.line_term_months,
             "end_date": self.line_end_date,
+            "commitment": self.commitment and self.commitment.as_commitment(),
+            "expected_quantity": self.expected_quantity,
         }
         if self.custom:
             given |= {"custom": self.custom.as_item(), "unit_price": to_micro(self.custom.unit_price)}

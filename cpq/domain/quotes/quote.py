@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
+from cpq.domain.pricing.rate_cards import RateCard
 from cpq.domain.pricing.request import Quantity, Request, Segment, mean_quantity
 from cpq.domain.pricing.result import PricedQuote, unit_price
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -94,6 +95,8 @@ class QuoteLine(NamedTuple):
     internal: Internal | None
     special: SpecialTerms | None
     ramp: tuple[Segment, ...]
+    usage: RateCard | None = None
+    """Of a line that is charged by its use."""
 
     @property
     def unit_price(self) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from cpq.domain.pricing.request import LineTerm
+from cpq.domain.billing_periods import NOUNS, is_recurring, spelling
+from cpq.domain.pricing.request import LineTerm, Quantity, Usage
 
 CUSTOM = "custom"
 """The product id of a line without a product is this word and the line's number: `custom:3`."""
@@ -28,6 +29,19 @@ class CustomItem(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
+class Commitment(NamedTuple):
+    """What the buyer of a usage line commits to in each period: a quantity, or an amount in millionths."""
+
+    quantity: Quantity | None = None
+    amount: int | None = None
+    per: str = ""
+    """A billing period such as `monthly`, or `term`; empty for that of the price."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if value not in (None, "")}
+
+
 class SpecialTerms(NamedTuple):
     """Prices and amounts are whole millionths."""
 
@@ -41,6 +55,9 @@ class SpecialTerms(NamedTuple):
     """Instead of the months."""
     custom: CustomItem | None = None
     """Instead of a product; `unit_price` is then its price, and needs no reason."""
+    commitment: Commitment | None = None
+    expected_quantity: Quantity | None = None
+    """What is expected to be used in each period; only for an estimate."""
 
     @property
     def has_dates(self) -> bool:
@@ -51,6 +68,13 @@ class SpecialTerms(NamedTuple):
         """As JSON values, without what was not arranged."""
         found = {name: value for name, value in self._asdict().items() if value is not None and value != _NONE[name]}
         return {name: _plain(value) for name, value in found.items()} or None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the pricer takes of a usage line."""
+        if self.commitment is None and self.expected_quantity is None:
+            return None
+        return Usage(*(self.commitment or Commitment()), self.expected_quantity)
 
     def term_within(self, start: date | None, months: int | None, end: date | None) -> LineTerm | None:
         """The line's dates in a quote of these dates: what it does not say, the quote says."""
@@ -65,8 +89,30 @@ class SpecialTerms(NamedTuple):
 NOTHING_SPECIAL = SpecialTerms()
 _NONE = NOTHING_SPECIAL._asdict()
 
-CLEARABLE = ("unit_price", "discount_amount", "start_date", "term_months", "end_date")
+CLEARABLE = (
+    "unit_price",
+    "discount_amount",
+    "start_date",
+    "term_months",
+    "end_date",
+    "commitment",
+    "expected_quantity",
+)
 """What a change of a line can take back. The reason goes with the price."""
+
+
+WHOLE_TERM = "term"
+"""The period of an amount that is committed to once for the whole term."""
+
+
+def period_word(text: str) -> str:
+    """The billing period that a word of a caller means: `month` and `monthly` are the same."""
+    found = spelling(text)
+    if found is not None and is_recurring(found):
+        return found
+    if text.strip().casefold() != WHOLE_TERM:
+        raise ValueError(f"is not one of {', '.join([*NOUNS.values(), WHOLE_TERM])}, or a number such as `2 weeks`")
+    return WHOLE_TERM
 
 
 def load(value: Mapping[str, Any] | None) -> SpecialTerms | None:
@@ -75,7 +121,8 @@ def load(value: Mapping[str, Any] | None) -> SpecialTerms | None:
         return None
     days = {name: date.fromisoformat(value[name]) for name in ("start_date", "end_date") if name in value}
     custom = CustomItem(**value["custom"]) if "custom" in value else None
-    return SpecialTerms(**{**value, **days, "custom": custom})
+    commitment = Commitment(**value["commitment"]) if "commitment" in value else None
+    return SpecialTerms(**{**value, **days, "custom": custom, "commitment": commitment})
 
 
 def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTerms | None:
@@ -97,7 +144,7 @@ def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTer
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, CustomItem):
+    if isinstance(value, CustomItem | Commitment):
         return value.given
     return value.isoformat() if isinstance(value, date) else value
 

@@ -293,6 +293,10 @@ _PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "surcharges": sa.type_coerce(tables.price.c.surcharges, sa.Text),
     "is_evergreen": tables.price.c.selling_model == "evergreen",
     "name": sa.func.coalesce(tables.price.c.name, ""),
+    "is_usage": tables.price.c.selling_model == "usage",
+    "unit": sa.func.coalesce(tables.price.c.unit, ""),
+    "minimum_spend": sa.type_coerce(tables.price.c.minimum_spend, sa.BigInteger),
+    "maximum_spend": sa.type_coerce(tables.price.c.maximum_spend, sa.BigInteger),
 }
 """By the field name of `PriceRow`."""
 
@@ -439,7 +443,7 @@ def _price(values: Sequence[Any]) -> PriceRow:
     stored = dict(zip(_PRICE_COLUMNS, values, strict=True))
     stored["tiers"] = () if stored["tiers"] == "[]" else _tiers(stored["tiers"])
     stored["surcharges"] = {} if stored["surcharges"] == "{}" else _surcharges(stored["surcharges"])
-    stored["is_evergreen"] = bool(stored["is_evergreen"])
+    stored["is_evergreen"], stored["is_usage"] = bool(stored["is_evergreen"]), bool(stored["is_usage"])
     return PriceRow(**stored)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
+from cpq.base.described import Described
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.base.money import Amount, amount, from_micro, to_micro
 from cpq.base.rounding import PriceRounding
@@ -42,6 +43,9 @@ class ProductSummary(TypedDict):
     """With a `locale` that was asked for: the locale of the name; null if there is no translation."""
 
 
+SPENDS: tuple[Literal["minimum_spend"], Literal["maximum_spend"]] = ("minimum_spend", "maximum_spend")
+
+
 class CatalogPage(TypedDict):
     items: list[ProductSummary]
     pagination: Pagination
@@ -62,7 +66,7 @@ class ListPrice(TypedDict):
     unit_price: Decimal
     billing_period: str
     selling_model: str
-    """`one_time`, `term` or `evergreen`."""
+    """`one_time`, `term`, `evergreen`, or `usage`: a rate card, which charges what is used in each billing period."""
     name: str | None
     pick_with: str
     """The `selling_model` of a line that is to have this price."""
@@ -72,7 +76,7 @@ class ListPrice(TypedDict):
     """`line`: a tier is reached by one line; `quote`: by all lines with the product together."""
     package_size: int | None
     free_quantity: int
-    """Units of each line that packages are not charged for."""
+    """Units of each line that packages are not charged for; of a usage price, those included in each period."""
     tax_category: str
     tax_included: bool
     valid_from: date | None
@@ -81,6 +85,9 @@ class ListPrice(TypedDict):
     converted_into: NotRequired[list[str]]
     """Currencies into which the price book converts this price, where it has none; ask with `currency`."""
     derived_from: NotRequired[DerivedFrom]
+    unit: NotRequired[Annotated[str, Described("What a usage price counts; `unit_price` is for one, or a package.")]]
+    minimum_spend: NotRequired[Annotated[Decimal | None, Described("Of a usage price, for each billing period.")]]
+    maximum_spend: NotRequired[Annotated[Decimal | None, Described("Of a usage price, for each billing period.")]]
 
 
 class DerivedFrom(TypedDict):
@@ -272,6 +279,9 @@ _PRICES = (
         tables.price.c.valid_from,
         tables.price.c.valid_to,
         tables.price.c.surcharges.label("option_surcharges"),
+        tables.price.c.unit,
+        tables.price.c.minimum_spend,
+        tables.price.c.maximum_spend,
         tables.price_book.c.base_currency,
         tables.price_book.c.price_rounding,
     )
@@ -376,7 +386,10 @@ def _list_prices(tx: Tx, product_id: str, currency: str | None) -> list[ListPric
         listed: ListPrice = dict(zip(_PRICE_NAMES, values, strict=True))  # type: ignore[assignment] # Exactly these.
         listed["tiers"] = [{"up_to": tier.get("up_to"), **tier} for tier in listed["tiers"]]
         is_evergreen = listed["selling_model"] == "evergreen"
-        listed["pick_with"] = selling_model(listed["billing_period"], is_evergreen, listed["name"] or "")
+        is_usage = listed["selling_model"] == "usage"
+        listed["pick_with"] = selling_model(listed["billing_period"], is_evergreen, listed["name"] or "", is_usage)
+        if not is_usage:
+            del listed["unit"], listed["minimum_spend"], listed["maximum_spend"]
         prices.append(listed)
         if base:
             books[listed["price_book"]] = ConvertingBook(
@@ -410,13 +423,16 @@ def _derived(
 
 
 def _converted(listed: ListPrice, by: Conversion) -> ListPrice:
-    def price(amount_: Decimal, rule: PriceRounding = by.rounding) -> Decimal:
+    is_usage = listed["selling_model"] == "usage"
+    rounding = PriceRounding.EXACT if is_usage else by.rounding  # As `derive` has it.
+
+    def price(amount_: Decimal, rule: PriceRounding = rounding) -> Decimal:
         return from_micro(rounded(to_micro(Decimal(amount_)) * by.rate, rule, by.currency))
 
     def fee(amount_: Decimal) -> Decimal:
         return price(amount_, PriceRounding.MINOR_UNIT)
 
-    return {
+    converted: ListPrice = {
         **listed,
         "currency": by.currency,
         "unit_price": price(listed["unit_price"]),
@@ -433,9 +449,14 @@ def _converted(listed: ListPrice, by: Conversion) -> ListPrice:
             "unit_price": listed["unit_price"],
             "rate": amount(nearest_whole(by.rate.numerator * 1_000_000, by.rate.denominator)),
             "rates_as_of": by.rates_as_of,
-            "rounding": by.rounding.value,
+            "rounding": rounding.value,
         },
     }
+    for name in SPENDS:
+        spend = listed.get(name)
+        if spend is not None:
+            converted[name] = fee(spend)
+    return converted
 
 
 def _relationships(tx: Tx, product_id: str, tags: tuple[str, ...]) -> list[RelatedProduct]:

@@ -16,6 +16,7 @@ from cpq.base.text import canonical_json, to_wire
 from cpq.domain.billing_periods import is_recurring
 from cpq.domain.catalog.products import SUPPLY
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
+from cpq.domain.pricing.rate_cards import RateCard
 from cpq.domain.pricing.request import mean_quantity
 from cpq.domain.pricing.result import MIXED, PricedLine
 from cpq.domain.quotes.lifecycle import local_day
@@ -26,6 +27,7 @@ from cpq.services.catalog.product_sheets import Sheet, sheets
 from cpq.services.documents.design import TEMPLATES, Design
 from cpq.services.documents.scan_code import make_code
 from cpq.services.quotes import repository
+from cpq.services.quotes.usage_views import usage_view
 from cpq.services.quotes.views import period_view, tax_groups
 from cpq.storage.schema import tables
 
@@ -177,6 +179,8 @@ def _line(found: Quote, row: QuoteLine, shown: Collection[str], tags: tuple[str,
             "end_date": to_wire(draft.last_day_of(asked)),
             "term_months": draft.months_of(asked),
         }
+    if row.usage:
+        line["usage"] = _usage(row.usage, found.version.currency)
     if row.ramp:
         line["ramp"] = [
             {
@@ -191,6 +195,13 @@ def _line(found: Quote, row: QuoteLine, shown: Collection[str], tags: tuple[str,
         units, months = mean_quantity(row.quantity, row.ramp)
         line["unit_months"] = {"units": units, "months": months}
     return line
+
+
+def _usage(card: RateCard, currency: str) -> Content:
+    """The rate card, commitment and estimate, as data: a document says them in its own language."""
+    view = usage_view(card, currency)
+    numbers = {name: value for name, value in view["rate_card"].items() if name not in ("rates", "in_words")}
+    return {**view, "rate_card": numbers, "per": card.per, "in_figures": card.in_figures}
 
 
 def _priced_set(pricing: Pricing, found: Quote) -> Content:

@@ -25,7 +25,8 @@ COLUMNS = (
     "quote", "line", "option_set", "sku", "product_id", "product_name", "category", "billing_period", "selling_model",
     "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
     "discount_amount", "line_total", "tax_category", "tax_code", "tax_rate_pct", "notes", "stamp",
-    "valid_until", "taxes",
+    "valid_until", "taxes", "usage_unit", "rate_card", "committed_quantity", "committed_amount", "committed_per",
+    "expected_quantity", "estimate_per_period",
 )  # fmt: skip
 
 
@@ -68,9 +69,26 @@ def _csv(content: Mapping[str, Any]) -> str:
                 "stamp": content["quote"]["stamp"],
                 "valid_until": content["quote"]["valid_until"],
                 "taxes": "; ".join(f"{tax['name']} {tax['tax_rate_pct']}" for tax in priced.get("taxes", ())),
+                **_usage(line.get("usage")),
             }
             writer.writerow([_cell(values.get(name)) for name in COLUMNS])
     return file.getvalue()
+
+
+def _usage(usage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The columns of a line that is charged by its use; no estimate is in any total."""
+    if usage is None:
+        return {}
+    commitment = usage.get("commitment", {})
+    return {
+        "usage_unit": usage["rate_card"]["unit"],
+        "rate_card": usage["in_figures"],
+        "committed_quantity": commitment.get("quantity"),
+        "committed_amount": commitment.get("amount"),
+        "committed_per": commitment.get("per"),
+        "expected_quantity": usage.get("expected_quantity"),
+        "estimate_per_period": usage["rate_card"].get("estimate_per_period"),
+    }
 
 
 def _cell(value: object) -> object:

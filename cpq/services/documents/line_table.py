@@ -120,6 +120,11 @@ class LineTable:
         self.lines = {line["number"]: self._line(line) for line in self._chosen}
 
     @property
+    def numbers(self) -> Mapping[int, int]:
+        """The printed numbers by those of the lines."""
+        return self._numbers
+
+    @property
     def has_discount(self) -> bool:
         return any(line["discount_amount"] for line in self._chosen)
 
@@ -221,6 +226,8 @@ class LineTable:
             yield from map(self._component, product["components"])
         if recurring := self._printed.recurring(priced):
             yield recurring
+        if "usage" in asked:
+            yield t.label("usage_see")
         if term := asked.get("own_term"):
             yield self._own_term(term)
         if "ramp" in asked:

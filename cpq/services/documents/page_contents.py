@@ -14,6 +14,7 @@ from cpq.services.documents.design import Brand, Design
 from cpq.services.documents.line_table import LineTable, LineView, Note, Section, Widths, widths_of
 from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
+from cpq.services.documents.printed_rates import rate_card_notes
 from cpq.services.documents.scope import Supplies, Work, scope_of
 from cpq.services.documents.totals import totals_of
 
@@ -66,6 +67,8 @@ class DocumentView:
     total: str
     tax_note: str
     line_notes: tuple[Note, ...]
+    rate_cards: tuple[Note, ...]
+    """Of lines that are charged by their use."""
     alternatives: tuple[Alternative, ...]
     comparisons: tuple[Comparison, ...]
     installation: tuple[Work, ...]
@@ -154,6 +157,7 @@ class _Presenter:
             total=t.money(selected["total"], printed.currency),
             tax_note=t.text(quote["tax_note"] or ""),
             line_notes=tuple(table.notes()),
+            rate_cards=tuple(rate_card_notes(printed, table.numbers, printed.sets if with_comparison else (selected,))),
             alternatives=tuple(alternative(printed, one) for one in printed.sets) if has_sets else (),
             comparisons=tuple(comparisons(printed)) if with_comparison else (),
             installation=scope.works,

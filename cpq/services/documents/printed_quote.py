@@ -65,7 +65,7 @@ class PrintedQuote:
         if "periods" not in priced and period != "one_time":
             # Older documents do not know the price of one period; a bundle can have several periods.
             return str(self.tongue.labels.get(period, ""))
-        if price is None:
+        if price is None or (not price and "usage" in self.asked[priced["number"]]):
             return ""
         figure = self.tongue.unit_price(price, self.currency)
         count, unit = counted(period)

@@ -126,6 +126,8 @@ class _Writer:
         _text(item, "ID", asked["line_id"])
         if asked["notes"]:
             _text(item, "Note", asked["notes"])
+        if "usage" in asked:  # UBL has no rate card; the whole of it is in the JSON.
+            _text(item, "Note", asked["usage"]["in_figures"])
         # The quantity of a ramp differs by step, so it is written as one unit at the full price.
         is_ramp = "ramp" in asked
         product = self.products.get(asked["product_id"], {})

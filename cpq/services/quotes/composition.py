@@ -14,7 +14,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
 from cpq.base.text import canonical_json, digest, plain_json
-from cpq.domain import configuration, pricing
+from cpq.domain import billing_periods, configuration, pricing
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.policy.facts import LineInputs
 from cpq.domain.policy.policy_kinds import TaxCode
@@ -22,6 +22,7 @@ from cpq.domain.policy.policy_set import Terms, tax_code
 from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
+from cpq.domain.pricing.rate_cards import RateCard, rate_cards
 from cpq.domain.pricing.request import EDITION, Adjustment, Line, PriceRow, Product, Request, Tax
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -29,6 +30,7 @@ from cpq.domain.quotes.lifecycle import end_of_day, local_day
 from cpq.domain.quotes.ramp_dates import with_months
 from cpq.domain.quotes.special_check import special_problems
 from cpq.domain.quotes.special_terms import CUSTOM, SpecialTerms
+from cpq.domain.quotes.usage_check import usage_problems
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
@@ -88,6 +90,15 @@ class Composition:
         return fingerprint_of(one.priced for one in self.sets)
 
     @cached_property
+    def rate_cards(self) -> Mapping[int, RateCard]:
+        """By line number, of the lines that are charged by their use."""
+        found: dict[int, RateCard] = {}
+        for one in self.sets:
+            for id_, card in rate_cards(one.request).items():
+                found.setdefault(int(id_), card)
+        return found
+
+    @cached_property
     def priced_lines(self) -> Mapping[int, PricedLine]:
         """Every line's price by its number: from the selected set if the line is in it, else from its own set."""
         found: dict[int, PricedLine] = {}
@@ -136,7 +147,7 @@ def compose(
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)
     request, unclear = pick_models(draft, request, selection, products)
-    problems += unclear
+    problems += [*unclear, *usage_problems(draft, request, selection)]
     if problems:
         refuse([*problems, *unpriceable(tx, draft, request, selection)], problems_max)
     request = _with_adjustments(tx, draft, request, selection, buyer, products)
@@ -162,6 +173,7 @@ def compose(
             *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),
             *_ending_prices(request, products, selection, valid_until),
             *_ending_rate(tx.policies.terms, draft.currency, valid_until),
+            *_not_in_total(draft, sets),
         ),
         selling_models=_selling_models(request, selection),
     )
@@ -296,6 +308,20 @@ def _ending_rate(terms: Terms, currency: str, valid_until: date) -> Iterator[str
         )
 
 
+def _not_in_total(draft: Draft, sets: Sequence[PricedSet]) -> Iterator[str]:
+    """Lines that are charged by their use and commit to nothing, so that nothing for them is in the total."""
+    open_lines: dict[str, RateCard] = {}
+    for one in sets:
+        open_lines |= {id_: card for id_, card in rate_cards(one.request).items() if not card.committed}
+    for line in draft.lines:
+        if card := open_lines.get(str(line.number)):
+            noun = billing_periods.noun(card.billing_period)
+            yield (
+                f"Line {line.number}: the use of {line.product_id} is billed by its rate card for each {noun}; "
+                "nothing for it is in the total."
+            )
+
+
 _BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
 
 
@@ -372,7 +398,8 @@ def _line(index: int, line: DraftLine, draft: Draft, choices: Mapping[int, Mappi
     if is_like_quote(line.special, draft):
         term = None
     price = None if line.custom else line.special.unit_price
-    return plain._replace(override=price, amount_off=line.special.discount_amount, term=term)
+    usage = line.special.usage
+    return plain._replace(override=price, amount_off=line.special.discount_amount, term=term, usage=usage)
 
 
 def is_like_quote(own: SpecialTerms, draft: Draft) -> bool:

@@ -13,6 +13,7 @@ from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.answer_fields import DiscountPct, LineDiscountPct
 from cpq.services.quotes.seller_views import SpecialView, special_view
+from cpq.services.quotes.usage_views import UsageView, usage_view
 from cpq.services.quotes.views import PeriodView, QuoteDetail, TaxGroupView, period_view, tax_groups, totals_view
 
 
@@ -27,7 +28,7 @@ class WaterfallStep(TypedDict):
     amount: Amount
 
 
-class TracedLine(PeriodView, SpecialView):
+class TracedLine(PeriodView, SpecialView, UsageView):
     number: int
     product_id: str
     product_name: str
@@ -91,11 +92,14 @@ def _priced_set(quote: Quote, pricing: Pricing) -> PricedSet:
         "is_selected": pricing.option_set == (quote.version.option_set or ""),
         **totals_view(priced),
         "tax_groups": tax_groups(priced.tax_groups),
-        "lines": [_traced(line, rows[int(line.id)], asked[line.id], prices.get(line.id)) for line in priced.lines],
+        "lines": [
+            _traced(line, rows[int(line.id)], asked[line.id], prices.get(line.id), priced.currency)
+            for line in priced.lines
+        ],
     }
 
 
-def _traced(line: PricedLine, row: QuoteLine, asked: Line, price: PeriodPrice | None) -> TracedLine:
+def _traced(line: PricedLine, row: QuoteLine, asked: Line, price: PeriodPrice | None, currency: str) -> TracedLine:
     return {
         "number": int(line.id),
         "product_id": line.product_id,
@@ -107,6 +111,7 @@ def _traced(line: PricedLine, row: QuoteLine, asked: Line, price: PeriodPrice | 
         "discount_pct": amount(line.discount),
         "line_discount_pct": amount(asked.discount),
         **special_view(row.special),
+        **usage_view(row.usage, currency),
         "discount_amount": amount(line.discount_amount),
         "line_total": amount(line.net),
         "steps": [_step(step, asked) for step in line.steps],
@@ -145,6 +150,7 @@ _UNITS = {
     Stage.CURRENCY: "rate",
     Stage.CONTRACTED: "amount",
     Stage.TIER: "units",
+    Stage.USAGE: "amount",
     Stage.OPTIONS: "amount",
     Stage.TERM: "periods",
     Stage.OVERRIDE: "amount",

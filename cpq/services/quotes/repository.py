@@ -18,6 +18,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json, read_json
 from cpq.domain.approvals.approval_request import RequestStatus
+from cpq.domain.pricing import rate_cards
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
 from cpq.domain.quotes import internal, special_terms
@@ -153,9 +154,10 @@ def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     query = sa.select(*(columns[name] for name in QuoteLine._fields), columns.quantity_of).order_by(columns.number)
     rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
     found = []
-    for *values, noted, special, ramp, quantity_of in rows:
+    for *values, noted, special, ramp, usage, quantity_of in rows:
         segments = tuple(Segment(*part) for part in ramp) if ramp else ()
-        line = QuoteLine._make((*values, internal.load(noted), special_terms.load(special), segments))
+        arranged = special_terms.load(special)
+        line = QuoteLine._make((*values, internal.load(noted), arranged, segments, rate_cards.load(usage)))
         is_whole = quantity_of == 1
         found.append(line if is_whole else line._replace(quantity=stored_quantity(int(line.quantity), quantity_of)))
     return found
@@ -362,7 +364,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
 
 
 def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
-    priced_lines, products = composed.priced_lines, composed.products
+    priced_lines, products, cards = composed.priced_lines, composed.products, composed.rate_cards
     rows = []
     for line in composed.draft.lines:
         priced = priced_lines[line.number]
@@ -392,6 +394,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 canonical_json(products[line.product_id].names) if products[line.product_id].names else "{}",
                 canonical_json(line.internal.stored) if line.internal else None,
                 canonical_json(line.special.stored) if line.special else None,
+                canonical_json(cards[line.number].stored) if line.number in cards else None,
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

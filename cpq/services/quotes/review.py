@@ -42,7 +42,7 @@ _TOTALS = ("subtotal", "discount_total", "tax_total", "total")
 _LINE_FIELDS = (
     "product_name", "quantity", "selling_model", "unit_price", "override_unit_price", "price_reason",
     "line_discount_pct", "line_discount_amount", "start_date", "term_months", "end_date", "ramp", "line_total",
-    "option_set", "notes",
+    "option_set", "notes", "rate_card", "commitment", "expected_quantity",
 )  # fmt: skip
 
 _ITEM_FIELDS = ("description", "unit", "category", "tax_category", "cost")
@@ -245,6 +245,18 @@ def _differs(before: object, after: object) -> bool:
     return before != after
 
 
+def _in_words(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The line with its rate card and its commitment as text."""
+    if "rate_card" not in line:
+        return line
+    found = {**line, "rate_card": line["rate_card"]["rates"]}
+    if commitment := line.get("commitment"):
+        committed = commitment.get("quantity", commitment.get("amount"))
+        unit = line["rate_card"]["unit"] if "quantity" in commitment else "as an amount"
+        found["commitment"] = f"{committed:,} {unit}, per {commitment['per']}"
+    return found
+
+
 def _line_changes(old: QuoteDetail, new: QuoteDetail) -> Iterator[LineChange]:
     """Lines keep their ids from version to version, so equal ids are the same line."""
     earlier, later = ({line["line_id"]: line for line in one["line_items"]} for one in (old, new))
@@ -254,6 +266,9 @@ def _line_changes(old: QuoteDetail, new: QuoteDetail) -> Iterator[LineChange]:
             line, kind = (earlier[id_], "removed") if id_ not in later else (later[id_], "added")
             totals: list[FieldChange] = [{"field": "line_total", "before": None, "after": line["line_total"]}]
             yield {"number": number, "product_name": line["product_name"], "kind": kind, "changes": totals}
-        elif changes := [*_changes(earlier[id_], later[id_], _LINE_FIELDS), *_item_changes(earlier[id_], later[id_])]:
+        elif changes := [
+            *_changes(_in_words(earlier[id_]), _in_words(later[id_]), _LINE_FIELDS),
+            *_item_changes(earlier[id_], later[id_]),
+        ]:
             name = later[id_]["product_name"]
             yield {"number": number, "product_name": name, "kind": "changed", "changes": changes}

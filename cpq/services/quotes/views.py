@@ -18,6 +18,7 @@ from cpq.domain.policy.evaluation import PolicyDecision
 from cpq.domain.pricing.discounts import percent_off, together
 from cpq.domain.pricing.overrides import has_own_price
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
+from cpq.domain.pricing.rate_cards import rate_cards
 from cpq.domain.pricing.request import Request, Segment
 from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -37,6 +38,7 @@ from cpq.services.quotes.answer_fields import (
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
 from cpq.services.quotes.seller_views import InternalView, SpecialView, internal_view, special_view
+from cpq.services.quotes.usage_views import UsageView, usage_view
 
 
 class PeriodView(TypedDict):
@@ -51,7 +53,7 @@ class PeriodView(TypedDict):
     """Which of the product's prices it has: `monthly`, `monthly_evergreen`, `yearly:prepaid`."""
 
 
-class CreatedLine(PeriodView, SpecialView):
+class CreatedLine(PeriodView, SpecialView, UsageView):
     line_id: str
     product_id: str
     product_name: str
@@ -165,7 +167,7 @@ class QuoteDetail(DiscountView):
     tax_groups: NotRequired[list[TaxGroupView]]
 
 
-class LinePrice(PeriodView, SpecialView):
+class LinePrice(PeriodView, SpecialView, UsageView):
     line_id: str
     product_id: str
     product_name: str
@@ -261,7 +263,7 @@ def get(tx: Tx, quote_id: str, *, include_pricing: bool, version: int | None = N
 def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pricing] | None = None) -> QuoteDetail:
     """The full view of a loaded quote; `pricings` are its prices, if the caller has them already."""
     version = quote.version
-    prices = _stored_period_prices(tx, quote, pricings)
+    prices, of_usage = _stored_period_prices(tx, quote, pricings)
     view: QuoteDetail = {
         "quote": {
             "id": quote.id,
@@ -289,7 +291,9 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
             **internal_view(tx, version.internal),
         },
         "requested_discount_pct": amount(version.requested_discount),
-        "line_items": [_line(tx, quote, line, prices.get(str(line.number))) for line in quote.lines],
+        "line_items": [
+            _line(tx, quote, line, prices.get(str(line.number)), of_usage.get(str(line.number))) for line in quote.lines
+        ],
         "warnings": list(version.warnings),
     }
     if version.requested_amount:
@@ -330,6 +334,7 @@ def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempoten
                 "line_discount_pct": amount(line.discount_pct),
                 "subtotal": amount(by_number[line.number].regular),
                 **special_view(line.special),
+                **usage_view(composed.rate_cards.get(line.number), composed.draft.currency),
             }
             for line in composed.draft.lines
         ],
@@ -424,19 +429,22 @@ def _tax_group(group: TaxGroup) -> TaxGroupView:
     return view
 
 
-def _stored_period_prices(tx: Tx, quote: Quote, pricings: Sequence[Pricing] | None) -> dict[str, PeriodPrice]:
-    """By line number as text. The stored prices are read only where a line recurs."""
+def _stored_period_prices(
+    tx: Tx, quote: Quote, pricings: Sequence[Pricing] | None
+) -> tuple[dict[str, PeriodPrice], dict[str, PricedLine]]:
+    """By line number as text, and the prices of usage lines. The stored prices are read only where a line recurs."""
     if all(not is_recurring(line.billing_period) for line in quote.lines):
-        return {}
+        return {}, {}
     pricings = pricings or repository.pricings(tx, quote)
     lines: dict[str, PricedLine] = {}
     for pricing in pricings:  # The selected option set first.
         for line in pricing.result.lines:
             lines.setdefault(line.id, line)
-    return period_prices(pricings[0].request, lines.values())
+    of_usage = {id_: lines[id_] for line in quote.lines if line.usage and (id_ := str(line.number))}
+    return period_prices(pricings[0].request, lines.values()), of_usage
 
 
-def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> QuoteLine:
+def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None, priced: PricedLine | None) -> QuoteLine:
     recurring = period_view(line.billing_period, price, line.sold_as)
     view: QuoteLine = {
         "line_id": line_id(quote.id, line.number),
@@ -448,7 +456,7 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> 
         "billing_period": line.billing_period,
         "periods": recurring["periods"],
         "selling_model": recurring["selling_model"],
-        "discount_pct": amount(_discount_of(quote, line)),
+        "discount_pct": amount(_discount_of(quote, line, priced)),
         "line_discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
         "subtotal": amount(line.regular),
@@ -461,6 +469,8 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None) -> 
         view.update(internal_view(tx, line.internal))  # type: ignore[typeddict-item] # A part of it.
     if line.special:
         view.update(special_view(line.special, with_cost=tx.sees_margin))  # type: ignore[typeddict-item] # A part of it.
+    if line.usage:
+        view.update(usage_view(line.usage, quote.version.currency))  # type: ignore[typeddict-item] # A part of it.
     if line.ramp:
         view["ramp"] = [_segment(segment) for segment in line.ramp]
     return view
@@ -479,8 +489,10 @@ def _segment(segment: Segment) -> RampSegment:
     return view
 
 
-def _discount_of(quote: Quote, line: StoredLine) -> int:
+def _discount_of(quote: Quote, line: StoredLine, priced: PricedLine | None) -> int:
     """As `line_discount_percents` has it, from what is stored of a line."""
+    if priced is not None:
+        return priced.discount
     own = line.special
     is_in_money = own and ((own.unit_price is not None and not own.custom) or own.discount_amount)
     if is_in_money or quote.version.requested_amount or any(has_own_price(one) for one in line.ramp):
@@ -543,7 +555,7 @@ def _priced(
 
 
 def _line_prices(quote_id: str, request: Request, priced: PricedQuote, shown: Shown) -> list[LinePrice]:
-    prices = period_prices(request, priced.lines)
+    prices, cards = period_prices(request, priced.lines), rate_cards(request)
     own = {line.number: line for line in shown.draft.lines}
     return [
         _line_price(
@@ -553,13 +565,21 @@ def _line_prices(quote_id: str, request: Request, priced: PricedQuote, shown: Sh
             shown.selling_models[int(line.id)],
             prices.get(line.id),
             asked=own[int(line.id)],
+            usage=usage_view(cards.get(line.id), priced.currency),
         )
         for line in priced.lines
     ]
 
 
 def _line_price(
-    quote_id: str, line: PricedLine, name: str, model: str, price: PeriodPrice | None, *, asked: DraftLine
+    quote_id: str,
+    line: PricedLine,
+    name: str,
+    model: str,
+    price: PeriodPrice | None,
+    *,
+    asked: DraftLine,
+    usage: UsageView,
 ) -> LinePrice:
     return {
         "line_id": line_id(quote_id, int(line.id)),
@@ -576,4 +596,5 @@ def _line_price(
         "discount_amount": amount(line.discount_amount),
         "line_total": amount(line.net),
         **special_view(asked.special),
+        **usage,
     }

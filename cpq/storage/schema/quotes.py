@@ -114,6 +114,7 @@ quote_line = table(
     Column("product_names", Json, nullable=False),
     Column("internal", Json, nullable=True),
     Column("special", Json, nullable=True),
+    Column("usage", Json, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -131,6 +132,7 @@ quote_line = table(
 The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one and else 1,000.
 
 `internal` is what only the seller reads. `special` was arranged for this line: its own price, an amount off, dates.
+`usage` is the rate card of a line that is charged by its use, as the customer gets it.
 """
 
 quote_pricing = table(

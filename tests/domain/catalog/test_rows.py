@@ -31,6 +31,7 @@ PERIODS = (
 )
 PRICE = {"product_id": "prod_1", "price_book": "list", "currency": "USD", "unit_price": "10"}
 CONTRACTED = {"product_id": "prod_1", "account_id": "acme", "currency": "USD", "unit_price": "9"}
+BY_USE = {**PRICE, "selling_model": "usage", "billing_period": "monthly", "unit": "API call"}
 TIERED = {**PRICE, "tier_mode": "volume", "tiers": [{"up_to": 10, "unit_price": "10"}, {"unit_price": "9"}]}
 ACCOUNT = {
     "id": "acme",
@@ -97,6 +98,8 @@ def tiers(*bounds: int | None, mode: str = "volume") -> dict[str, Any]:
         (PriceRow, tiers(None)),
         (PriceRow, tiers(1, 2, 10**12, None, mode="graduated")),
         (PriceRow, {**PRICE, "tier_mode": "package", "package_size": 12, "free_quantity": 3}),
+        (PriceRow, {**BY_USE, "free_quantity": "100", "minimum_spend": "5", "maximum_spend": "5"}),
+        (PriceRow, {**BY_USE, **tiers(10, None), "minimum_spend": ""}),
         (PriceRow, {**PRICE, "valid_from": "2026-01-01", "valid_to": "2026-01-01", "cost": "", "priority": -1000}),
         (PriceRow, {**PRICE, "valid_from": "", "cost": "0", "surcharges": {"color": {"red": "-5"}}}),
         (PriceRow, {**PRICE, "currency": " usd "}),
@@ -433,6 +436,26 @@ def test_an_option_depends_on_options_that_exist():
         ({**PRICE, "currency": "XXX"}, "currency", "is not an ISO 4217 currency code"),
         ({**PRICE, "currency": ""}, "currency", "is not an ISO 4217 currency code"),
         ({**PRICE, "free_quantity": -1}, "free_quantity", "Input should be greater than or equal to 0"),
+        ({**BY_USE, "unit": ""}, "", "a usage price names the unit that it counts, such as `API call`"),
+        (
+            {**BY_USE, "billing_period": "one_time"},
+            "",
+            "the selling model one_time goes with the billing period one_time, and only with it",
+        ),
+        (
+            {**BY_USE, "tax_included": "true"},
+            "",
+            "a usage price has no surcharges, is without tax, and counts per line",
+        ),
+        (
+            {**BY_USE, "minimum_spend": "6", "maximum_spend": "5"},
+            "",
+            "maximum_spend is above 0, and not below minimum_spend",
+        ),
+        ({**BY_USE, "maximum_spend": "0"}, "", "maximum_spend is above 0, and not below minimum_spend"),
+        ({**BY_USE, "minimum_spend": "-1"}, "minimum_spend", "Input should be greater than or equal to 0"),
+        ({**PRICE, "unit": "API call"}, "", "unit goes with the selling model usage, and only with it"),
+        ({**PRICE, "minimum_spend": "5"}, "", "minimum_spend goes with the selling model usage, and only with it"),
         ({**PRICE, "priority": 1001}, "priority", "Input should be less than or equal to 1000"),
         ({**PRICE, "valid_from": "31.01.2026"}, "valid_from", "is not a date such as 2026-01-31"),
         ({**PRICE, "valid_from": "86400"}, "valid_from", "is not a date such as 2026-01-31"),
