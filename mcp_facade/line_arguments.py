@@ -255,7 +255,7 @@ class LineItem(Part):
             self.notes,
             self.option_set,
             ramp,
-            in_one_word(self.selling_model, self.billing_period),
+            in_one_word(self.selling_model, self.billing_period) if self.billing_period else self.selling_model,
             internal.changed(None, aside(self.internal_notes, self.sources, self.review)) if self._has_aside else None,
             special_terms.changed(None, arranged(self)) if self.model_fields_set & ARRANGED else None,
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cpq.base.money import Amount
 from cpq.base.rounding import MinorUnit
-from cpq.domain.billing_periods import counted, is_recurring
+from cpq.domain.billing_periods import ONE_TIME, counted, is_recurring
 from cpq.domain.pricing.parts import ONCE, Term
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, LineTerm, Request
 from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
@@ -42,8 +42,11 @@ def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, Pe
     own = {line.id: line.term for line in request.lines if line.term}
     counts: dict[Term, Fraction] = {}
     found = {}
+    recurs = {ONE_TIME: False}
     for line in lines:
-        if is_recurring(line.billing_period):
+        if line.billing_period not in recurs:
+            recurs[line.billing_period] = is_recurring(line.billing_period)
+        if recurs[line.billing_period]:
             # Without the step of a term one period is charged: there is no term, or the price has no end.
             is_over_term = TERM in [step.stage for step in line.steps]
             dates = own.get(line.id)

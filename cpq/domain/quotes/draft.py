@@ -68,6 +68,11 @@ class Draft:
         """The names of its option sets, in the order of their first lines; empty for a quote without."""
         return list(dict.fromkeys(line.option_set for line in self.lines if line.option_set))
 
+    @cached_property
+    def custom_lines(self) -> tuple[DraftLine, ...]:
+        """Lines that sell what is in no catalogue; a plain line is asked nothing, because there are many."""
+        return tuple([line for line in self.lines if line.special is not None and line.special.custom])
+
     @property
     def last_day(self) -> date | None:
         """The last day of the term: as given, or from start and months; None when the term is open."""
@@ -91,8 +96,8 @@ class Draft:
                 found[f"/line_items/{place}/notes"] = len(line.notes)
             if line.attributes:
                 found[f"/line_items/{place}/attributes"] = _length(line.attributes)
-            if line.custom:
-                found[f"/line_items/{place}/custom"] = _length(line.custom.given)
+            if line.special and line.special.custom:
+                found[f"/line_items/{place}/custom"] = _length(line.special.custom.given)
             if line.special and line.special.price_reason:
                 found[f"/line_items/{place}/price_reason"] = len(line.special.price_reason)
             if line.internal:

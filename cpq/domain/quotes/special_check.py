@@ -10,16 +10,20 @@ from cpq.domain.pricing import terms
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.special_terms import CUSTOM, NOTHING_SPECIAL
 
+_CUSTOM_ID = f"{CUSTOM}:"
+
 
 def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
     """Terms of single lines, and a discount on the quote, that say nothing sensible."""
     problems = []
     for index, line in enumerate(draft.lines):
+        if line.special is None and not line.ramp and line.product_id[:7] != _CUSTOM_ID:
+            continue  # Nearly every line.
         at, ramp_prices = f"/line_items/{index}", [one for one in line.ramp if one.override is not None]
         own = line.special or NOTHING_SPECIAL
         if own.custom:
             problems += _custom_problems(at, line)
-        elif line.product_id.startswith(f"{CUSTOM}:"):
+        elif line.product_id.startswith(_CUSTOM_ID):
             message = f"{line.product_id} is an item of another line, and no product."
             hint = "Give it as custom, with its name and price."
             problems.append(CpqError(Code.NOT_FOUND, message, field=f"{at}/product_id", hint=hint))

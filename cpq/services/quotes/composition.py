@@ -191,9 +191,9 @@ def _selling_models(request: Request, selection: PriceSelection) -> dict[int, st
 
 def gather(tx: Tx, draft: Draft) -> Facts:
     """The account and the products that a draft names, with the components of bundles and custom items."""
-    ids = {line.product_id for line in draft.lines if not line.custom}
+    custom = draft.custom_lines
+    ids = {line.product_id for line in draft.lines} - {line.product_id for line in custom}
     found = repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
-    custom = [line for line in draft.lines if line.custom]
     if not custom or found.buyer is None:
         return found
     book = found.buyer.price_books[0]
@@ -230,7 +230,7 @@ def custom_product(line: DraftLine, price_book: str) -> ProductFacts:
 
 
 def _with_custom_ids(draft: Draft) -> Draft:
-    if not any(line.custom for line in draft.lines):
+    if not draft.custom_lines:
         return draft
     lines = (line._replace(product_id=f"{CUSTOM}:{line.number}") if line.custom else line for line in draft.lines)
     return replace(draft, lines=tuple(lines))
@@ -457,7 +457,11 @@ def _with_adjustments(
     for line, asked in zip(request.lines, draft.lines, strict=True):
         row = selection.of(line.product_id, line.selling_model).charged
         # The pricer refuses a line without a price; that of a custom item was typed in and stays as it is.
-        inputs = row and not asked.custom and LineInputs(**line_inputs(asked, products, row.billing_period))
+        inputs = (
+            row
+            and not (asked.special and asked.custom)
+            and LineInputs(**line_inputs(asked, products, row.billing_period))
+        )
         found = inputs and tx.policies.adjustments_within(environment, inputs, rules)
         if not found:
             lines.append(line)

@@ -165,7 +165,7 @@ def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[s
 def with_doubts(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> Draft:
     """The draft with a mark for review at each text with a word that may be another customer's name."""
     free = _free_texts(tx, draft, products)
-    custom = {line.product_id for line in draft.lines if line.custom}
+    custom = {line.product_id for line in draft.custom_lines}
     known = [product.name for id_, product in products.items() if id_ not in custom] if free else []
     usual = {word for name in known for word in name.casefold().split()}
     marks: dict[int | None, list[str]] = {}
@@ -191,7 +191,7 @@ def _free_texts(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> l
         ("/deal_id", None, draft.deal_id or ""),
     ]
     for index, line in enumerate(draft.lines):
-        if not (line.notes or line.option_set or line.attributes or line.custom):
+        if not (line.notes or line.option_set or line.attributes or line.special):
             continue
         at, number = f"/line_items/{index}", line.number
         texts += [(f"{at}/notes", number, line.notes or ""), (f"{at}/option_set", number, line.option_set or "")]

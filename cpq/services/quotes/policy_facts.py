@@ -49,8 +49,8 @@ def free_text_facts(
     for line in lines:
         if line.notes:
             texts.append(line.notes)
-        if line.custom:
-            item = line.custom
+        if line.special and line.special.custom:
+            item = line.special.custom
             texts += filter(None, (item.name, item.description, item.category, item.unit))
         if line.attributes:
             options = {option["name"] for option in products[line.product_id].options}
@@ -77,7 +77,7 @@ def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: s
         "billing_period": period,
         "attributes": _attributes(line.attributes, product, parts),
         "parts": parts,
-        "is_custom": line.custom is not None,
+        "is_custom": line.special is not None and line.special.custom is not None,
     }
 
 
