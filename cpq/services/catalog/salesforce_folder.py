@@ -15,8 +15,9 @@ from cpq.domain.catalog.salesforce.counterparts import CONSTRAINT_MODEL_TABLE
 from cpq.domain.catalog.salesforce.exported import ExportedFile, ExportedRow
 
 FILES_MAX = 2_000
-FILE_BYTES_MAX = 256 * 1024 * 1024
-ROWS_MAX = 1_000_000
+FILE_BYTES_MAX = 128 * 1024 * 1024
+ROWS_MAX = 500_000
+BLANK_BYTES_MAX = 4_096
 EXTRA_CELLS = "more cells than the header has names"
 
 
@@ -40,7 +41,8 @@ def read_folder(folder: Path, progress: Progress = lambda _done, _total: None) -
         name = path.relative_to(folder).as_posix()
         if size > FILE_BYTES_MAX:
             raise bad_field("DIR", f"{name} has {size:,} bytes; a file has at most {FILE_BYTES_MAX:,}")
-        digest.update(f"{name}\0{size}\0".encode() + path.read_bytes())
+        with path.open("rb") as content:
+            digest.update(f"{name}\0{hashlib.file_digest(content, 'sha256').hexdigest()}\0".encode())
         rows = _rows(path, name, rows_left)
         rows_left -= len(rows)
         files.append(ExportedFile(name, path.stem, rows, path.parent in models or path.suffix.lower() == ".json"))
@@ -71,8 +73,9 @@ def _rows(path: Path, name: str, rows_max: int) -> list[ExportedRow]:
 
 
 def _csv_rows(path: Path, name: str) -> Iterator[ExportedRow]:
-    if not path.read_bytes()[:4096].strip(b"\xef\xbb\xbf \t\r\n"):
-        return
+    with path.open("rb") as file:
+        if not file.read(BLANK_BYTES_MAX).strip(b"\xef\xbb\xbf \t\r\n"):
+            return
     try:
         for row in read_rows(path, path.stem):
             if EXTRA_CELLS in row.values:

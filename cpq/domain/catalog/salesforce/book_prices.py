@@ -120,7 +120,6 @@ class BookPrices:
         self._with_inactive = with_inactive
         self.sold = {one.key: self._sold(one) for one in export.records("ProductSellingModel")}
         self.prices: dict[str, list[BookPrice]] = {}
-        self._lost: dict[str, str] = {}
         for one in export.records("PricebookEntry"):
             self._take(one)
 
@@ -201,8 +200,9 @@ class BookPrices:
                 price.cost = self._export.number(entry, "Cost")
                 reached[id(entry)] = len({one.sold for one in self.of(price.sku)}) > 1
                 used.add(book)
+        counted = {id(one) for one in newest.values()}
         for one in self._export.records("CostBookEntry"):
-            self._settle_cost(one, reached.get(id(one)), newest)
+            self._settle_cost(one, reached.get(id(one)), is_newest=id(one) in counted)
         for name, one in books.items():
             if name in used:
                 self._losses.translate(one, "its costs stand with the prices")
@@ -212,7 +212,7 @@ class BookPrices:
     def settle(self) -> None:
         for prices in self.prices.values():
             for price in prices:
-                is_dated = len(list(price.rows("x"))) > 1
+                is_dated = not price.is_plain and len(list(price.rows(""))) > 1
                 if is_dated:
                     self._losses.translate(price.record, "a price for each time between two changes")
                 else:
@@ -242,7 +242,7 @@ class BookPrices:
         else:
             self._losses.translate(one, f"{sold.selling_model} by {sold.billing_period} prices")
 
-    def _settle_cost(self, one: Record, is_of_default: bool | None, newest: Mapping[Any, Record]) -> None:
+    def _settle_cost(self, one: Record, is_of_default: bool | None, *, is_newest: bool) -> None:
         if is_of_default is not None:
             how = "the cost of its default selling model; the others have none" if is_of_default else ""
             if how:
@@ -251,7 +251,7 @@ class BookPrices:
                 self._losses.take(one, "the cost of its price")
         elif one.text("EffectiveTo"):
             self._losses.lose(one, "a cost ends only with its price")
-        elif one not in newest.values():
+        elif not is_newest:
             self._losses.lose(one, "a later cost replaces it")
         else:
             self._losses.lose(one, "no price that is here has it")

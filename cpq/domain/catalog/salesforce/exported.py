@@ -11,6 +11,7 @@ from cpq.base.errors import nearest
 
 PROBLEMS_MAX = 1_000
 NUMBER_LENGTH_MAX = 40
+SUGGESTED_MAX = 20
 
 
 class ExportedRow(NamedTuple):
@@ -154,8 +155,7 @@ class Export:
             return None
         found = self.find(table, key)
         if found is None:
-            known = [one.key for one in self.records(table)]
-            self.refuse(record, column, f"the export has no {table} {key!r}", nearest(key, known) or None)
+            self.refuse(record, column, f"the export has no {table} {key!r}", self._nearest(table, key))
         return found
 
     def number(self, record: Record, column: str) -> Decimal | None:
@@ -184,6 +184,12 @@ class Export:
     def refuse(self, record: Record, column: str, message: str, near: list[str] | None = None) -> None:
         place = next((row for row in record.rows if column in row.cells), record.rows[0])
         self._add(ExportProblem(place.file, place.line, column, message, near))
+
+    def _nearest(self, table: str, key: str) -> list[str] | None:
+        """Names like this one, for the first problems only: looking for them takes long in a large table."""
+        if len(self.problems) >= SUGGESTED_MAX:
+            return None
+        return nearest(key, [one.key for one in self.records(table)]) or None
 
     def _add(self, problem: ExportProblem) -> None:
         if len(self.problems) < PROBLEMS_MAX:
