@@ -50,6 +50,17 @@ def require_none(problems: Sequence[Problem], count: int) -> None:
     )
 
 
+def spans(lines: Iterable[int]) -> list[str]:
+    """Line numbers in order, consecutive ones as a range: `2-4`, `9`."""
+    found: list[list[int]] = []
+    for line in sorted({*lines} - {0}):
+        if found and line == found[-1][-1] + 1:
+            found[-1][1:] = [line]
+        else:
+            found.append([line])
+    return ["-".join(map(str, span)) for span in found]
+
+
 def _is_name(part: str) -> bool:
     """Whether the part is a name from the file. Pydantic adds validators of unions and `[key]` to the path."""
     return not part.startswith(("function-after[", "function-before[", "[key]"))

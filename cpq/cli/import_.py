@@ -13,9 +13,10 @@ import click
 from cpq.app import Answer, App
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
-from cpq.base.row_problems import SourceRow
+from cpq.base.row_problems import SourceRow, spans
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.lazy_group import LazyGroup
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval import past_quotes
 from cpq.services import catalog, quotes
@@ -26,9 +27,14 @@ _file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=Fa
 _sheet_option = click.option("--sheet", metavar="NAME", help="The sheet of a workbook. Default: the first one.")
 
 
-@click.group("import")
+IMPORT_COMMANDS = {
+    "salesforce": ("cpq.cli.import_salesforce:import_salesforce", "Load the catalogue of a Salesforce export."),
+}
+
+
+@click.group("import", cls=LazyGroup, lazy=IMPORT_COMMANDS)
 def import_() -> None:
-    """Load products, prices, accounts or quotes from a CSV, Excel (.xlsx), JSON, JSON Lines or YAML file.
+    """Load products, prices, accounts or quotes from a CSV, Excel (.xlsx), JSON, JSON Lines or YAML file, or a folder.
 
     All or nothing: with one invalid row nothing is changed, and every invalid row is listed. Loading a file again
     changes only what changed in the file. A CSV may have commas, semicolons or tabs between its columns. Numbers may
@@ -141,14 +147,7 @@ def load_file(app: App, kind: str, file: Path, section: str, sheet: str | None =
     with Meter(f"Importing {file.name}", app.effects) as meter:
 
         def work(tx: Tx) -> Answer:
-            report = _taker(kind)(tx, catalog.read_rows(file, section, meter, sheet=sheet))
-            return {
-                "created": dict(report.created),
-                "updated": dict(report.updated),
-                "unchanged": dict(report.unchanged),
-                "also_created": report.also_created,
-                "warnings": report.warnings,
-            }
+            return answer_of(_taker(kind)(tx, catalog.read_rows(file, section, meter, sheet=sheet)))
 
         try:
             return local_app.write(app, f"import_{kind}", work, {"file": file.name, "sha256": digest, "sheet": sheet})
@@ -158,6 +157,16 @@ def load_file(app: App, kind: str, file: Path, section: str, sheet: str | None =
                 for problem in problems:
                     problem["field"] = columns.get(problem["field"], problem["field"])
             raise
+
+
+def answer_of(report: catalog.ImportReport) -> Answer:
+    return {
+        "created": dict(report.created),
+        "updated": dict(report.updated),
+        "unchanged": dict(report.unchanged),
+        "also_created": report.also_created,
+        "warnings": report.warnings,
+    }
 
 
 def _taker(kind: str) -> Callable[[Tx, Iterator[SourceRow]], catalog.ImportReport]:
@@ -211,7 +220,7 @@ def _show_problems(file: Path, error: CpqError) -> None:
     for problem in _problems(error):
         together.setdefault((problem["field"], _reason(problem)), []).append(problem["line"])
     rows = [
-        (_spans(lines), field, reason + (f" ({len(lines):,} rows)" if len(lines) > 1 else ""))
+        (shown_spans(lines), field, reason + (f" ({len(lines):,} rows)" if len(lines) > 1 else ""))
         for (field, reason), lines in together.items()
     ]
     if rows:
@@ -219,16 +228,10 @@ def _show_problems(file: Path, error: CpqError) -> None:
         show_table(("line", "field", "reason"), rows, numbers=("line",), stream=sys.stderr)
 
 
-def _spans(lines: Sequence[int]) -> str:
-    """Line numbers in order, consecutive ones as a range: `2-4, 9`."""
-    spans: list[list[int]] = []
-    for line in sorted({*lines} - {0}):
-        if spans and line == spans[-1][-1] + 1:
-            spans[-1][1:] = [line]
-        else:
-            spans.append([line])
-    shown = ["-".join(map(str, span)) for span in spans[:SPANS_SHOWN_MAX]]
-    return ", ".join([*shown, "…"] if len(spans) > SPANS_SHOWN_MAX else shown)
+def shown_spans(lines: Sequence[int]) -> str:
+    """Lines for a table: `2-4, 9`, and a sign when there are more."""
+    shown = spans(lines)
+    return ", ".join([*shown[:SPANS_SHOWN_MAX], "…"] if len(shown) > SPANS_SHOWN_MAX else shown)
 
 
 def _reason(problem: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""Translation of a product catalogue that was exported from Salesforce."""

@@ -1,0 +1,36 @@
+"""A translated Salesforce export in the database: quoted with its components, and unchanged by a second import."""
+
+from cpq.app import App
+from cpq.base.row_problems import SourceRow
+from cpq.services.catalog import salesforce_importer
+from tests.support import engine
+from tests.support.engine import Tools
+from tests.support.quotes import ACME
+from tests.support.salesforce_exports import export, full
+
+
+def rows() -> list[SourceRow]:
+    return salesforce_importer.translated(export(full()), with_inactive_schedules=False).rows
+
+
+def test_an_imported_bundle_is_quoted_with_its_components_and_a_second_import_changes_nothing(app: App):
+    first = engine.import_rows(app, lambda: iter(rows()))
+    again = engine.import_rows(app, lambda: iter(rows()))
+    assert first.created["products"] == again.unchanged["products"] == 7
+    assert again.created.total() == again.updated.total() == 0
+    tools = Tools(app)
+    chosen = {"Processor": "The CPU-B", "The DISK-2": 3}
+    lines = [
+        {"product_id": "RACK", "quantity": 2, "attributes": chosen},
+        {"product_id": "PLAN", "quantity": "1.5", "attributes": {"Size": "large"}},
+        {"product_id": "PLAN", "quantity": 12, "selling_model": "monthly"},
+    ]
+    made = tools("quote_create", account_id=ACME, line_items=lines, currency="USD", term_months=12)
+    rack, plan, monthly = (line["subtotal"] for line in made["line_items"])
+    assert rack == 2 * (1000 + (250 - 50) + 3 * 60)
+    assert plan == 1.5 * 180
+    assert monthly == 12 * 12 * 8
+    too_many = {"The DISK 1": True, "The DISK-2": 1, "The DISK-3": True}
+    line = {"product_id": "RACK", "quantity": 1, "attributes": too_many}
+    error = tools.error("quote_create", account_id=ACME, line_items=[line], currency="USD")
+    assert error["message"] == "Choose 0 to 2 of Drives: The DISK 1, The DISK-2, The DISK-3"
