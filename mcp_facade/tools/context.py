@@ -42,8 +42,8 @@ def cortex_search(
 
     The types are `documentation` (guides and decisions), `symbols` (what a file defines), `definitions` (signatures
     with comments) and `data` (constants and settings). Filters apply before ranking: `total` is the number of chunks
-    that pass them, and the best come first. `combined_score` (0 to 1) rates how well a chunk answers; `metadata` names
-    its source.
+    that pass them, and the best come first. `combined_score` (0 to 1) rates how well a chunk answers, `cosine` (-1 to
+    1) is its likeness of meaning alone; `metadata` names its source.
     """
     return context.search(tx, query, limit=limit, tags=tags, chunk_types=chunk_types)
 

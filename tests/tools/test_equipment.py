@@ -55,7 +55,10 @@ def test_c2_04_models_side_by_side_in_the_order_asked_for(tools: Tools):
     assert [row["model"] for row in rows] == ["RS30", "QMB30", "RS30"]
     error = tools.error("get_specs", models=["RS30", "nothing", "none"])
     assert error["code"] == "NOT_FOUND"
-    assert len(error["details"]["problems"]) == 2
+    assert error["details"]["field"] == "/models"
+    assert [problem["field"] for problem in error["details"]["problems"]] == ["/models/1", "/models/2"]
+    assert tools.error("get_specs", models=["RS30", "nothing"])["details"]["field"] == "/models/1"
+    assert tools.error("get_product", model="nothing")["details"]["field"] == "/model"
 
 
 def test_c2_02_exactly_100_hp_is_equal_bounds(tools: Tools):

@@ -92,12 +92,13 @@ def search(
 
 def get(tx: Tx, model: str) -> EquipmentDetail:
     """The product with this model, SKU or id; otherwise NOT_FOUND."""
-    return {**product_view(_of_models(tx, [model])[0]), "notice": UNTRUSTED}
+    return {**product_view(_of_models(tx, {"/model": model})[0]), "notice": UNTRUSTED}
 
 
 def compare(tx: Tx, models: Sequence[str]) -> EquipmentRows:
     """One row for each model, in the order asked for."""
-    return {"items": [product_view(product) for product in _of_models(tx, models)], "notice": UNTRUSTED}
+    asked = {f"/models/{place}": model for place, model in enumerate(models)}
+    return {"items": [product_view(product) for product in _of_models(tx, asked)], "notice": UNTRUSTED}
 
 
 def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
@@ -215,37 +216,38 @@ def _require_spec(known: Mapping[str, dict[str, Any]], name: str, kind: str) -> 
     return words
 
 
-def _of_models(tx: Tx, models: Sequence[str]) -> list[Equipment]:
+def _of_models(tx: Tx, models: Mapping[str, str]) -> list[Equipment]:
+    """The products of these models, which come under the names of their arguments."""
     corpus = table_source.current(tx, SOURCE)
-    ids = [corpus.matching(Where(all_tags=[_CODE + compact(model)])) for model in models]
+    ids = [corpus.matching(Where(all_tags=[_CODE + compact(model)])) for model in models.values()]
     is_wrong = [len(found) != 1 for found in ids]
     codes = [tag.removeprefix(_CODE) for tag in corpus.tags() if tag.startswith(_CODE)] if any(is_wrong) else []
-    wrong = compress(zip(models, ids, strict=True), is_wrong)
-    problems = [_problem(corpus, codes, model, found) for model, found in wrong]
+    wrong = compress(zip(models.items(), ids, strict=True), is_wrong)
+    problems = [_problem(corpus, codes, field, model, found) for (field, model), found in wrong]
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise CpqError(
             Code.NOT_FOUND,
             f"{len(problems)} of the {len(models)} models cannot be identified: {problems[0].message}",
+            field="/models",
             problems=[{"message": problem.message, **problem.details} for problem in problems],
         )
     products = repository.by_id(tx, [found[0] for found in ids])
     return [products[found[0]] for found in ids]
 
 
-def _problem(corpus: Corpus, known: Sequence[str], model: str, found: Sequence[str]) -> CpqError:
+def _problem(corpus: Corpus, known: Sequence[str], field: str, model: str, found: Sequence[str]) -> CpqError:
     if found:
-        return CpqError(
-            Code.CONFLICT, f"{len(found)} products are called {model!r}.", allowed=sorted(found), hint="Use an id."
-        )
+        message = f"{len(found)} products are called {model!r}."
+        return CpqError(Code.CONFLICT, message, field=field, allowed=sorted(found), hint="Use an id.")
     code = compact(model)
     alike = heapq.nlargest(_COMPARED_MAX, known, key=lambda other: (_same_ends(code, other), other))
     near = dict.fromkeys(id_ for one in nearest(code, alike) for id_ in corpus.matching(Where(all_tags=[_CODE + one])))
     return CpqError(
         Code.NOT_FOUND,
         f"There is no equipment {model!r}.",
-        field="/model",
+        field=field,
         nearest=list(near) or None,
         next_call=next_call("search_equipment", query=model[:QUERY_LENGTH_MAX]),
     )

@@ -526,7 +526,8 @@ class _Ranked:
             document_id=self.segment.documents[row],
             score=score,
             confidence=confidence(score),
-            similarity=round(float(self.similarity[place]), 4)
+            # Vectors are rounded to bytes, so that the cosine of a text with itself may be a little above 1.
+            similarity=round(float(np.clip(self.similarity[place], -1, 1)), 4)
             if self.similarity is not None and self.has_vector[place]
             else None,
             coverage=round(float(self.coverage[place]), 4),
