@@ -20,19 +20,19 @@ from cpq.retrieval.equipment import repository
 from cpq.retrieval.equipment.repository import Equipment
 from cpq.retrieval.equipment.views import (
     UNTRUSTED,
-    Conversion,
     EquipmentDetail,
     EquipmentFound,
     EquipmentRows,
     hit_view,
     product_view,
 )
-from cpq.retrieval.search import table_source
+from cpq.retrieval.search import amounts, table_source
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.index import Chunk, Found, Where
+from cpq.retrieval.search.index import Chunk, Where
 from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
+from cpq.services.catalog.views import UnitConversion
 
 MODELS_MAX = 20
 
@@ -60,18 +60,16 @@ def search(
     """The products that meet every bound and word, best match first.
 
     A product without a requested spec does not meet it: unknown is never a match. A query with amounts in other units
-    than the products have is searched in both forms; a product has the better of its two scores.
+    than the products have is searched in both forms; a product has the better of its scores.
     """
     declared = repository.declared_specs(tx)
     known = _definitions(declared.values())
     exact, conversions = _in_units_of_specs(known, bounds)
     where = _conditions(declared, known, exact, words, category_id)
     corpus = table_source.current(tx, SOURCE)
-    found = corpus.search(query, limit=top_k, where=where)
-    other, converted = units.converted(query, _stated(corpus, known, units.kinds(query)))
-    if converted:
-        found = _better(found, corpus.search(other, limit=top_k, where=where), top_k)
-        conversions += map(_query_conversion, converted)
+    stated = _stated(corpus, known, units.kinds(query))
+    found, of_query = amounts.search(corpus, query, stated, limit=top_k, where=where)
+    conversions += of_query
     note(tx, query, found.mode, [hit.score for hit in found.hits])
     products = repository.by_id(tx, [hit.document_id for hit in found.hits])
     answer: EquipmentFound = {
@@ -114,14 +112,6 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
 SOURCE = Source(EQUIPMENT, ITEMS, _gather)
 
 
-def _better(one: Found, other: Found, limit: int) -> Found:
-    """Two searches with the same conditions as one; every passage with the better of its scores."""
-    best = {hit.id: hit for hit in sorted((*one.hits, *other.hits), key=lambda hit: hit.score)}
-    hits = sorted(best.values(), key=lambda hit: (-hit.score, hit.id))[:limit]
-    words = tuple(dict.fromkeys((*one.words, *other.words)))
-    return one._replace(hits=hits, corrections={**one.corrections, **other.corrections}, words=words)
-
-
 def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collection[str]) -> dict[Unit, list[Decimal]]:
     """The numbers of these kinds of all products, by their unit."""
     stated: dict[Unit, list[Decimal]] = {}
@@ -132,18 +122,11 @@ def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collecti
     return stated
 
 
-def _query_conversion(made: units.Converted) -> Conversion:
-    shown: Conversion = {"argument": "query", "from": str(made.amount), "to": made.shown}
-    if made.searched is not None:
-        shown["searched"] = made.text
-    return shown
-
-
 def _in_units_of_specs(
     known: Mapping[str, dict[str, Any]], bounds: Mapping[str, Bounds]
-) -> tuple[dict[str, tuple[Exact | None, Exact | None]], list[Conversion]]:
+) -> tuple[dict[str, tuple[Exact | None, Exact | None]], list[UnitConversion]]:
     """Every bound as a number in the unit of its spec, and what was converted."""
-    conversions: list[Conversion] = []
+    conversions: list[UnitConversion] = []
 
     def number(name: str, end: str, limit: Limit | None) -> Exact | None:
         if not isinstance(limit, Amount):

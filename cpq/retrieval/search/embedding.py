@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from cpq.base import word_list
 from cpq.base.errors import Code, CpqError
 from cpq.retrieval.search.installed_model import REINSTALL, fault_of, model_file
 from cpq.retrieval.search.minilm import Floats, Network
@@ -126,8 +127,7 @@ def _mean(units: list[Floats]) -> Floats:
 
 @cache
 def shipped_tokenizer() -> Tokenizer:
-    vocabulary = Path(__file__).with_name("wordpiece.txt").read_text(encoding="utf-8")
-    return Tokenizer(vocabulary.splitlines())
+    return Tokenizer(word_list.pieces())
 
 
 def _read_weights(path: Path) -> dict[str, NDArray[Any]]:

@@ -42,11 +42,17 @@ class ProductSummary(TypedDict):
     """With a `locale` that was asked for: the locale of the name; null if there is no translation."""
 
 
+UnitConversion = TypedDict("UnitConversion", {"argument": str, "from": str, "to": str, "searched": NotRequired[str]})
+"""An amount that was given in another unit than the products have. `to` is rounded to five digits, limits are exact;
+`searched` are the numbers that products have, where a query's is near one."""
+
+
 class CatalogPage(TypedDict):
     items: list[ProductSummary]
     pagination: Pagination
     matched: Literal["all_words", "meaning", "category"]
     """`all_words`: every hit has every word, some perhaps spelt otherwise; `meaning`: no product has all of them."""
+    conversions: NotRequired[list[UnitConversion]]
     hint: NotRequired[str]
 
 
