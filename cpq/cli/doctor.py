@@ -8,10 +8,11 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import sqlalchemy as sa
@@ -26,6 +27,7 @@ from cpq.app.transaction import Tx
 from cpq.base.audit_key import FILE
 from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
+from cpq.base.late_modules import LateModule
 from cpq.base.settings import TOOLSETS, Settings, shipped, strange_variables
 from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
@@ -41,6 +43,11 @@ from cpq.storage import grants
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.engine import SQLITE_SAFE_VERSION, WRITE_DEADLINE_SECONDS, sqlite_version
 from cpq.storage.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from cpq.retrieval import docs
+else:
+    docs = LateModule("cpq.retrieval.docs")  # Only for installations with pages.
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
 
@@ -166,7 +173,11 @@ def _check_vectors(app: App) -> Finding:
     def look(tx: Tx) -> Answer:
         return {source.corpus: table_source.progress(tx, source) for source in sources_of(TOOLSETS)}
 
-    figures = local_app.read(app, "search_progress", look)
+    figures = dict(local_app.read(app, "search_progress", look))
+    for tenant_id in app.settings.docs_roots:
+        name = "passages of pages" + ("" if tenant_id == OPERATOR.tenant_id else f" of {tenant_id}")
+        call = app.new_call(replace(OPERATOR, tenant_id=tenant_id))
+        figures |= app.read_unaudited(call, lambda tx, name=name: {name: docs.progress(tx)})  # type: ignore[misc] # A default.
     found = ", ".join(f"{done:,} of {total:,} {name.replace('_', ' ')}" for name, (done, total) in figures.items())
     is_whole = all(done == total for done, total in figures.values())
     return Finding(

@@ -183,6 +183,19 @@ def test_doctor_counts_what_a_ready_database_holds(home: Path, run: Run):
     assert findings["vectors"]["found"].endswith(" web; a server or `cpq search index` makes the rest")
 
 
+def test_doctor_says_how_far_pages_are_indexed(home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.md").write_text("# Pumps\n\nThey move water.\n\n## Tanks\n\nThey hold it.\n")
+    monkeypatch.setenv("CPQ_DOCS_DIR", str(tmp_path / "ours"))
+    monkeypatch.setenv("CPQ_DOCS_DIRS", f"acme={tmp_path / 'theirs'}")
+    found = {one["subject"]: one["found"] for one in json.loads(run("doctor", "--json").out)["findings"]}
+    assert ", 0 of 2 passages of pages, 0 of 2 passages of pages of acme; a server" in found["vectors"]
+    assert run("docs", "index").code == 0
+    found = {one["subject"]: one["found"] for one in json.loads(run("doctor", "--json").out)["findings"]}
+    assert "2 of 2 passages of pages, " in found["vectors"]
+
+
 def test_doctor_fails_on_an_older_schema(home: Path, run: Run):
     query(home, "UPDATE alembic_version SET version_num = '0000'")
     ran = run("doctor")

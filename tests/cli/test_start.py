@@ -38,16 +38,16 @@ sys.exit(code)
 
 NEEDED = {
     "token list": (430, {"sqlalchemy"}),
-    "audit show": (495, {"sqlalchemy"}),
+    "audit show": (500, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
     "approvals list": (512, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
-    "console link --user dana": (435, {"sqlalchemy"}),
+    "console link --user dana": (440, {"sqlalchemy"}),
     "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),
     "export catalog": (500, {"sqlalchemy", "pydantic"}),
-    "search find pump": (630, {"sqlalchemy", "numpy", "rich"}),
-    "doctor": (730, {"sqlalchemy", "pydantic", "babel", "numpy"}),
+    "search find pump": (640, {"sqlalchemy", "numpy", "rich"}),
+    "doctor": (740, {"sqlalchemy", "pydantic", "babel", "numpy"}),
 }
 """How many modules each command may have loaded at its end, a little more than it needs, and which heavy packages."""
 

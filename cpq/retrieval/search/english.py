@@ -6,9 +6,11 @@ BERT's word list has whole words from its place 1,996 on, by how often they occu
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 
 from cpq.base.word_list import pieces
+from cpq.domain.catalog.words import STOP_WORDS
 from cpq.retrieval.search.lexicon import stem
 
 FIRST = 1_996
@@ -16,6 +18,9 @@ COMMON, RARE = 50, 4_000
 """Up to the former place a word says next to nothing, from the latter on it says all that its rarity here says."""
 
 LEAST = 0.1
+WORDS_MAX = 64
+
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def significance(term: str) -> float:
@@ -27,6 +32,12 @@ def significance(term: str) -> float:
 def is_english(word: str) -> bool:
     """Whether a word, in lower case, is no typing error of another one."""
     return word in _words()
+
+
+def is_meaningful(text: str) -> bool:
+    """Whether a text has an English word that says something, beside little words such as `the` and `and`."""
+    words = (word for word, _ in zip(_WORD.findall(text.casefold()), range(WORDS_MAX), strict=False))
+    return any(is_english(word) for word in words if len(word) > 2 and word not in STOP_WORDS)
 
 
 @cache
