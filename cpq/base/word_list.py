@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 
-def pieces() -> list[str]:
-    """Marks and letters first; then whole words and, after `##`, ends of words, the most common first."""
-    return Path(__file__).with_name("wordpiece.txt").read_text(encoding="utf-8").splitlines()
+@cache
+def places() -> Mapping[str, int]:
+    """The place of each piece: marks and letters first; then whole words and, after `##`, ends of words, the most
+    common first."""
+    listed = Path(__file__).with_name("wordpiece.txt").read_text(encoding="utf-8").splitlines()
+    return {piece: place for place, piece in enumerate(listed)}

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import sqlalchemy as sa
@@ -27,12 +26,12 @@ from cpq.app.transaction import Tx
 from cpq.base.audit_key import FILE
 from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
-from cpq.base.late_modules import LateModule
 from cpq.base.settings import TOOLSETS, Settings, shipped, strange_variables
 from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_table
+from cpq.retrieval import docs
 from cpq.retrieval.search import table_source
 from cpq.retrieval.search.installed_model import MODEL, REINSTALL, fault_of, is_installed, model_file
 from cpq.retrieval.toolset_sources import sources_of
@@ -43,11 +42,6 @@ from cpq.storage import grants
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.engine import SQLITE_SAFE_VERSION, WRITE_DEADLINE_SECONDS, sqlite_version
 from cpq.storage.schema import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from cpq.retrieval import docs
-else:
-    docs = LateModule("cpq.retrieval.docs")  # Only for installations with pages.
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
 

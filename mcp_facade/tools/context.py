@@ -11,8 +11,8 @@ from cpq.app.transaction import Tx
 from cpq.retrieval import context
 from cpq.retrieval.context import ContextFound
 from mcp_facade.arguments import Listed, TopK, Word
+from mcp_facade.long_question import LongQuestion
 from mcp_facade.registry import tool
-from mcp_facade.tools.docs import Query
 
 FILTERS_MAX = 20
 
@@ -23,7 +23,7 @@ ChunkType = Literal["documentation", "symbols", "definitions", "data"]
 def cortex_search(
     tx: Tx,
     *,
-    query: Query,
+    query: LongQuestion,
     limit: Annotated[
         TopK, Field(description=f"Number of chunks, 1 to {context.LIMIT_MAX}; other values are clamped.")
     ] = context.LIMIT_DEFAULT,

@@ -127,7 +127,7 @@ def _mean(units: list[Floats]) -> Floats:
 
 @cache
 def shipped_tokenizer() -> Tokenizer:
-    return Tokenizer(word_list.pieces())
+    return Tokenizer(word_list.places())
 
 
 def _read_weights(path: Path) -> dict[str, NDArray[Any]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
+from itertools import islice
 
-from cpq.base.word_list import pieces
+from cpq.base.word_list import places
 from cpq.domain.catalog.words import STOP_WORDS
 from cpq.retrieval.search.lexicon import stem
 
@@ -31,7 +32,7 @@ def significance(term: str) -> float:
 
 def is_english(word: str) -> bool:
     """Whether a word, in lower case, is no typing error of another one."""
-    return word in _words()
+    return word.isalpha() and places().get(word, 0) >= FIRST
 
 
 def is_meaningful(text: str) -> bool:
@@ -43,13 +44,8 @@ def is_meaningful(text: str) -> bool:
 @cache
 def _common() -> dict[str, float]:
     found: dict[str, float] = {}
-    for place, word in enumerate(pieces()[FIRST : FIRST + RARE], 1):
+    for place, word in enumerate(islice(places(), FIRST, FIRST + RARE), 1):
         if word.isalpha():
             share = math.log(place / COMMON) / math.log(RARE / COMMON) if place > COMMON else 0.0
             found.setdefault(stem(word), max(LEAST, round(share, 3)))
     return found
-
-
-@cache
-def _words() -> frozenset[str]:
-    return frozenset(word for word in pieces()[FIRST:] if word.isalpha())
