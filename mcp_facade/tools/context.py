@@ -11,8 +11,8 @@ from cpq.app.transaction import Tx
 from cpq.retrieval import context
 from cpq.retrieval.context import ContextFound
 from mcp_facade.arguments import Listed, TopK, Word
+from mcp_facade.long_question import LongQuestion
 from mcp_facade.registry import tool
-from mcp_facade.tools.docs import Query
 
 FILTERS_MAX = 20
 
@@ -23,7 +23,7 @@ ChunkType = Literal["documentation", "symbols", "definitions", "data"]
 def cortex_search(
     tx: Tx,
     *,
-    query: Query,
+    query: LongQuestion,
     limit: Annotated[
         TopK, Field(description=f"Number of chunks, 1 to {context.LIMIT_MAX}; other values are clamped.")
     ] = context.LIMIT_DEFAULT,
@@ -42,8 +42,8 @@ def cortex_search(
 
     The types are `documentation` (guides and decisions), `symbols` (what a file defines), `definitions` (signatures
     with comments) and `data` (constants and settings). Filters apply before ranking: `total` is the number of chunks
-    that pass them, and the best come first. `combined_score` (0 to 1) rates how well a chunk answers; `metadata` names
-    its source.
+    that pass them, and the best come first. `combined_score` (0 to 1) rates how well a chunk answers, `cosine` (-1 to
+    1) is its likeness of meaning alone; `metadata` names its source.
     """
     return context.search(tx, query, limit=limit, tags=tags, chunk_types=chunk_types)
 

@@ -10,17 +10,12 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.retrieval import docs
 from cpq.retrieval.docs import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
-from mcp_facade.arguments import TopK, non_blank, raw_text
+from mcp_facade.arguments import TopK, raw_text
+from mcp_facade.long_question import LongQuestion
 from mcp_facade.registry import tool
 
-QUERY_LENGTH_MAX = 100_000
 PATH_LENGTH_MAX = 4_096
 
-Query = Annotated[
-    str,
-    Field(min_length=1, max_length=QUERY_LENGTH_MAX, description="What you want to know, in plain words."),
-    BeforeValidator(non_blank("query parameter is required")),
-]
 RawText = Annotated[str, Field(min_length=1, max_length=PATH_LENGTH_MAX), BeforeValidator(raw_text)]
 FilePath = Annotated[RawText, Field(description="A page's path as list_pages returns it: `terms/payment.md`.")]
 
@@ -29,7 +24,7 @@ FilePath = Annotated[RawText, Field(description="A page's path as list_pages ret
 def search_docs(
     tx: Tx,
     *,
-    query: Query,
+    query: LongQuestion,
     top_k: Annotated[
         TopK, Field(description=f"Number of passages, 1 to {docs.TOP_K_MAX}; other values are clamped.")
     ] = docs.TOP_K_DEFAULT,

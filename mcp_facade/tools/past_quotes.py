@@ -32,7 +32,7 @@ def search_line_items(
     `description` is complete and verbatim, typing errors included: copy it unchanged and name its source quote above
     it. `confidence` is `likely_good`, `analog` (similar; adapt it) or `probable_miss`; when all hits are
     `probable_miss`, nothing was found: say so in the draft instead of inventing text. `past_price` is the price of its
-    date, never today's.
+    date, never today's. An amount in another unit than the lines have is searched in both; `conversions` says how.
     """
     return past_quotes.search_lines(tx, query, category=category, top_k=clamped(top_k))
 

@@ -86,7 +86,7 @@ def catalog_search(
     small typing errors are tolerated. If no product has all words, the nearest ones are listed and `matched` is
     `meaning`: they may be something else. A category alone lists all its products. `pagination.total` is the exact
     number of hits. Prices are not included; use `catalog_get`. An empty result is not an error: `hint` says what to try
-    next.
+    next. Amounts in other units (`75 kW`) are searched in those of the products; `conversions` says how.
     """
     return nearest_products.search(
         tx, query=query, category_id=category, active_only=active_only, limit=capped(limit), page=page, locale=locale

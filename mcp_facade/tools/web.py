@@ -14,7 +14,7 @@ from cpq.retrieval.web.answers import EVIDENCE_MAX, EXPANSIONS_AUTO, EXPANSIONS_
 from cpq.retrieval.web.rules.addresses import URL_LENGTH_MAX, Address, read_address
 from cpq.retrieval.web.rules.token_count import count_tokens
 from cpq.retrieval.web.views import WebBrief, WebIngestReport, WebStatus
-from mcp_facade.arguments import WHOLE_MAX, Flag, Listed, NonBlank, Question, TopK, Whole, clamped
+from mcp_facade.arguments import Count, Flag, Listed, NonBlank, Positive, Question, TopK, clamped
 from mcp_facade.envelope import Reply
 from mcp_facade.registry import Job, tool
 
@@ -87,7 +87,7 @@ def answer(
         Listed,
     ] = [],  # noqa: B006
     expansion_budget: Annotated[
-        Annotated[Whole, Field(ge=0, le=WHOLE_MAX)] | None,
+        Count | None,
         Field(description=f"Linked pages to follow: 0 for none, at most {EXPANSIONS_MAX}; default {EXPANSIONS_AUTO}."),
     ] = None,
 ) -> WebBrief:
@@ -175,11 +175,11 @@ def ingest(
     *,
     url: Annotated[Urls, Field(description="The pages to read (http or https).")],
     depth: Annotated[
-        Annotated[Whole, Field(ge=0, le=WHOLE_MAX)],
+        Count,
         Field(description=f"How many links deep to follow on the same sites; at most {DEPTH_MAX}."),
     ] = 0,
     pages_max: Annotated[
-        Annotated[Whole, Field(ge=1, le=WHOLE_MAX)],
+        Positive,
         Field(description=f"Maximum number of pages to read, up to {PAGES_MAX}."),
     ] = PAGES_MAX,
 ) -> WebIngestReport:

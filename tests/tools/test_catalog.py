@@ -305,3 +305,20 @@ def test_q14_nearest_means_by_meaning_once_the_vectors_are_there(sqlite_app: App
     page = tools("catalog_search", query="dehumidifier")
     assert "nearest by meaning and words" in page["hint"]
     assert page["items"][0]["id"] == "prod_dr300"
+
+
+def test_an_amount_in_another_unit_finds_the_products_that_have_all_other_words(tools: Tools):
+    found = tools("catalog_search", query="75 kW oilless scroll")
+    same = tools("catalog_search", query="100 hp oilless scroll")
+    assert found.pop("conversions") == [{"argument": "query", "from": "75 kW", "to": "100.58 hp", "searched": "100 hp"}]
+    assert found == same
+    assert (same["matched"], same["pagination"]["total"] > 0) == ("all_words", True)
+
+
+def test_an_amount_in_another_unit_counts_for_the_nearest_products_too(tools: Tools):
+    found = tools("catalog_search", query="coalescing filter with 14 m³/min for our paint line")
+    assert found["matched"] == "meaning"
+    assert "prod_fc500" in [item["id"] for item in found["items"][:2]]
+    [told] = found["conversions"]
+    assert (told["from"], told["to"]) == ("14 m³/min", "494.41 cfm")
+    assert "500 cfm" in told["searched"]

@@ -14,13 +14,15 @@ import pytest
 from mcp import Client
 
 from cpq.app import App
+from cpq.base import cortex_config
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
-from cpq.base.settings import Settings, read_settings
+from cpq.base.settings import Settings, read_settings, strange_variables
 from cpq.retrieval import context
 from cpq.retrieval.context import chunk_folder, indexer
 from cpq.retrieval.context.chunks import CHUNK_TYPES, read_file, tags_of
 from cpq.retrieval.search.embedding import Embedder, installed_embedder
+from cpq.retrieval.search.vectors import DIMENSIONS
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
 from tests.support.engine import StillEffects, Tools, open_app
@@ -142,7 +144,7 @@ def test_e3_01_the_answer_has_whole_chunks_with_their_scores(asked: Tools):
     found = asked("cortex_search", query="auth handler struct")
     assert set(found) - {"indexing"} == {"results", "total", "mode", "notice"}
     best = found["results"][0]
-    assert set(best) == {"chunk", "combined_score"}
+    assert set(best) - {"cosine"} == {"chunk", "combined_score"}
     assert {name: best["chunk"][name] for name in ("id", "chunk_type", "title", "text", "metadata")} == {
         name: HANDLER[name] for name in ("id", "chunk_type", "title", "text", "metadata")
     }
@@ -228,7 +230,13 @@ def test_e3_08_similarity_is_the_cosine_of_384_dimensions(tools: Tools):
         assert len(embedder.unit("x")) == 384
         assert hit.similarity == pytest.approx(expected, abs=0.02)
         assert -1 <= (hit.similarity or 0) <= 1
-    assert tools("cortex_search", query="authentication")["mode"] == "hybrid"
+    answer = tools("cortex_search", query="authentication")
+    assert answer["mode"] == "hybrid"
+    hits = corpus.search("authentication", limit=10).hits
+    assert [hit["cosine"] for hit in answer["results"]] == [hit.similarity for hit in hits]
+    same = tools("cortex_search", query=f"{AUTH['title']}\n{AUTH['text']}")["results"][0]
+    assert same["chunk"]["id"] == AUTH["id"]
+    assert 0.99 < same["cosine"] <= 1
 
 
 def test_e3_09_scores_below_the_least_are_left_out_when_one_is_set(open_tools: Callable[..., Tools]):
@@ -422,6 +430,7 @@ def test_e3_17_without_the_model_words_decide_and_the_answer_says_so(open_tools:
     monkeypatch.setattr("cpq.retrieval.search.corpus.installed_embedder", lambda: None)
     found = open_tools()("cortex_search", query="AuthHandler struct")
     assert (found["mode"], found["results"][0]["chunk"]["id"]) == ("lexical", HANDLER["id"])
+    assert "cosine" not in found["results"][0]
 
 
 @pytest.mark.parametrize(
@@ -517,6 +526,43 @@ def test_e3_23_the_folder_is_found_as_cortex_finds_it(tmp_path: Path, monkeypatc
     assert read_settings(both).chunks_dir == Path("/ours")
     (tmp_path / ".cortex" / "config.yml").write_text("server: [")
     assert read_settings({}).chunks_dir is None
+    assert ".cortex/config.yml cannot be used and has no effect" in strange_variables()[-1]
+
+
+SEEDED = """
+embedding:
+  endpoint: "http://localhost:8121/embed"
+  dimensions: {dimensions}
+
+server:
+  {chunks}
+"""
+
+
+@pytest.mark.parametrize("chunks", ['chunks_dir: ".cortex/chunks"', "port: 1"])
+def test_e3_23_the_file_of_cortex_is_read_with_the_folder_that_cortex_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunks: str
+):
+    """Its endpoint is where Cortex starts its model; ours is in the process."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".cortex" / "chunks").mkdir(parents=True)
+    file = tmp_path / ".cortex" / "config.yml"
+    file.write_text(SEEDED.format(dimensions=384, chunks=chunks))
+    assert read_settings({}).chunks_dir == Path(".cortex/chunks")
+    assert not any("cortex" in warning for warning in strange_variables())
+    file.write_text(SEEDED.format(dimensions=768, chunks=chunks))
+    with pytest.raises(CpqError, match="asks for embeddings of 768 dimensions") as refused:
+        read_settings({"CPQ_TOOLSETS": "all"})
+    assert refused.value.details["field"] == ".cortex/config.yml"
+
+
+def test_e3_23_an_embedding_service_is_refused_and_not_ignored():
+    asked = {"CORTEX_EMBEDDING_ENDPOINT": "http://127.0.0.1:8121", "CPQ_CHUNKS_DIR": "/ours"}
+    with pytest.raises(CpqError, match="texts are embedded in this process") as refused:
+        read_settings({**asked, "CPQ_TOOLSETS": "context"})
+    assert refused.value.details["field"] == "CORTEX_EMBEDDING_ENDPOINT"
+    assert read_settings({**asked, "CPQ_TOOLSETS": "quotes"}).chunks_dir == Path("/ours")
+    assert cortex_config.DIMENSIONS == DIMENSIONS
 
 
 @pytest.mark.anyio
@@ -560,6 +606,7 @@ def test_files_made_here_load_here(open_tools: Callable[..., Tools], tmp_path: P
         "oven:\n  heat: 200\n# about trays\ntray: wide\n" + "#" * 1300 + "\nlast: 1\n"
     )
     (source / "broken.py").write_text("def (")
+    (source / "pkg" / "__init__.py").write_text("")
     (source / "big.json").write_text("{" * 3000)
     report = indexer.make(source, made, clock.now())
     assert set(report.skipped) == {"broken.py", "big.json"}
@@ -572,6 +619,8 @@ def test_files_made_here_load_here(open_tools: Callable[..., Tools], tmp_path: P
     symbols = tools("cortex_search", query="oven", chunk_types=["symbols"])["results"][0]["chunk"]
     assert "async def preheat(degrees: int) -> None" in symbols["text"]
     assert (symbols["metadata"]["types_count"], symbols["metadata"]["functions_count"]) == (1, 1)
+    packages = tools("cortex_search", query="Package: pkg", chunk_types=["symbols"])["results"]
+    assert "code-symbols-pkg-init-py" in {hit["chunk"]["id"] for hit in packages}
     assert "HEAT_MAX = 250" in str(tools("cortex_search", query="HEAT_MAX degrees", chunk_types=["data"]))
     keys = {hit["chunk"]["metadata"].get("key") for hit in tools("cortex_search", query="x", tags=["yaml"])["results"]}
     assert keys == {"oven", "tray", "last"}

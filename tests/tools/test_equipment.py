@@ -55,7 +55,10 @@ def test_c2_04_models_side_by_side_in_the_order_asked_for(tools: Tools):
     assert [row["model"] for row in rows] == ["RS30", "QMB30", "RS30"]
     error = tools.error("get_specs", models=["RS30", "nothing", "none"])
     assert error["code"] == "NOT_FOUND"
-    assert len(error["details"]["problems"]) == 2
+    assert error["details"]["field"] == "/models"
+    assert [problem["field"] for problem in error["details"]["problems"]] == ["/models/1", "/models/2"]
+    assert tools.error("get_specs", models=["RS30", "nothing"])["details"]["field"] == "/models/1"
+    assert tools.error("get_product", model="nothing")["details"]["field"] == "/model"
 
 
 def test_c2_02_exactly_100_hp_is_equal_bounds(tools: Tools):
@@ -265,7 +268,11 @@ def test_a_unit_that_does_not_fit_is_refused_by_name(sqlite_tools: Tools, argume
     ("asked", "same", "told"),
     [
         ("75 kW oilless", "100 HP oilless", {"from": "75 kW", "to": "100.58 hp", "searched": "100 hp"}),
-        ("rotary screw 8 bar", "rotary screw 116 psi", {"from": "8 bar", "to": "116.03 psi", "searched": "116 psi"}),
+        (
+            "oilless scroll 8 bar",
+            "oilless scroll 116 psi",
+            {"from": "8 bar", "to": "116.03 psi", "searched": "116 psi"},
+        ),
         ("dryer 14.2 m³/min", "dryer 500 cfm", {"from": "14.2 m³/min", "to": "501.47 cfm", "searched": "500 cfm"}),
         ("dryer 236 l/s", "dryer 500 cfm", {"from": "236 l/s", "to": "500.06 cfm", "searched": "500 cfm"}),
     ],
@@ -277,6 +284,15 @@ def test_an_amount_in_another_unit_finds_what_the_unit_of_the_products_finds(
     assert [hit["product"]["id"] for hit in found["results"]] == [hit["product"]["id"] for hit in expected["results"]]
     assert found["conversions"] == [{"argument": "query", **told}]
     assert "conversions" not in expected
+
+
+def test_numbers_further_off_are_searched_where_the_nearest_has_no_good_hit(tools: Tools):
+    """The nearest number of all products, 492 cfm, is of a dryer."""
+    found = tools("search_equipment", query="coalescing filter 14 m³/min", top_k=1)
+    assert found["results"][0]["product"]["id"] == "prod_fc500"
+    assert found["conversions"] == [
+        {"argument": "query", "from": "14 m³/min", "to": "494.41 cfm", "searched": "492 cfm, 500 cfm"}
+    ]
 
 
 def test_without_an_amount_in_another_unit_nothing_is_converted(sqlite_tools: Tools):

@@ -361,3 +361,12 @@ def test_r05_retrieved_text_is_marked_and_vectors_stay_inside(sqlite_tools: Tool
 def test_r03_the_same_question_gives_the_same_bytes(sqlite_tools: Tools):
     asked = {"query": "refrigerated dryer for 400 cfm", "top_k": 20}
     assert sqlite_tools.reply("search_line_items", asked).text == sqlite_tools.reply("search_line_items", asked).text
+
+
+@pytest.mark.parametrize("tool", ["search_line_items", "search_past_quotes"])
+def test_an_amount_in_another_unit_finds_what_the_unit_of_the_past_lines_finds(tools: Tools, tool: str):
+    found = tools(tool, query="75 kW oilless compressor", top_k=5)
+    same = tools(tool, query="100 HP oilless compressor", top_k=5)
+    assert found["conversions"] == [{"argument": "query", "from": "75 kW", "to": "100.58 hp", "searched": "100 hp"}]
+    assert [hit["score"] for hit in found["results"]] == [hit["score"] for hit in same["results"]]
+    assert "conversions" not in same

@@ -90,6 +90,22 @@ def facade(sqlite_app: App) -> Facade:
     return Facade(sqlite_app, [*ALL_TOOLS, work_long])
 
 
+KEYWORDS = set(jsonschema.Draft202012Validator.VALIDATORS) | {
+    *("$defs", "title", "description", "default", "examples", "discriminator")
+}
+
+
+def _keywords(schema: Any) -> Iterator[str]:
+    """Every keyword of a schema and its parts; names of properties are none."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        yield keyword
+        inner = value.values() if keyword in ("properties", "$defs") else value if isinstance(value, list) else [value]
+        for part in inner if keyword not in ("default", "examples", "enum", "const") else ():
+            yield from _keywords(part)
+
+
 async def test_q10_every_tool_is_described_with_schemas_and_annotations(facade: Facade, era: Any):
     async with Client(facade, mode=era) as client:
         listed = (await client.list_tools()).tools
@@ -99,6 +115,8 @@ async def test_q10_every_tool_is_described_with_schemas_and_annotations(facade: 
         assert len(described.description or "") > 60
         assert described.input_schema["additionalProperties"] is False
         assert (described.output_schema or {})["type"] == "object"
+        for schema in (described.input_schema, described.output_schema or {}):
+            assert set(_keywords(schema)) <= KEYWORDS
         hints = described.annotations
         assert hints
         assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)

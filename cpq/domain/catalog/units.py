@@ -1,4 +1,4 @@
-"""Units of power, pressure and flow, and exact conversion between them.
+"""Units of power, pressure, flow, volume and weight, and exact conversion between them.
 
 The factors are legal definitions as fractions: the pound is 0.45359237 kg, the inch 0.0254 m, gravity 9.80665 m/s².
 A horsepower is the mechanical one of 550 ft·lbf/s, as catalogues in feet and pounds mean it.
@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from heapq import nsmallest
+from itertools import product
 from typing import NamedTuple
 
 DIGITS_SHOWN = 5
@@ -20,8 +22,12 @@ NEAR_SHARE = Fraction(8, 100)
 """How far a product's own number may be from a converted one to be searched instead: motors are rated in round numbers
 of either unit, and a 4 kW motor is the 5 HP one, 7 % off."""
 
+VARIANTS_MAX = 4
+"""How many forms of a query are searched when products have several numbers near its amounts."""
+
 _FOOT, _INCH = Fraction("0.3048"), Fraction("0.0254")
-_POUND_FORCE = Fraction("0.45359237") * Fraction("9.80665")
+_POUND = Fraction("0.45359237")
+_POUND_FORCE = _POUND * Fraction("9.80665")
 
 
 @dataclass(frozen=True, order=True)
@@ -29,7 +35,7 @@ class Unit:
     name: str
     kind: str
     size: Fraction
-    """In watts, pascals or cubic metres a second."""
+    """In watts, pascals, cubic metres a second, cubic metres or kilograms."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +57,16 @@ class Converted(NamedTuple):
     amount: Amount
     unit: Unit
     number: Fraction
-    searched: Decimal | None
-    """The number that products have in this unit, when one is near."""
+    near: tuple[Decimal, ...]
+    """The numbers that products have in this unit near this one, the nearest first."""
 
     @property
     def shown(self) -> str:
         return f"{shown(self.number)} {self.unit.name}"
 
-    @property
-    def text(self) -> str:
-        """What is searched instead of the amount."""
-        return self.shown if self.searched is None else f"{_plain(self.searched)} {self.unit.name}"
+    def text(self, choice: int = 0) -> str:
+        """What is searched instead of the amount: the nearest number of products, or the next, if there is one."""
+        return f"{_plain(self.near[choice])} {self.unit.name}" if self.near else self.shown
 
 
 _TABLE: tuple[tuple[Unit, str], ...] = (
@@ -79,6 +84,11 @@ _TABLE: tuple[tuple[Unit, str], ...] = (
     (Unit("m³/h", "flow", Fraction(1, 3600)), r"(?:m³|m\^?3|cbm)\s?/\s?hr?"),
     (Unit("l/s", "flow", Fraction(1, 1000)), r"(?:l|lit(?:re|er)s?)\s?(?:/|per)\s?s(?:ec(?:ond)?)?|lps"),
     (Unit("l/min", "flow", Fraction(1, 60_000)), r"(?:l|lit(?:re|er)s?)\s?(?:/|per)\s?min(?:ute)?|lpm"),
+    (Unit("gal", "volume", 231 * _INCH**3), r"gal(?:lons?|\.)?"),
+    (Unit("l", "volume", Fraction(1, 1000)), r"l|lit(?:re|er)s?"),
+    (Unit("m³", "volume", Fraction(1)), r"m³|m\^?3|cbm"),
+    (Unit("lb", "weight", _POUND), r"lbs?|pounds?"),
+    (Unit("kg", "weight", Fraction(1)), r"kgs?|kilograms?"),
 )
 
 UNITS = {unit.name: unit for unit, _ in _TABLE}
@@ -112,29 +122,43 @@ def kinds(text: str) -> set[str]:
     return {_unit_of(found).kind for found in _IN_TEXT.finditer(text)}
 
 
-def converted(text: str, stated: Mapping[Unit, Iterable[Decimal]]) -> tuple[str, list[Converted]]:
-    """A query with its amounts in the units of the products, and what was converted.
+def converted(text: str, stated: Mapping[Unit, Iterable[Decimal]]) -> tuple[list[str], list[Converted]]:
+    """A query with its amounts in the units of the products, and what was converted; with the nearest numbers that
+    products have, then with the next ones.
 
     `stated` has the numbers of all products by unit. An amount stays when it is in the unit that products of its kind
     mostly use, or when a product states exactly that.
     """
-    numbers = {unit: list(values) for unit, values in stated.items()}
-    made: list[Converted] = []
-
-    def other(found: re.Match[str]) -> str:
+    numbers = {unit: set(values) for unit, values in stated.items()}
+    usual = {unit.kind: _usual(unit.kind, stated) for unit in numbers}
+    changed: dict[int, list[Converted]] = {}
+    for found in _IN_TEXT.finditer(text):
         unit = _unit_of(found)
-        target = _usual(unit.kind, numbers)
+        target = usual.get(unit.kind)
         read_numbers = [_number(found[name]) for name in ("low", "number") if found[name]]
         if target is None or target == unit or None in read_numbers:
-            return found[0]
+            continue
         amounts = [Amount(number, unit) for number in read_numbers if number is not None]
-        if any(amount.number in numbers.get(unit, ()) for amount in amounts):
-            return found[0]
-        changed = [_changed(amount, target, numbers[target]) for amount in amounts]
-        made.extend(change for change in changed if change not in made)
-        return " to ".join(change.text for change in changed)
+        if not any(amount.number in numbers.get(unit, ()) for amount in amounts):
+            changed[found.start()] = [_changed(amount, target, numbers[target]) for amount in amounts]
+    made = list(dict.fromkeys(change for changes in changed.values() for change in changes))
+    return ([_written(text, changed, choices) for choices in _choices(made)] if made else []), made
 
-    return _IN_TEXT.sub(other, text), made
+
+def _choices(made: Iterable[Converted]) -> list[dict[Converted, int]]:
+    """Which of its near numbers each amount becomes: the nearest of all first."""
+    known = list(made)
+    ranked = product(*(range(min(VARIANTS_MAX, max(1, len(one.near)))) for one in known))
+    best = nsmallest(VARIANTS_MAX, ranked, key=lambda places: (sum(places), places))
+    return [dict(zip(known, places, strict=True)) for places in best]
+
+
+def _written(text: str, changed: Mapping[int, list[Converted]], choices: Mapping[Converted, int]) -> str:
+    def other(found: re.Match[str]) -> str:
+        changes = changed.get(found.start())
+        return " to ".join(one.text(choices[one]) for one in changes) if changes else found[0]
+
+    return _IN_TEXT.sub(other, text)
 
 
 def shown(number: Fraction) -> str:
@@ -145,15 +169,14 @@ def shown(number: Fraction) -> str:
 
 def _changed(amount: Amount, unit: Unit, values: Iterable[Decimal]) -> Converted:
     number = amount.in_unit(unit)
-    near = min(set(values), key=lambda value: (abs(Fraction(value) - number), value), default=None)
-    is_near = near is not None and abs(Fraction(near) - number) <= NEAR_SHARE * number
-    return Converted(amount, unit, number, near if is_near else None)
+    near = sorted((abs(Fraction(value) - number), value) for value in values)
+    return Converted(amount, unit, number, tuple(value for off, value in near if off <= NEAR_SHARE * number))
 
 
-def _usual(kind: str, stated: Mapping[Unit, list[Decimal]]) -> Unit | None:
+def _usual(kind: str, stated: Mapping[Unit, Iterable[Decimal]]) -> Unit | None:
     """The unit in which most numbers of a kind are stated."""
-    used = [unit for unit, values in stated.items() if unit.kind == kind and values]
-    return min(used, key=lambda unit: (-len(stated[unit]), unit.name), default=None)
+    used = {unit: len(list(values)) for unit, values in stated.items() if unit.kind == kind}
+    return min((unit for unit in used if used[unit]), key=lambda unit: (-used[unit], unit.name), default=None)
 
 
 def _unit_of(found: re.Match[str]) -> Unit:

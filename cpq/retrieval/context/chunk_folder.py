@@ -22,6 +22,7 @@ from cpq.retrieval.context.chunks import DimensionError, MalformedError, Packed,
 from cpq.retrieval.search import (
     folder_files,
     index,
+    index_columns,
     lexicon,
     mapped_file,
     packed_texts,
@@ -294,8 +295,8 @@ class ChunkFolder(FolderCorpus):
 @cache
 def _code() -> str:
     """Changes with every rule about what an index holds."""
-    modules = (chunks, index, lexicon, packed_texts, postings, segment_file, sequences, spelling, spellings)
-    sources = [Path(str(module.__file__)).read_bytes() for module in (*modules, vocabulary, words)]
+    modules = (chunks, index, index_columns, lexicon, packed_texts, postings, segment_file, sequences, spelling)
+    sources = [Path(str(module.__file__)).read_bytes() for module in (*modules, spellings, vocabulary, words)]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()
 
 

@@ -13,9 +13,9 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
 from cpq.retrieval.context.chunk_folder import LOOK_SECONDS, ChunkFolder
 from cpq.retrieval.context.chunks import normal_tag, own_tag, type_tag
-from cpq.retrieval.context.views import ContextFound
+from cpq.retrieval.context.views import ContextFound, ContextHit
 from cpq.retrieval.search.embedding import installed_embedder
-from cpq.retrieval.search.index import Where
+from cpq.retrieval.search.index import Hit, Where
 from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.vector_repository import Progress, no_progress
 
@@ -46,7 +46,7 @@ def search(
     hits = [hit for hit in found.hits if hit.score >= tx.settings.search_score_min]
     note(tx, query, found.mode, [hit.score for hit in hits])
     answer: ContextFound = {
-        "results": [{"chunk": hit.payload.chunk(hit.id), "combined_score": hit.score} for hit in hits],
+        "results": list(map(_hit_view, hits)),
         "total": found.eligible,
         "mode": found.mode,
         "notice": NOTICE,
@@ -56,6 +56,13 @@ def search(
     if warning := folder.warning:
         answer["warning"] = warning
     return answer
+
+
+def _hit_view(hit: Hit) -> ContextHit:
+    shown: ContextHit = {"chunk": hit.payload.chunk(hit.id), "combined_score": hit.score}
+    if hit.similarity is not None:
+        shown["cosine"] = hit.similarity
+    return shown
 
 
 def index(app: App, progress: Progress = no_progress) -> dict[str, Any]:

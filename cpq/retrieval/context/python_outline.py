@@ -8,6 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -97,7 +98,7 @@ def _head(node: Function) -> str:
 
 def _constants(body: list[ast.stmt], lines: list[str]) -> Iterator[tuple[str, str]]:
     """Names in capitals with their values, and the docstring below them."""
-    for node, following in zip(body, [*body[1:], None], strict=True):
+    for node, following in zip_longest(body, body[1:]):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )

@@ -21,6 +21,8 @@ class ChunkView(TypedDict):
 class ContextHit(TypedDict):
     chunk: ChunkView
     combined_score: float
+    cosine: NotRequired[float]
+    """Of the vectors of the query and the chunk, -1 to 1; absent where words alone decided."""
 
 
 class ContextFound(TypedDict):

@@ -3,20 +3,28 @@
 `commands` has what the tools call, `views` what they answer with, `page_folder` the files.
 """
 
-from cpq.retrieval.docs.commands import (
-    TOP_K_DEFAULT,
-    TOP_K_MAX,
-    get_page,
-    get_section,
-    index,
-    list_pages,
-    loops,
-    read,
-    require,
-    search,
-    status,
-)
-from cpq.retrieval.docs.views import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
+from typing import TYPE_CHECKING
+
+from cpq.base.late_modules import export_late
+
+if TYPE_CHECKING:
+    from cpq.retrieval.docs.commands import (
+        TOP_K_DEFAULT,
+        TOP_K_MAX,
+        get_page,
+        get_section,
+        index,
+        list_pages,
+        loops,
+        progress,
+        read,
+        require,
+        search,
+        status,
+    )
+    from cpq.retrieval.docs.views import DocsFound, DocsPage, DocsPages, DocsSection, DocsStatus
+
+export_late(__name__, __file__)
 
 __all__ = [
     "TOP_K_DEFAULT",
@@ -31,6 +39,7 @@ __all__ = [
     "index",
     "list_pages",
     "loops",
+    "progress",
     "read",
     "require",
     "search",

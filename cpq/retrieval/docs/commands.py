@@ -29,6 +29,7 @@ from cpq.retrieval.docs.views import (
     section_view,
     summary_view,
 )
+from cpq.retrieval.search import vector_repository
 from cpq.retrieval.search.globs import matcher, relative
 from cpq.retrieval.search.index import Where
 from cpq.retrieval.search.installed_model import is_installed
@@ -97,6 +98,14 @@ def list_pages(tx: Tx, prefix: str | None = None) -> DocsPages:
         below = [page for page in pages if page.path == start or page.path.startswith(f"{start}/")]
         pages = below or [page for page in pages if page.path.startswith(start)]
     return {"pages": [summary_view(page) for page in pages], "total_pages": len(pages), "notice": NOTICE}
+
+
+def progress(tx: Tx) -> tuple[int, int]:
+    """How many different passages of the tenant's pages have a stored vector, and how many there are."""
+    folder = _folder(tx)
+    folder.refresh()
+    texts = folder.corpus.hashes()
+    return len(texts & vector_repository.stored_names(tx, folder.corpus.name)), len(texts)
 
 
 def status(tx: Tx) -> DocsStatus:

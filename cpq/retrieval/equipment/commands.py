@@ -20,19 +20,19 @@ from cpq.retrieval.equipment import repository
 from cpq.retrieval.equipment.repository import Equipment
 from cpq.retrieval.equipment.views import (
     UNTRUSTED,
-    Conversion,
     EquipmentDetail,
     EquipmentFound,
     EquipmentRows,
     hit_view,
     product_view,
 )
-from cpq.retrieval.search import table_source
+from cpq.retrieval.search import amounts, table_source
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.index import Chunk, Found, Where
+from cpq.retrieval.search.index import Chunk, Where
 from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.scores import ITEMS
 from cpq.retrieval.search.table_source import Source
+from cpq.services.catalog.views import UnitConversion
 
 MODELS_MAX = 20
 
@@ -60,18 +60,16 @@ def search(
     """The products that meet every bound and word, best match first.
 
     A product without a requested spec does not meet it: unknown is never a match. A query with amounts in other units
-    than the products have is searched in both forms; a product has the better of its two scores.
+    than the products have is searched in both forms; a product has the better of its scores.
     """
     declared = repository.declared_specs(tx)
     known = _definitions(declared.values())
     exact, conversions = _in_units_of_specs(known, bounds)
     where = _conditions(declared, known, exact, words, category_id)
     corpus = table_source.current(tx, SOURCE)
-    found = corpus.search(query, limit=top_k, where=where)
-    other, converted = units.converted(query, _stated(corpus, known, units.kinds(query)))
-    if converted:
-        found = _better(found, corpus.search(other, limit=top_k, where=where), top_k)
-        conversions += map(_query_conversion, converted)
+    stated = _stated(corpus, known, units.kinds(query))
+    found, of_query = amounts.search(corpus, query, stated, limit=top_k, where=where)
+    conversions += of_query
     note(tx, query, found.mode, [hit.score for hit in found.hits])
     products = repository.by_id(tx, [hit.document_id for hit in found.hits])
     answer: EquipmentFound = {
@@ -92,12 +90,13 @@ def search(
 
 def get(tx: Tx, model: str) -> EquipmentDetail:
     """The product with this model, SKU or id; otherwise NOT_FOUND."""
-    return {**product_view(_of_models(tx, [model])[0]), "notice": UNTRUSTED}
+    return {**product_view(_of_models(tx, {"/model": model})[0]), "notice": UNTRUSTED}
 
 
 def compare(tx: Tx, models: Sequence[str]) -> EquipmentRows:
     """One row for each model, in the order asked for."""
-    return {"items": [product_view(product) for product in _of_models(tx, models)], "notice": UNTRUSTED}
+    asked = {f"/models/{place}": model for place, model in enumerate(models)}
+    return {"items": [product_view(product) for product in _of_models(tx, asked)], "notice": UNTRUSTED}
 
 
 def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
@@ -113,14 +112,6 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
 SOURCE = Source(EQUIPMENT, ITEMS, _gather)
 
 
-def _better(one: Found, other: Found, limit: int) -> Found:
-    """Two searches with the same conditions as one; every passage with the better of its scores."""
-    best = {hit.id: hit for hit in sorted((*one.hits, *other.hits), key=lambda hit: hit.score)}
-    hits = sorted(best.values(), key=lambda hit: (-hit.score, hit.id))[:limit]
-    words = tuple(dict.fromkeys((*one.words, *other.words)))
-    return one._replace(hits=hits, corrections={**one.corrections, **other.corrections}, words=words)
-
-
 def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collection[str]) -> dict[Unit, list[Decimal]]:
     """The numbers of these kinds of all products, by their unit."""
     stated: dict[Unit, list[Decimal]] = {}
@@ -131,18 +122,11 @@ def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collecti
     return stated
 
 
-def _query_conversion(made: units.Converted) -> Conversion:
-    shown: Conversion = {"argument": "query", "from": str(made.amount), "to": made.shown}
-    if made.searched is not None:
-        shown["searched"] = made.text
-    return shown
-
-
 def _in_units_of_specs(
     known: Mapping[str, dict[str, Any]], bounds: Mapping[str, Bounds]
-) -> tuple[dict[str, tuple[Exact | None, Exact | None]], list[Conversion]]:
+) -> tuple[dict[str, tuple[Exact | None, Exact | None]], list[UnitConversion]]:
     """Every bound as a number in the unit of its spec, and what was converted."""
-    conversions: list[Conversion] = []
+    conversions: list[UnitConversion] = []
 
     def number(name: str, end: str, limit: Limit | None) -> Exact | None:
         if not isinstance(limit, Amount):
@@ -215,37 +199,38 @@ def _require_spec(known: Mapping[str, dict[str, Any]], name: str, kind: str) -> 
     return words
 
 
-def _of_models(tx: Tx, models: Sequence[str]) -> list[Equipment]:
+def _of_models(tx: Tx, models: Mapping[str, str]) -> list[Equipment]:
+    """The products of these models, which come under the names of their arguments."""
     corpus = table_source.current(tx, SOURCE)
-    ids = [corpus.matching(Where(all_tags=[_CODE + compact(model)])) for model in models]
+    ids = [corpus.matching(Where(all_tags=[_CODE + compact(model)])) for model in models.values()]
     is_wrong = [len(found) != 1 for found in ids]
     codes = [tag.removeprefix(_CODE) for tag in corpus.tags() if tag.startswith(_CODE)] if any(is_wrong) else []
-    wrong = compress(zip(models, ids, strict=True), is_wrong)
-    problems = [_problem(corpus, codes, model, found) for model, found in wrong]
+    wrong = compress(zip(models.items(), ids, strict=True), is_wrong)
+    problems = [_problem(corpus, codes, field, model, found) for (field, model), found in wrong]
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise CpqError(
             Code.NOT_FOUND,
             f"{len(problems)} of the {len(models)} models cannot be identified: {problems[0].message}",
+            field="/models",
             problems=[{"message": problem.message, **problem.details} for problem in problems],
         )
     products = repository.by_id(tx, [found[0] for found in ids])
     return [products[found[0]] for found in ids]
 
 
-def _problem(corpus: Corpus, known: Sequence[str], model: str, found: Sequence[str]) -> CpqError:
+def _problem(corpus: Corpus, known: Sequence[str], field: str, model: str, found: Sequence[str]) -> CpqError:
     if found:
-        return CpqError(
-            Code.CONFLICT, f"{len(found)} products are called {model!r}.", allowed=sorted(found), hint="Use an id."
-        )
+        message = f"{len(found)} products are called {model!r}."
+        return CpqError(Code.CONFLICT, message, field=field, allowed=sorted(found), hint="Use an id.")
     code = compact(model)
     alike = heapq.nlargest(_COMPARED_MAX, known, key=lambda other: (_same_ends(code, other), other))
     near = dict.fromkeys(id_ for one in nearest(code, alike) for id_ in corpus.matching(Where(all_tags=[_CODE + one])))
     return CpqError(
         Code.NOT_FOUND,
         f"There is no equipment {model!r}.",
-        field="/model",
+        field=field,
         nearest=list(near) or None,
         next_call=next_call("search_equipment", query=model[:QUERY_LENGTH_MAX]),
     )

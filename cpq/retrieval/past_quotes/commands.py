@@ -23,9 +23,10 @@ from cpq.retrieval.past_quotes.views import (
     line_view,
     summary_of,
 )
-from cpq.retrieval.search import table_source
+from cpq.retrieval.search import amounts, table_source
+from cpq.retrieval.search.amounts import Searched
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.index import ANYWHERE, Chunk, Found, Where
+from cpq.retrieval.search.index import ANYWHERE, Chunk, Where
 from cpq.retrieval.search.passages import excerpt
 from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.scores import ITEMS
@@ -41,7 +42,7 @@ _GIST_LINES = 3
 
 def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
     """The quotes whose project is most like the query."""
-    found = _corpus_search(tx, QUOTES, query, top_k, ANYWHERE)
+    found, conversions = _corpus_search(tx, QUOTES, query, top_k, ANYWHERE)
     quotes = _shown(tx, [hit.document_id for hit in found.hits])
     answer: QuotesFound = {
         "results": [
@@ -59,6 +60,8 @@ def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
         "corrections": found.corrections,
         "notice": UNTRUSTED,
     }
+    if conversions:
+        answer["conversions"] = conversions
     if found.waiting:
         answer["indexing"] = found.waiting
     return answer
@@ -67,7 +70,7 @@ def search(tx: Tx, query: str, *, top_k: int) -> QuotesFound:
 def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> LinesFound:
     """The lines that match a description, whole and as they were written."""
     where = Where(all_tags=[_category_tag(category)]) if category else ANYWHERE
-    found = _corpus_search(tx, LINES, query, top_k, where)
+    found, conversions = _corpus_search(tx, LINES, query, top_k, where)
     quotes = _shown(tx, {hit.document_id for hit in found.hits})
     results: list[LineHit] = []
     for hit in found.hits:
@@ -91,6 +94,8 @@ def search_lines(tx: Tx, query: str, *, category: str | None, top_k: int) -> Lin
         "corrections": found.corrections,
         "notice": UNTRUSTED,
     }
+    if conversions:
+        answer["conversions"] = conversions
     if found.waiting:
         answer["indexing"] = found.waiting
     if category and not found.eligible:
@@ -153,11 +158,12 @@ LINES = Source("past_lines", ITEMS, _lines_of, PAST_QUOTES)
 QUOTES = Source("past_quotes", ITEMS, _quotes_of, PAST_QUOTES)
 
 
-def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where) -> Found:
+def _corpus_search(tx: Tx, source: Source, query: str, top_k: int, where: Where) -> Searched:
     """Callers who may not see customer names search texts without names, so that they cannot guess names."""
-    found = _corpus(tx, source).search(query, limit=top_k, where=where)
-    note(tx, query, found.mode, [hit.score for hit in found.hits])
-    return found
+    corpus = _corpus(tx, source)
+    searched = amounts.search(corpus, query, amounts.stated(corpus, query), limit=top_k, where=where)
+    note(tx, query, searched.found.mode, [hit.score for hit in searched.found.hits])
+    return searched
 
 
 def _corpus(tx: Tx, source: Source) -> Corpus:

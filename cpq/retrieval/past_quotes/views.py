@@ -11,6 +11,7 @@ from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount
 from cpq.retrieval.past_quotes.repository import HISTORY, PastLine, PastQuote
+from cpq.services.catalog.views import UnitConversion
 
 PRICE_NOTE = "Asked on that day in that quote; not a price of today."
 
@@ -67,6 +68,7 @@ class LinesFound(TypedDict):
     mode: str
     indexing: NotRequired[str]
     corrections: dict[str, str]
+    conversions: NotRequired[list[UnitConversion]]
     hint: NotRequired[str]
     notice: str
 
@@ -84,6 +86,7 @@ class QuotesFound(TypedDict):
     mode: str
     indexing: NotRequired[str]
     corrections: dict[str, str]
+    conversions: NotRequired[list[UnitConversion]]
     notice: str
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,10 @@ class Corpus:
     def values(self, name: str) -> list[float]:
         """The numbers of this name, of all passages."""
         return self._index.values(name)
+
+    def amounts(self, unit: str) -> list[Decimal]:
+        """The numbers that passages have before this unit, by its name in `lexicon.UNITS`; of each passage once."""
+        return self._index.amounts(unit)
 
     def matching(self, where: Where) -> list[str]:
         """The ids of all passages that pass, in order, without ranking."""

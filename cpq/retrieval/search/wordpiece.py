@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 
@@ -14,8 +14,8 @@ TOKENS_MAX = 256
 class Tokenizer:
     """Splits a text into the ids of its word pieces."""
 
-    def __init__(self, vocabulary: list[str]) -> None:
-        self._ids = {token: number for number, token in enumerate(vocabulary)}
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self._ids = ids
         self._start, self._end, self._unknown = (self._ids[name] for name in ("[CLS]", "[SEP]", "[UNK]"))
         self._known: dict[str, list[int]] = {}
 

@@ -44,6 +44,9 @@ class ProductSummary(TypedDict):
 
 
 SPENDS: tuple[Literal["minimum_spend"], Literal["maximum_spend"]] = ("minimum_spend", "maximum_spend")
+UnitConversion = TypedDict("UnitConversion", {"argument": str, "from": str, "to": str, "searched": NotRequired[str]})
+"""An amount that was given in another unit than the products have. `to` is rounded to five digits, limits are exact;
+`searched` are the numbers that products have, where a query's is near one."""
 
 
 class CatalogPage(TypedDict):
@@ -51,6 +54,7 @@ class CatalogPage(TypedDict):
     pagination: Pagination
     matched: Literal["all_words", "meaning", "category"]
     """`all_words`: every hit has every word, some perhaps spelt otherwise; `meaning`: no product has all of them."""
+    conversions: NotRequired[list[UnitConversion]]
     hint: NotRequired[str]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +22,9 @@ WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u200
 """Maximum printed width of a character of a figure."""
 
 LEAD_TIME = "lead_time_days"
+MOTOR_FACTS = {"hp": "hp", "rpm": "rpm", "service_factor": "sf", "enclosure": ""}
+"""Specs that the text about a motor may state, and how it writes their unit."""
+
 """The attribute of a product that prints, if the seller shows it."""
 
 TOTAL_SCALE = 1.6
@@ -276,11 +280,22 @@ class LineTable:
         t = self._printed.tongue
         for name, value in product["attributes"].items():
             yield Characteristic(name, t.word("specs", name), self._printed.value(value))
+        motor = str(product["attributes"].get("motor", ""))
         for name, spec in product["specs"].items():
+            if is_stated(motor, name, spec["value"]):
+                continue
             unit = t.word("units", spec["unit"]) if spec["unit"] else ""
             yield Characteristic(
                 name, t.word("specs", name), t.isolated(f"{self._printed.plain(spec['value'])} {unit}".strip())
             )
+
+
+def is_stated(motor: str, name: str, value: object) -> bool:
+    """Whether the text about the motor already states this spec, so that the document does not state it twice."""
+    if name not in MOTOR_FACTS:
+        return False
+    fact = rf"{re.escape(str(value))}\s?{MOTOR_FACTS[name]}"
+    return re.search(rf"(?<![\w.,])(?<!x ){fact}(?![\w.])", motor, re.IGNORECASE) is not None
 
 
 def widths_of(lines: Collection[LineView], tongue: Tongue, total: str) -> Widths:

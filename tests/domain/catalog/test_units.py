@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from cpq.domain.catalog.units import NEAR_SHARE, UNITS, Amount, converted, read, shown, unit_named
 
-HP, KW, PSI, CFM = (UNITS[name] for name in ("hp", "kW", "psi", "cfm"))
+HP, KW, PSI, CFM, GAL = (UNITS[name] for name in ("hp", "kW", "psi", "cfm", "gal"))
 STATED = {
     HP: list(map(Decimal, ("5", "7.5", "75", "100", "100"))),
     KW: [Decimal(6)],
     PSI: list(map(Decimal, (100, 116, 150))),
     CFM: list(map(Decimal, (20, 350, 500))),
+    GAL: [Decimal(240)],
 }
 
 amounts = st.builds(Amount, st.decimals(0, 10**9, places=6), st.sampled_from(list(UNITS.values())))
@@ -28,6 +29,8 @@ amounts = st.builds(Amount, st.decimals(0, 10**9, places=6), st.sampled_from(lis
         ("psi", "44482216152605/6451600000"),
         ("cfm", "28316846592/60000000000000"),
         ("l/s", "0.001"),
+        ("gal", "0.003785411784"),
+        ("lb", "0.45359237"),
         ("m³/h", "1/3600"),
     ],
 )
@@ -96,6 +99,8 @@ def test_an_amount_is_a_number_with_a_unit_of_any_spelling(text: str, expected: 
         ("10 m³/min at 8 bar", "350 cfm at 116 psi", ["10 m³/min = 353.15 cfm", "8 bar = 116.03 psi"]),
         ("236 l/s", "500 cfm", ["236 l/s = 500.06 cfm"]),
         ("8 bar or 8 bar", "116 psi or 116 psi", ["8 bar = 116.03 psi"]),
+        ("900 litres", "240 gal", ["900 l = 237.75 gal"]),
+        ("0.9 m³ tank, 10 m³/min", "240 gal tank, 350 cfm", ["0.9 m³ = 237.75 gal", "10 m³/min = 353.15 cfm"]),
         ("100 HP", "100 HP", []),
         ("110 HP", "110 HP", []),
         ("6 kW dryer", "6 kW dryer", []),
@@ -104,8 +109,8 @@ def test_an_amount_is_a_number_with_a_unit_of_any_spelling(text: str, expected: 
     ],
 )
 def test_amounts_in_a_query_become_those_of_the_products(query: str, searched: str, told: list[str]):
-    text, made = converted(query, STATED)
-    assert (text, [f"{each.amount} = {each.shown}" for each in made]) == (searched, told)
+    texts, made = converted(query, STATED)
+    assert ([query, *texts][bool(texts)], [f"{each.amount} = {each.shown}" for each in made]) == (searched, told)
 
 
 @given(number=st.decimals("0.1", 500, places=1))
@@ -113,14 +118,25 @@ def test_the_number_of_a_product_is_searched_only_where_it_is_near(number: Decim
     exact = Amount(number, KW).in_unit(HP)
     near = [value for value in STATED[HP] if abs(Fraction(value) - exact) <= NEAR_SHARE * exact]
     _, made = converted(f"{number} kW", {HP: STATED[HP]})
-    assert [each.searched for each in made] == [
-        min(near, key=lambda value: abs(Fraction(value) - exact)) if near else None
+    assert [each.near for each in made] == [tuple(sorted(set(near), key=lambda value: abs(Fraction(value) - exact)))]
+
+
+def test_numbers_further_off_are_searched_after_the_nearest():
+    stated = {CFM: list(map(Decimal, (460, 492, 500, 520, 600))), PSI: list(map(Decimal, (116, 120)))}
+    texts, _ = converted("filter 14 m³/min", stated)
+    assert texts == ["filter 492 cfm", "filter 500 cfm", "filter 520 cfm", "filter 460 cfm"]
+    texts, _ = converted("14 m³/min at 8 bar", stated)
+    assert texts == [
+        "492 cfm at 116 psi",
+        "492 cfm at 120 psi",
+        "500 cfm at 116 psi",
+        "500 cfm at 120 psi",
     ]
 
 
 def test_without_products_of_a_kind_nothing_is_converted():
-    assert converted("75 kW", {}) == ("75 kW", [])
-    assert converted("75 kW", {HP: []}) == ("75 kW", [])
+    assert converted("75 kW", {}) == ([], [])
+    assert converted("75 kW", {HP: []}) == ([], [])
 
 
 @pytest.mark.parametrize(("text", "unit"), [("RPM", None), (None, None), ("", None), (" HP ", HP), ("cu ft/min", CFM)])

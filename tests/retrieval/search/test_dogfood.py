@@ -1,10 +1,13 @@
 """Our own documentation, the sample handbook and the source documents: people's questions find their section."""
 
+import re
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cpq.base.settings import Settings
 from cpq.retrieval import docs
@@ -13,7 +16,17 @@ from tests.support.made_once import made_once
 
 ROOT = Path(__file__).parents[3]
 SEEDS = next((found for found in (ROOT.parent / "shared" / "seeds", ROOT / "shared" / "seeds") if found.is_dir()), None)
-OWN = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md")
+OWN = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "cpq/DECISIONS.md",
+    "policies/README.md",
+    "pdf_templates/README.md",
+)
+BLIND = Path(__file__).with_name("blind_docs.yaml")
+"""Questions to these pages and the handbook, by somebody who had not seen the search."""
+
 
 QUESTIONS = {
     "how do I add a tool": "Add a tool",
@@ -124,3 +137,29 @@ def test_d3_31_sellers_find_their_section_in_the_handbook(tools: Tools):
 def test_d3_31_the_source_documents_answer_too(tools: Tools):
     assert missed(tools, SEED_QUESTIONS) == []
     assert missed(tools, SEED_PASSAGES, "content") == []
+
+
+def test_questions_of_somebody_who_has_not_seen_the_search_are_answered(tools: Tools):
+    """Identifiers, words and phrases that a section holds are first; of questions in other words the section is among
+    the first three."""
+    ranks: dict[str, list[int]] = {}
+    for question in yaml.safe_load(BLIND.read_text(encoding="utf-8")):
+        hits = tools("search_docs", query=question["query"], top_k=20)["results"]
+        found = [_section(hit["metadata"]) for hit in hits if not hit["metadata"]["file_path"].startswith("seeds/")]
+        asked = {(one["file"], one["heading"].replace("`", "")) for one in question["accept"]}
+        rank = next((rank for rank, section in enumerate(found[:10], 1) if section in asked), 0)
+        ranks.setdefault(question["kind"], []).append(rank)
+    everything = list(chain.from_iterable(ranks.values()))
+    for kind, found_at in {**ranks, "all": everything}.items():
+        among, first = (sum(0 < rank <= last for rank in found_at) / len(found_at) for last in (3, 1))
+        mean = sum(1 / rank for rank in found_at if rank) / len(found_at)
+        print(f"{kind}: {len(found_at)} questions, first {first:.3f}, in the first three {among:.3f}, MRR {mean:.3f}")
+        assert (among >= 0.75, mean >= 0.66) == (True, True) or kind == "natural"
+        assert first >= {"identifier": 0.97, "word": 0.95, "phrase": 0.75}.get(kind, 0)
+    assert len(everything) >= 80
+
+
+def _section(metadata: dict[str, str]) -> tuple[str, str]:
+    path = metadata["file_path"]
+    heading = re.sub(r" \[part \d+/\d+\]$", "", metadata["heading_path"]).rpartition(" > ")[2]
+    return f"cpq/sample/{path}" if path.startswith("handbook/") else path, heading.replace("`", "")

@@ -1,7 +1,8 @@
 """Golden questions on the sample data: what must be found, what must not, and that both databases say the same."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ NONSENSE: list[str] = FILE["nonsense"]
 PRODUCTS: dict[str, Any] = yaml.safe_load(
     Path(__file__).with_name("product_questions.yaml").read_text(encoding="utf-8")
 )
+BLIND: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("blind_products.yaml").read_text(encoding="utf-8")
+)
+"""Written by somebody who had not seen the search."""
+
+BLIND_RECALL, BLIND_RANK = 0.79, 0.69
 TOOLS = {"lines": "search_line_items", "quotes": "search_past_quotes", "equipment": "search_equipment"}
 GOLDEN = "100HP oilless food grade"
 
@@ -42,11 +49,18 @@ def measure(tools: Tools, mode: str) -> float:
         assert answer["mode"] == mode
         ids = [id_of(hit) for hit in answer["results"]]
         ranks.append(next((rank for rank, id_ in enumerate(ids, 1) if id_ in question["expect"]), 0))
-    share = sum(rank > 0 for rank in ranks) / len(ranks)
-    reciprocal = sum(1 / rank for rank in ranks if rank) / len(ranks)
+    share = recall(ranks)
     missed = [question["query"] for question, rank in zip(QUESTIONS, ranks, strict=True) if not rank]
-    print(f"{mode}: {len(ranks)} questions, top five {share:.1%}, MRR {reciprocal:.3f}, missed {missed}")
+    print(f"{mode}: {len(ranks)} questions, top five {share:.1%}, MRR {reciprocal(ranks):.3f}, missed {missed}")
     return share
+
+
+def recall(ranks: Sequence[int]) -> float:
+    return sum(rank > 0 for rank in ranks) / len(ranks)
+
+
+def reciprocal(ranks: Sequence[int]) -> float:
+    return sum(1 / rank for rank in ranks if rank) / len(ranks)
 
 
 def test_there_are_enough_questions():
@@ -88,13 +102,40 @@ def test_questions_about_products_are_answered_first(sqlite_app: App, with_vecto
     for question in PRODUCTS["questions"]:
         ids = [id_of(hit) for hit in tools("search_equipment", query=question["query"], top_k=5)["results"]]
         ranks.append(next((rank for rank, id_ in enumerate(ids, 1) if id_ in question["expect"]), 0))
-    recall, reciprocal = (
-        sum(rank > 0 for rank in ranks) / len(ranks),
-        sum(1 / rank for rank in ranks if rank) / len(ranks),
-    )
-    print(f"{len(ranks)} questions about products: recall in the first five {recall:.3f}, MRR {reciprocal:.3f}")
+    print(f"{len(ranks)} questions about products: first five {recall(ranks):.3f}, MRR {reciprocal(ranks):.3f}")
     assert len(ranks) >= 80
-    assert (recall >= 0.95, reciprocal >= 0.90) == (True, True)
+    assert (recall(ranks) >= 0.95, reciprocal(ranks) >= 0.90) == (True, True)
+
+
+def test_questions_of_somebody_who_has_not_seen_the_search_are_answered(sqlite_app: App, with_vectors: GiveVectors):
+    """The questions were written from the catalogue alone, and half of them without any of its words. The model does
+    not know what those mean: what it reaches is held here, and it is less than for the questions above."""
+    tools = Tools(with_vectors(sqlite_app))
+    ranks: dict[str, list[int]] = {}
+    for question in (each for each in BLIND if each["accept"]):
+        ids = [id_of(hit) for hit in tools("search_equipment", query=question["query"], top_k=5)["results"]]
+        rank = next((rank for rank, id_ in enumerate(ids, 1) if id_ in question["accept"]), 0)
+        ranks.setdefault(question["kind"], []).append(rank)
+    for kind, found in ranks.items():
+        print(f"{kind}: {len(found)} questions, in the first five {recall(found):.3f}, MRR {reciprocal(found):.3f}")
+    everything = list(chain.from_iterable(ranks.values()))
+    print(f"all: in the first five {recall(everything):.3f}, MRR {reciprocal(everything):.3f}")
+    assert len(everything) >= 80
+    assert (recall(everything) >= BLIND_RECALL, reciprocal(everything) >= BLIND_RANK) == (True, True)
+    for kind in ("exact", "typo", "spec"):
+        assert recall(ranks[kind]) == 1
+
+
+def test_c2_13_goods_that_somebody_else_thought_of_read_as_a_failed_retrieval(
+    sqlite_app: App, with_vectors: GiveVectors
+):
+    tools = Tools(with_vectors(sqlite_app))
+    asked = [each["query"] for each in BLIND if not each["accept"]]
+    answers = {query: tools("search_equipment", query=query)["results"] for query in asked}
+    sold = [query for query, hits in answers.items() if {hit["confidence"] for hit in hits} - {"probable_miss"}]
+    print(f"{len(answers)} requests for goods that are not sold, {len(sold)} taken for sold: {sold}")
+    assert len(answers) >= 30
+    assert len(sold) <= 0.2 * len(answers)
 
 
 @pytest.mark.parametrize("goods", ["not_sold", "not_sold_unseen"])

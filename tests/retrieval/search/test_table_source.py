@@ -136,7 +136,7 @@ def test_the_progress_counts_texts_with_a_stored_vector(app: App, monkeypatch: p
 
 
 @pytest.mark.parametrize("with_vectors", [False, True])
-def test_c2_22_a_small_corpus_answers_whatever_shares_a_word_or_has_a_condition(app: App, with_vectors: bool):
+def test_c2_22_a_small_corpus_answers_whatever_means_something_or_has_a_condition(app: App, with_vectors: bool):
     corpus = corpus_of(app)
     if with_vectors:
         vector_repository.embed(app, app.new_call(ENGINE), corpus)
@@ -144,6 +144,12 @@ def test_c2_22_a_small_corpus_answers_whatever_shares_a_word_or_has_a_condition(
         found = corpus.search(asked, limit=5)
         assert (found.mode, found.eligible) == ("hybrid" if with_vectors else "lexical", 2)
         assert found.hits[0].id == "prod_qmb30"
+    for asked in ("equipment that inflates tyres", "something for the dentist"):
+        hits = corpus.search(asked, limit=5).hits
+        assert {hit.id for hit in hits} == set(NAMES)
+        assert {hit.confidence for hit in hits} == {"probable_miss"}
+    for asked in ("zzyzx qqwx", "the and of"):
+        assert corpus.search(asked, limit=5).hits == []
     for asked in ("equipment that inflates tyres", "zzyzx"):
         within = Where(documents=NAMES)
         assert {hit.id for hit in corpus.search(asked, limit=5, where=within).hits} == set(NAMES)

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from cpq.services.documents.design import TEMPLATES
+from cpq.services.documents.line_table import is_stated
 from cpq.services.documents.ubl import CAC, CBC
 from cpq.storage.schema.tables import product
 from tests.support import papers
@@ -169,8 +170,31 @@ def test_c2_14_a_compressor_is_described_as_engineers_read_it(paper: Papers):
     assert places == sorted(places)
     assert "QMB30 as described above" in text
     assert "Net 13,483.00 each" in text
+    described = text[start : text.index("QMB30 as described above")]
+    assert described.count("30 HP, 3600 RPM, ODP, 1.15 SF") == 1
+    assert not [word for word in ("Power", "Speed", "Enclosure", "Service factor") if word in described]
     assert "Dew point\n" in text or "Dew point " in text
     assert "Travel included" in text
+
+
+@pytest.mark.parametrize(
+    ("motor", "spec", "value", "expected"),
+    [
+        ("30 HP, 3600 RPM, ODP, 1.15 SF", "hp", 30, True),
+        ("30 HP, 3600 RPM, ODP, 1.15 SF", "rpm", Decimal(3600), True),
+        ("30 HP, 3600 RPM, ODP, 1.15 SF", "enclosure", "ODP", True),
+        ("30 HP, 3600 RPM, ODP, 1.15 SF", "service_factor", "1.15", True),
+        ("30 HP, 3600 RPM, ODP, 1.15 SF", "service_factor", "1.1", False),
+        ("30 HP, 3600 RPM, ODP, 1.15 SF", "weight_lb", 30, False),
+        ("30 HP, 3600 RPM, ODP", "hp", 3, False),
+        ("20 x 5 HP, 3600 RPM, TEFC", "hp", 100, False),
+        ("20 x 5 HP, 3600 RPM, TEFC", "hp", 5, False),
+        ("20 x 5 HP, 3600 RPM, TEFC", "hp", 20, False),
+        ("", "hp", 30, False),
+    ],
+)
+def test_c2_14_a_fact_about_the_motor_is_stated_once(motor: str, spec: str, value: object, expected: bool):
+    assert is_stated(motor, spec, value) is expected
 
 
 def test_c2_15_the_skeleton_is_complete(paper: Papers):
@@ -291,7 +315,7 @@ def test_the_lead_time_of_a_product_and_the_general_terms_are_printed(sqlite_too
     assert "Lead time" not in Paper.of(sqlite_tools("quote_pdf", quote_id=none)).text
 
 
-def test_work_on_several_lines_is_told_once(sqlite_tools: Tools):
+def test_work_on_several_lines_is_stated_once(sqlite_tools: Tools):
     lines = [{"product_id": "prod_svc_install", "quantity": quantity} for quantity in (3, 4)]
     text = Paper.of(sqlite_tools("quote_pdf", quote_id=papers.quoted(sqlite_tools, *lines))).text
     assert text.count(" × Turnkey Installation, crew day") == 1
