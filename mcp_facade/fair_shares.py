@@ -29,6 +29,7 @@ REFUSALS_HELD = 64
 """Refusals of one caller that wait at once. Beyond it they are answered, so that they do not hold all connections."""
 
 REFUSAL_SECONDS = 1.0
+"""How long the first refusal waits; each one that waits already adds a little, so that they do not end together."""
 
 
 class RefusalPause:
@@ -48,9 +49,10 @@ class RefusalPause:
         self._refused[caller] += 1
         if self._refused[caller] <= REFUSALS_FREE or self._held[caller] >= REFUSALS_HELD:
             return
+        seconds = REFUSAL_SECONDS * (1 + self._held[caller] / REFUSALS_HELD)
         self._held[caller] += 1
         try:
-            await anyio.sleep(REFUSAL_SECONDS)
+            await anyio.sleep(seconds)
         finally:
             self._held[caller] -= 1
             self._held += Counter()  # Forgets callers who wait for nothing.

@@ -88,6 +88,12 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "test_a_version_that_another_account_has_counts_for_its_deal_whatever_its_revision_says",
         ),
         attack(
+            "typed prices kept while the currency becomes another: 100 USD as 100 JPY",
+            "refused until each is given in the new currency",
+            "test_g03_an_amount_that_was_typed_in_is_not_taken_for_another_currency",
+            "test_g04_an_amount_off_the_quote_is_not_taken_for_another_currency",
+        ),
+        attack(
             "a small percentage of a very large deal",
             "discounts in money have ladders of their own",
             "test_four_percent_of_a_very_large_deal_is_much_money",

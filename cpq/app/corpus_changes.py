@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.storage.schema import tables
+from cpq.storage.statements import Statement
 from cpq.storage.tenants import of_tenant
 from cpq.storage.upsert import upsert
 
@@ -37,7 +38,8 @@ def touch(tx: Tx, corpus: str, documents: Collection[str]) -> None:
 
 def generation(tx: Tx, corpus: str) -> int:
     """The newest change of a corpus; 0 when there was no change."""
-    return tx.connection.execute(_GENERATION, {"tenant": tx.tenant_id, "corpus": corpus}).scalar() or 0
+    found = _GENERATION.rows(tx.connection, tenant=tx.tenant_id, corpus=corpus)
+    return found[0][0] if found else 0
 
 
 def since(tx: Tx, corpus: str, generation: int) -> list[str] | None:
@@ -46,9 +48,13 @@ def since(tx: Tx, corpus: str, generation: int) -> list[str] | None:
     return None if EVERYTHING in found else found
 
 
-_GENERATION = sa.select(tables.search_corpus.c.generation).where(
-    of_tenant(tables.search_corpus, sa.bindparam("tenant")), tables.search_corpus.c.corpus == sa.bindparam("corpus")
-)
+def _generation(_dialect: str) -> sa.Select[*tuple[int]]:
+    head = tables.search_corpus
+    mine = of_tenant(head, sa.bindparam("tenant")) & (head.c.corpus == sa.bindparam("corpus"))
+    return sa.select(head.c.generation).where(mine)
+
+
+_GENERATION = Statement(_generation)
 _SINCE = (
     sa.select(tables.search_change.c.document_id)
     .where(

@@ -277,8 +277,7 @@ def require(
             row = rows.get(part) if rows else None
             found = read(tx, quote_id, part) if row is None else written(part, [row])
             differing += differences(_of(known.parts, part), found)
-    differing = [name for name in differing if not any(is_of(name, one) for one in changed)]
-    if differing:
+    if differing and (differing := [name for name in differing if not any(is_of(name, one) for one in changed)]):
         raise StateDiffersError(
             Code.CONFLICT,
             f"Quote {quote_id} is not as the audit record has it; somebody changed it in the database: "
@@ -377,15 +376,22 @@ def _after(tx: Tx, subject: str, parts: Parts) -> Parts:
 
 def _of(parts: Parts, part: Part) -> Parts:
     """The recorded digests that `read` gives for a part."""
-    return {name: one for name, one in parts.items() if is_of(name, part.name)}
+    whole, inside = part.name, _inside(part)
+    return {name: one for name, one in parts.items() if name == whole or name.startswith(inside)}
 
 
 def is_of(name: str, whole: str) -> bool:
-    """Whether a digest is of a part. Names of callers may have dots: only tables with a status have a dot of ours."""
-    table, key = Part.parse(whole)
-    if name == whole or (table in _STATUS and name.startswith(f"{whole}.")):
-        return True
-    return (key is None or table == "approval_vote") and name.startswith(f"{whole}/")
+    """Whether a digest is of a part."""
+    return name == whole or name.startswith(_inside(Part.parse(whole)))
+
+
+def _inside(part: Part) -> tuple[str, ...]:
+    """How the names of what belongs to a part begin. Names of callers may have dots: only tables with a status have a
+    dot of ours."""
+    whole, joints = part.name, "." if part.table in _STATUS else ""
+    if part.key is None or part.table == "approval_vote":
+        joints += "/"
+    return tuple(whole + joint for joint in joints)
 
 
 @cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -51,20 +52,23 @@ def _spelled(row: Sequence[object]) -> list[object]:
 
 
 def _stored(value: object) -> object:
-    """A value of a kind that is not in the table: an enum, a text or a number of a special kind, or a JSON value."""
-    if isinstance(value, Enum):
-        return value.value
-    for kind in (str, int):
-        if isinstance(value, kind):
-            return kind(value)
-    return canonical_json(value)
+    """A value of a kind that is met for the first time: an enum, a text or a number of a special kind, or JSON."""
+    kind = type(value)
+    if issubclass(kind, Enum):
+        _WRITERS[kind] = attrgetter("value")
+    else:
+        _WRITERS[kind] = next((plain for plain in (str, int) if issubclass(kind, plain)), canonical_json)
+    return _WRITERS[kind](value)
 
 
 _WRITERS: dict[type, Callable[[Any], object]] = {datetime: iso_text, date: date.isoformat}
 
 
 def _digest(written: bytes) -> str:
-    return urlsafe_b64encode(hashlib.sha256(written).digest()[:_BYTES]).decode()
+    return b2a_base64(hashlib.sha256(written).digest()[:_BYTES], newline=False).translate(_FOR_NAMES).decode()
+
+
+_FOR_NAMES = bytes.maketrans(b"+/", b"-_")
 
 
 # Every text has its length before it, so that no text can run into the next one.

@@ -31,7 +31,8 @@ WRITE_DEADLINE_SECONDS = 15.0
 """How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
 
 CACHE_KILOBYTES = 4_096
-"""SQLite's page cache of one connection. Reads are mapped from the file; a larger cache only fills up call by call."""
+"""SQLite's page cache of one connection. Pages are not mapped from the file: each connection that
+has read a page would count it as memory, and a server would grow with its store. The system caches the file anyway."""
 
 MIGRATION_DEADLINE_SECONDS = 300.0
 """How long a migration waits for its turn, for example behind an import of a million rows."""
@@ -111,8 +112,6 @@ class Database:
         if self.is_sqlite:
             try:
                 with self._reader.connect() as connection:
-                    connection.detach()  # Its settings are its own; it is closed afterwards.
-                    read_unmapped(connection)
                     found = connection.exec_driver_sql("PRAGMA quick_check(3)").scalars().all()
             except sa.exc.DBAPIError as error:
                 found = [str(error.orig)]
@@ -132,12 +131,6 @@ class Database:
             self._connection = None
         self._reader.dispose()
         self._writer.dispose()
-
-
-def read_unmapped(connection: Connection) -> None:
-    """Read through SQLite's bounded cache from now on: in a full scan all mapped pages count as memory."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA mmap_size=0")
 
 
 @contextmanager
@@ -199,7 +192,7 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
         f"foreign_keys={'ON' if foreign_keys else 'OFF'}",
         "trusted_schema=OFF",
         f"cache_size={-CACHE_KILOBYTES}",
-        "mmap_size=2147483648",
+        "mmap_size=0",
         "temp_store=MEMORY",
         f"query_only={'ON' if query_only else 'OFF'}",
     ]

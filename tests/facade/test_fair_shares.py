@@ -133,3 +133,22 @@ async def test_refusals_of_a_caller_do_not_hold_all_connections(monkeypatch: pyt
             await pause.wait("t/busy")
         assert await is_held(pause, "t/other")
         tasks.cancel_scope.cancel()
+
+
+async def test_refusals_that_wait_together_are_not_answered_together(monkeypatch: pytest.MonkeyPatch):
+    """Thirty that end at once would be thirty new requests at once, and others would wait for all of them."""
+    monkeypatch.setattr(fair_shares, "REFUSALS_FREE", 0)
+    seconds = list[float]()
+
+    async def sleep(how_long: float) -> None:
+        seconds.append(how_long)
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(anyio, "sleep", sleep)
+    pause = RefusalPause()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(30):
+            tasks.start_soon(pause.wait, "t/busy")
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert (len(set(seconds)), min(seconds)) == (30, fair_shares.REFUSAL_SECONDS)

@@ -1,5 +1,7 @@
 """The currency of a quote: the account's own, unless the caller asks for another one and is told."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.engine import Tools, import_dicts
@@ -78,3 +80,43 @@ def test_a_revision_in_another_currency_leaves_the_sent_version_in_its_own(tools
     assert (back["currency"], back["total"]) == ("USD", sent["pricing"]["total"])
     accepted = tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
     assert (accepted["currency"], accepted["total"]) == ("USD", sent["pricing"]["total"])
+
+
+TYPED: dict[str, dict[str, Any]] = {
+    "unit_price": {"unit_price": 9000, "price_reason": "as agreed"},
+    "discount_amount": {"discount_amount": 500},
+    "custom": {"product_id": None, "custom": {"name": "Crane", "unit_price": 800, "cost": 600}},
+}
+
+
+@pytest.mark.parametrize("tool", ["quote_update", "quote_clone"])
+@pytest.mark.parametrize("name", TYPED)
+def test_g03_an_amount_that_was_typed_in_is_not_taken_for_another_currency(tools: Tools, tool: str, name: str):
+    line = {key: value for key, value in {**PUMP, **TYPED[name]}.items() if value is not None}
+    quote_id = new_quote(tools, line)
+    before = stored(tools.app)
+    error = tools.error(
+        tool, quote_id=quote_id, currency="EUR", **({"expected_version": 1} if tool == "quote_update" else {})
+    )
+    assert (error["code"], error["details"]["field"]) == ("CURRENCY_MISMATCH", "/currency")
+    told = {problem["field"]: (problem["line_id"], problem["message"]) for problem in error["details"]["problems"]}
+    assert told[name] == (f"{quote_id}-ql-1", "was given in USD")
+    assert stored(tools.app) == before
+
+
+def test_g03_a_currency_changes_with_the_amounts_that_are_given_or_cleared_in_the_same_call(tools: Tools):
+    quote_id = new_quote(tools, {**PUMP, **TYPED["unit_price"]}, {**PUMP, "discount_amount": 500})
+    first, second = (f"{quote_id}-ql-{number}" for number in (1, 2))
+    lines = [{"line_id": first, "unit_price": 9000}, {"line_id": second, "clear": ["discount_amount"]}]
+    changed = tools("quote_update", quote_id=quote_id, expected_version=1, currency="EUR", change_lines=lines)
+    assert (changed["currency"], changed["total"]) == ("EUR", 9000 + 13400)
+
+
+def test_g04_an_amount_off_the_quote_is_not_taken_for_another_currency(tools: Tools):
+    quote_id = new_quote(tools, PUMP)
+    tools("quote_price", quote_id=quote_id, requested_discount_amount=100)
+    error = tools.error("quote_update", quote_id=quote_id, expected_version=1, currency="EUR")
+    assert error["details"]["problems"][0]["field"] == "requested_discount_amount"
+    tools("quote_price", quote_id=quote_id, requested_discount_pct=0)
+    assert tools("quote_update", quote_id=quote_id, expected_version=1, currency="EUR")["total"] == 13400
+    assert tools("quote_clone", quote_id=quote_id, currency="USD")["currency"] == "USD"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
-from cpq.base.errors import CpqError, bad_field, next_call
+from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.domain.quotes import internal, special_terms
-from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
 from cpq.domain.quotes.quote import line_id
 
 STRETCHES_MAX = 5_000
 """Over all lines: pricing a stretch takes about a tenth of a millisecond, while other writers wait."""
 
+PROBLEMS_MAX = 50
 CLEARABLE = ("deal_id", "term_months", "start_date", "end_date", "valid_until", "notes")
 
 
@@ -70,6 +72,52 @@ def _changed_line(line: DraftLine, values: Mapping[str, Any]) -> DraftLine:
     elif arranged.get("discount_amount"):
         values = {**values, "discount_pct": 0}
     return line._replace(**{**values, "internal": noted, "special": special_terms.changed(line.special, arranged)})
+
+
+def given_money(changes: Changes) -> dict[str, frozenset[str]]:
+    """The fields that a call sets on each line, by the line's id."""
+    return {id_: frozenset((*values, *values.get("special", ()))) for id_, values in changes.change_lines}
+
+
+def require_money_of_currency(
+    before: Draft, after: Draft, quote_id: str, given: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> None:
+    """CURRENCY_MISMATCH when the currency changes and amounts that somebody typed in would stay: 100 USD are not 100
+    JPY. `given` are the fields of each line that the call sets, which are in the new currency."""
+    if after.currency in (before.currency, OWN_CURRENCY):
+        return
+    was = {line.number for line in before.lines}
+    left: list[tuple[str, str | None]] = [("requested_discount_amount", None)] if after.requested_amount else []
+    for line in after.lines:
+        id_ = line_id(quote_id, line.number)
+        left += [(name, id_) for name in _typed_money(line) if line.number in was and name not in given.get(id_, ())]
+    if left:
+        raise CpqError(
+            Code.CURRENCY_MISMATCH,
+            f"The quote has amounts that were given in {before.currency}: {len(left):,} of them would count as "
+            f"{after.currency}. Nothing was changed.",
+            field="/currency",
+            currency=after.currency,
+            problems=[
+                {"field": name, "message": f"was given in {before.currency}", **({"line_id": id_} if id_ else {})}
+                for name, id_ in left[:PROBLEMS_MAX]
+            ],
+            hint=f"In one quote_update, change the currency and give or clear each of them in change_lines, in "
+            f"{after.currency}, or remove the line and add it again; quote_price with requested_discount_pct 0 takes "
+            "an amount off the whole quote back.",
+        )
+
+
+def _typed_money(line: DraftLine) -> list[str]:
+    """The fields of a line with an amount that somebody typed in."""
+    own = line.special or special_terms.NOTHING_SPECIAL
+    typed = {
+        "unit_price": own.unit_price is not None,
+        "discount_amount": bool(own.discount_amount),
+        "custom": own.custom is not None and own.custom.cost is not None,
+        "ramp": any(one.override is not None for one in line.ramp),
+    }
+    return [name for name, is_typed in typed.items() if is_typed]
 
 
 def looked_at_again(before: Draft, after: Draft, *, keeps_marks: bool) -> Draft:

@@ -20,8 +20,10 @@ from cpq.domain.quotes.draft_changes import (
     about_lines,
     changed_arguments,
     changed_draft,
+    given_money,
     require_few_lines,
     require_little_text,
+    require_money_of_currency,
 )
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
 from cpq.domain.quotes.quote import Quote, QuoteVersion
@@ -104,6 +106,7 @@ def update(
         )
     before = quote.as_draft()
     draft = changed_draft(before, changes, quote.id)
+    require_money_of_currency(before, draft, quote.id, given_money(changes))
     if changes.add_lines:
         require_few_lines(draft.lines, tx.settings.quote_lines_max, "/add_lines")
     if draft.is_same(before):
@@ -149,6 +152,7 @@ def clone(
     draft = replace(
         draft, account_id=account_id or draft.account_id, currency=currency or draft.currency, valid_until=None
     )
+    require_money_of_currency(quote.as_draft(), draft, quote.id)
     _require_little_text(tx, draft, quote, {})
     lines = tuple(
         line._replace(number=number, internal=line.internal and line.internal.reopened())

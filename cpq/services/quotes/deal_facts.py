@@ -116,8 +116,7 @@ def _others() -> sa.Select[*tuple[Any, ...]]:
             root.id.in_(_near(account, deal, since)),
             root.expires_at > since,
             root.id != sa.bindparam("mine"),
-            # Most others are drafts that were never submitted.
-            (root.status != QuoteStatus.DRAFT.value) | (root.version > sa.literal_column("1")),
+            _was_submitted(),
             _counts(tables.quote_version, now),
             version.expires_at > since,
         )
@@ -138,7 +137,14 @@ def _near(
     root, version = tables.quote, tables.quote_version
     of_account = sa.select(root.c.id).where(of_tenant(root, sa.bindparam("tenant")), root.c.account_id == account)
     of_deal = sa.select(version.c.quote_id).where(of_tenant(version, sa.bindparam("tenant")), version.c.deal_id == deal)
-    return sa.union(of_account.where(root.c.expires_at > since), of_deal.where(version.c.expires_at > since))
+    of_account = of_account.where(root.c.expires_at > since, _was_submitted())
+    return sa.union(of_account, of_deal.where(version.c.expires_at > since))
+
+
+def _was_submitted() -> sa.ColumnElement[bool]:
+    """Most other quotes are drafts that were never submitted: they are left out first."""
+    root = tables.quote.c
+    return (root.status != QuoteStatus.DRAFT.value) | (root.version > sa.literal_column("1"))
 
 
 def _counts(versions: sa.FromClause, now: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:

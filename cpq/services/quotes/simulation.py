@@ -23,7 +23,6 @@ from cpq.services.catalog import repository
 from cpq.services.catalog.repository import ProductFacts
 from cpq.services.quotes.composition import custom_product
 from cpq.services.quotes.policy_facts import facts_of, free_text_facts
-from cpq.storage.engine import read_unmapped
 from cpq.storage.schema import tables
 
 PAGE = 500
@@ -99,7 +98,6 @@ class Simulation:
 
     def page(self, tx: Tx, last: str | None) -> Page:
         """Decide the quotes after `last` in the order of ids; None starts at the first."""
-        read_unmapped(tx.connection)
         rows = _rows(tx, last)
         changed = [one for batch in _batches(rows) for one in self._changed(tx, batch)]
         return Page(len(rows), changed, rows[-1].id if len(rows) == PAGE else None)
