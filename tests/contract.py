@@ -189,6 +189,14 @@ BEHAVIOURS |= {
     "G-09": "several taxes on a line where the zone says so; a group is the tax, the category code and the rate",
     "G-10": "derived currency: where a price book allows it, at a dated rate, rounded by its rule",
     "G-11": "valid_until may be given, and the policies see validity_days",
+    "A-01": "accepting a quote makes one order in the same transaction",
+    "A-02": "the billing schedule of an order tiles its term and adds up to its net",
+    "A-10": "an agreement is what is owned on any day, as a fold of its orders",
+    "A-11": "agreements are listed by account, status and end",
+    "A-12": "an amendment is the price after less the price before",
+    "A-13": "a renewal starts the day after the end, or earlier; several become one",
+    "A-14": "a cancellation gives back what the terms of the price say",
+    "A-15": "a change lives like any quote, and is void once its agreement has moved",
 }
 
 _KINDS = {"q": "Q-", "g": "G-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3.", "f3_": "F3."}

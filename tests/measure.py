@@ -21,14 +21,19 @@ PACKAGES = ("cpq", "mcp_facade")
 
 _ROLES = """commands repository views events expiry importer exporter file_rows replay
 catalog quotes quote approvals documents audit health search web docs context equipment past_quotes console deals
-insight queue policy policies figures accounts account demo retrieval"""
+insight queue policy policies figures accounts account demo retrieval agreements agreement orders order"""
 ROLES = frozenset(_ROLES.split())
 """Module names that repeat on purpose: a role that is the same in every service, or a subject seen by another layer."""
 
 _STATUSES = """draft pending_approval approved sent accepted declined expired cancelled rejected superseded
 pending kept withdrawn"""
 STATUSES = frozenset(_STATUSES.split())
-STATUS_OWNERS = ("domain/quotes/lifecycle.py", "domain/approvals/approval_request.py", "storage/schema/")
+STATUS_OWNERS = (
+    "domain/quotes/lifecycle.py",
+    "domain/approvals/approval_request.py",
+    "domain/agreements/agreement.py",
+    "storage/schema/",
+)
 TENANT_FILTER = r"\.tenant_id == (?:tx\.|self\.)?tenant_id\b"
 
 

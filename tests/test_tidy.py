@@ -23,11 +23,17 @@ MEETING_PLACE = "mcp_facade.__main__"
 ARROWS = {
     ("quotes", "catalog"),
     ("quotes", "events"),
+    ("quotes", "orders"),
+    ("orders", "events"),
+    ("agreements", "orders"),
+    ("agreements", "quotes"),
+    ("agreements", "events"),
     ("approvals", "quotes"),
     ("approvals", "catalog"),
     ("approvals", "events"),
     ("documents", "quotes"),
     ("documents", "catalog"),
+    ("documents", "orders"),
 }
 """Which subject of `cpq.services` may import which other."""
 

@@ -46,7 +46,7 @@ APPROVALS = ("approval", "approval_vote", "held_decision")
 RELIED_ON = ("quote_line", "quote_pricing", *APPROVALS)
 """What a version that goes to a customer rests on, besides the quote and the version itself."""
 
-BY_ROW = (*APPROVALS, "acceptance_link", "document")
+BY_ROW = (*APPROVALS, "acceptance_link", "document", "sales_order")
 """Tables with a part for each row; the key of the row follows the name."""
 
 SIGNED = "audit state"

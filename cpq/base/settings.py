@@ -19,7 +19,8 @@ from cpq.base import cortex_config, tenant_folders
 from cpq.base.env_file import HOME_DEFAULT, read_variables
 from cpq.base.errors import Code, CpqError, nearest
 
-TOOLSETS = ("quotes", "deals", "approvals", "insight", "equipment", "past_quotes", "docs", "context", "web")
+_ABOUT_DEALS = ("quotes", "deals", "agreements", "approvals", "insight")
+TOOLSETS = (*_ABOUT_DEALS, "equipment", "past_quotes", "docs", "context", "web")
 """All toolsets, in the order a client sees them."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -24,6 +24,7 @@ OVER_ALL_TENANTS = {
     "cpq/services/documents/repository.py": {"tenants"},
     "cpq/services/events/claims.py": {"tenant_due"},
     "cpq/services/quotes/expiry.py": {"_tenants_over"},
+    "cpq/services/agreements/renewals.py": {"_tenants_due"},
 }
 """The only functions that read over all tenants: whose token or work it is must be found before the tenant is known.
 `index` deletes by row numbers, which it has read by tenant, and counts them over all."""

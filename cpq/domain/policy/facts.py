@@ -81,6 +81,7 @@ class QuoteInputs:
     segment: str = ""
     region: str = ""
     country: str = ""
+    kind: str = "new"
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -106,6 +107,11 @@ class QuoteFacts(QuoteInputs):
     has_free_text: bool = False
     free_text_has_numbers: bool = False
     free_text_has_terms: bool = False
+    delta: Decimal | None = None
+    credit: Decimal = _ZERO
+    arr_change: Decimal = _ZERO
+    uplift_pct: Decimal = _ZERO
+    days_before_end: Decimal | None = None
     lines: tuple[LineFacts, ...] = ()
 
 
@@ -121,6 +127,19 @@ class OtherQuotes(NamedTuple):
 
 
 NO_OTHERS = OtherQuotes()
+
+
+class ChangeFacts(NamedTuple):
+    """What a quote changes in an agreement; amounts in the quote's currency."""
+
+    delta: Decimal | None = None
+    credit: Decimal = _ZERO
+    arr_change: Decimal = _ZERO
+    uplift_pct: Decimal = _ZERO
+    days_before_end: Decimal | None = None
+
+
+NO_CHANGE = ChangeFacts()
 
 
 class Unit(StrEnum):
@@ -209,8 +228,32 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "term_months": Declaration(
         Kind.NUMBER, "length of the term; unknown without a term", Unit.MONTHS, is_before_pricing=True, low=_ZERO
     ),
-    "gross": Declaration(Kind.NUMBER, "sum of the regular amounts", Unit.AMOUNT, low=_ZERO),
-    "net": Declaration(Kind.NUMBER, "sum of the net amounts", Unit.AMOUNT, low=_ZERO),
+    "kind": Declaration(
+        Kind.TEXT,
+        "new, or what it does to an agreement: amendment, renewal, cancellation",
+        is_before_pricing=True,
+        words=frozenset({"new", "amendment", "renewal", "cancellation"}),
+    ),
+    "delta_value": Declaration(
+        Kind.NUMBER, "what a change adds to the agreement, net; of a new sale its net_value", Unit.VALUE
+    ),
+    "credit": Declaration(
+        Kind.NUMBER, "what a change gives back on lines that get cheaper or end", Unit.AMOUNT, low=_ZERO
+    ),
+    "credit_value": Declaration(Kind.NUMBER, "credit, converted at the stored rate", Unit.VALUE, low=_ZERO),
+    "arr_change": Declaration(
+        Kind.NUMBER, "by how much a change raises the recurring revenue of a year; 0 for a new sale", Unit.AMOUNT
+    ),
+    "uplift_pct": Declaration(Kind.NUMBER, "by how much a renewal raises the last prices", Unit.PERCENT),
+    "days_before_end": Declaration(
+        Kind.NUMBER,
+        "days from a change to the end of the agreement; unknown for a new sale or without an end",
+        Unit.DAYS,
+    ),
+    "gross": Declaration(
+        Kind.NUMBER, "sum of the regular amounts; of a change, of what is sold from its day on", Unit.AMOUNT, low=_ZERO
+    ),
+    "net": Declaration(Kind.NUMBER, "sum of the net amounts of the same lines", Unit.AMOUNT, low=_ZERO),
     "total": Declaration(Kind.NUMBER, "net and tax", Unit.AMOUNT, low=_ZERO),
     "gross_value": Declaration(Kind.NUMBER, "gross, converted at the stored rate", Unit.VALUE, low=_ZERO),
     "net_value": Declaration(Kind.NUMBER, "net, converted at the stored rate", Unit.VALUE, low=_ZERO),
@@ -440,6 +483,11 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     "net_value": _converted("net"),
     "total_value": _converted("total"),
     "discount_value": _discount_value,
+    "delta_value": lambda environment: environment[
+        "net_value" if environment["kind"] == "new" and environment["delta"] is None else "_delta_value"
+    ],
+    "_delta_value": _converted("delta"),
+    "credit_value": lambda environment: _converted("credit")(environment) if environment["credit"] else _ZERO,
     "deal_net_value": _sum("net_value", "deal_others_net"),
     "deal_discount": _discount_with("deal_others"),
     "deal_discount_value": _sum("discount_value", "deal_others_gross", "-deal_others_net"),

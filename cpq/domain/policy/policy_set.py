@@ -246,6 +246,16 @@ class Terms:
     """How long after its last valid day an accepted quote counts for its deal."""
     draft_days: int
     """How long after its last valid day a draft expires that nobody touches; 0 is never."""
+    agreement_part_periods: PartPeriods
+    """How parts of a period are counted when an agreement changes that was sold in whole months."""
+    billing_day: int
+    """The day of the month on which billing periods begin; 0 is the first day of each line."""
+    renewal_uplift_percent: Decimal
+    """By how much a renewal raises prices for which no other uplift was asked."""
+    renewal_due_days: int
+    """How long before its end a renewal is due."""
+    notice_days: int
+    """How long before the next period a line without an end must be cancelled."""
     agents_may_accept: bool
     """Whether a program may record that a customer accepted, with no person who says so."""
     currency: str

@@ -28,7 +28,7 @@ class Contents:
 
 def take_apart(line: Line, plans: Plans) -> Contents:
     """The parts of a bundle or a ramp, each to be priced separately."""
-    plan = plans.of(line.product_id, line.selling_model, line.term)
+    plan = plans.of(line.price_key, line.selling_model, line.term)
     _check_ramp(plan, line)
     components = [(_component(plans, plan, component, line), component.quantity) for component in plan.components]
     contents = Contents()
@@ -113,7 +113,7 @@ def _component(plans: Plans, plan: Plan, component: Component, line: Line) -> Pl
 
 def _parts(line: Line, plan: Plan, each: int, segment: Segment, offset: int, name: str) -> list[Part]:
     """A product in one segment. A one-time price is charged in the first, for the largest quantity of the line."""
-    is_own = plan.product_id == line.product_id
+    is_own = plan.product_id == line.price_key
     quantity = exact(segment.quantity or line.quantity)
     if line.ramp and plan.row.billing_period == "one_time":
         if offset:

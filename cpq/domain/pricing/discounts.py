@@ -22,7 +22,7 @@ FINE = 10**12
 
 def discount_line(price: LinePrice, minor_unit: MinorUnit) -> None:
     """Stage 7: the line discount gives the customer price. A line is first rounded here."""
-    if price.given is not None or price.line.amount_off:
+    if price.given is not None or price.line.amount_off or price.line.settled is not None:
         _discount_in_money(price, minor_unit)
         return
     discount = price.line.discount
@@ -54,6 +54,9 @@ def _discount_in_money(price: LinePrice, minor_unit: MinorUnit) -> None:
         price.note(LINE_DISCOUNT, price.net, "discount_amount", line.amount_off)
     elif line.discount or price.net != price.steps[-1].amount:
         price.note(LINE_DISCOUNT, price.net, "discount_pct", line.discount)
+    if line.settled is not None and line.settled != price.net:
+        price.net, price.regular = line.settled, max(price.regular, line.settled)
+        price.note(LINE_DISCOUNT, price.net, "agreement", None)
 
 
 def discount_quote(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUnit) -> None:

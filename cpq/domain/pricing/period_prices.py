@@ -12,12 +12,12 @@ from cpq.domain.billing_periods import ONE_TIME, counted, is_recurring
 from cpq.domain.pricing.parts import ONCE, Term
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, LineTerm, Request
 from cpq.domain.pricing.result import PricedLine, Stage, Step, unit_price
-from cpq.domain.pricing.terms import Terms, request_of_line
+from cpq.domain.pricing.terms import Terms, terms_of_line
 
-TERM, TAX = Stage.TERM, Stage.TAX
+TERM, TAX, CREDIT = Stage.TERM, Stage.TAX, Stage.CREDIT
 
 _AFTER_REGULAR = frozenset(
-    [Stage.OVERRIDE, Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.COST_AND_MARGIN]
+    [Stage.OVERRIDE, Stage.LINE_DISCOUNT, Stage.QUOTE_DISCOUNT, Stage.TAX, Stage.CREDIT, Stage.COST_AND_MARGIN]
 )
 
 
@@ -51,7 +51,7 @@ def period_prices(request: Request, lines: Iterable[PricedLine]) -> dict[str, Pe
             is_over_term = TERM in [step.stage for step in line.steps]
             dates = own.get(line.id)
             if dates not in terms:
-                terms[dates] = Terms(request_of_line(request, dates))
+                terms[dates] = terms_of_line(request, dates)
             term = terms[dates].of(line.billing_period) if is_over_term else ONCE
             if term not in counts:
                 counts[term] = Fraction(term.periods, term.of)
@@ -82,7 +82,7 @@ def _period_price(line: PricedLine, periods: Fraction, minor_unit: MinorUnit) ->
     times, times_of = units * periods.numerator, units_of * periods.denominator
     amount, is_for_one_period = _regular_amount(line.steps)
     price, of = (amount * units_of, units) if is_for_one_period else (amount * times_of, times)
-    last = line.steps[-1]
+    last = line.steps[-2 if line.steps[-1].stage == CREDIT else -1]
     if last.stage == TAX:
         price, of = price * ONE_HUNDRED_PERCENT, of * (ONE_HUNDRED_PERCENT + (last.value or 0))
 

@@ -10,7 +10,7 @@ from cpq.domain.pricing.parts import Plan
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.quantities import Counts
 from cpq.domain.pricing.request import LineTerm, PriceRow, Product, Request
-from cpq.domain.pricing.terms import Terms, bills_alike, request_of_line
+from cpq.domain.pricing.terms import Terms, bills_alike, terms_of_line
 
 UnitCost = Callable[[Product, int], int]
 """Another cost of a unit for one that a price of the product has."""
@@ -38,7 +38,7 @@ class Plans:
     def _terms_of(self, term: LineTerm | None) -> Terms:
         found = self._terms.get(term)
         if found is None:
-            found = self._terms[term] = Terms(request_of_line(self.request, term))
+            found = self._terms[term] = terms_of_line(self.request, term)
         return found
 
     def _decide(self, product_id: str, selling_model: str, term: LineTerm | None) -> Plan:

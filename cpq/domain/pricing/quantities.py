@@ -46,8 +46,8 @@ class Counts:
         """The lines that have a product, and how many of it each of their units contains."""
         uses = defaultdict(list)
         for line in self._request.lines:
-            uses[line.product_id].append((line, 1))
-            for component in self._request.products[line.product_id].components:
+            uses[line.price_key].append((line, 1))
+            for component in self._request.products[line.price_key].components:
                 uses[component.product_id].append((line, component.quantity))
         return uses
 

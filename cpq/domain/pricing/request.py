@@ -92,6 +92,10 @@ class PriceRow(NamedTuple):
     minimum_spend: int | None = None
     maximum_spend: int | None = None
     """Of a rate card, for each billing period."""
+    billed: str = "advance"
+    """Whether a period is due at its start or, with `arrears`, at its end."""
+    cancellation_credit: str = "prorated"
+    """What is given back for the rest of a cancelled line: `none`, `prorated`, `full_periods`."""
 
     @property
     def selling_model(self) -> str:
@@ -143,6 +147,12 @@ class LineTerm(NamedTuple):
     months: int | None = None
     starts_on: str | None = None
     ends_on: str | None = None
+    left: str = ""
+    """Of the line of an agreement: what its own calendar has left, exactly: `10 months`, `37/31 months`, `9 weeks`."""
+    anchored_on: str | None = None
+    """The day from which a new line of an agreement counts its periods, together with the agreement's other lines."""
+    part_periods: str = ""
+    """How parts of a period are counted, where it is another mode than the quote's."""
 
 
 class Usage(NamedTuple):
@@ -181,6 +191,16 @@ class Line(NamedTuple):
     """Where it is another than the quote's."""
     usage: Usage | None = None
     """Only for a rate card."""
+    credit: int = 0
+    """The value that the line of an agreement had from this day on, which is given back."""
+    priced_as: str = ""
+    """The key in `products` of the prices that the line of an agreement keeps; empty for its product's own."""
+    settled: int | None = None
+    """The net that was agreed for exactly these days before, which rounding must not change."""
+
+    @property
+    def price_key(self) -> str:
+        return self.priced_as or self.product_id
 
 
 class Tax(NamedTuple):
@@ -286,10 +306,8 @@ def _dump_line(line: Line) -> dict[str, Any]:
     if part_models:
         plain["part_models"] = part_models
     if own != _NOTHING_OWN:
-        if line.override is not None:
-            plain["override"] = line.override
-        if line.amount_off:
-            plain["amount_off"] = line.amount_off
+        given = zip(_OWN, own, _NOTHING_OWN, strict=True)
+        plain |= {name: value for name, value, default in given if value != default}
         if line.term is not None:
             plain["term"] = _sparse(line.term)
         if line.usage is not None:
@@ -297,7 +315,8 @@ def _dump_line(line: Line) -> dict[str, Any]:
     return plain
 
 
-_NOTHING_OWN = [None, 0, None, None]
+_OWN = Line._fields[9:]
+_NOTHING_OWN = [None, 0, None, None, 0, "", None]
 
 
 def _dump_product(product: Product) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class Stage(StrEnum):
     LINE_DISCOUNT = "line discount"
     QUOTE_DISCOUNT = "quote discount"
     TAX = "tax"
+    CREDIT = "credit"
+    """Of an agreement: what the line was worth before from its day on."""
     COST_AND_MARGIN = "cost and margin"
 
 
@@ -103,7 +105,7 @@ class TaxGroup(NamedTuple):
 
 
 class PricedQuote(NamedTuple):
-    """Always: subtotal - discount_total + tax_total = total, and the lines add up to it."""
+    """Always: subtotal - discount_total + tax_total = total, and the lines, less what they give back, add up to it."""
 
     currency: str
     lines: tuple[PricedLine, ...]

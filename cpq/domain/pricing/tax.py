@@ -24,6 +24,8 @@ def tax_lines(prices: Sequence[LinePrice], request: Request, minor_unit: MinorUn
     table = TaxTable(_rates(request), request.tax_rounding, minor_unit, request.tax_codes, _several(request))
     is_document = request.tax_rounding == "document"
     for price in prices:
+        if price.line.credit:
+            _add_credit(price, table, minor_unit, is_document=is_document)
         if price.plan.is_tax_included:
             _take_tax_out(price, table, request, minor_unit)
             continue
@@ -98,6 +100,16 @@ def _add_mixed(price: LinePrice, table: TaxTable, minor_unit: MinorUnit) -> None
     shares = minor_unit.allocate(price.net, [weight for _, weight in weights])
     for (category, _), share in zip(weights, shares, strict=True):
         table.add(category, share)
+
+
+def _add_credit(price: LinePrice, table: TaxTable, minor_unit: MinorUnit, *, is_document: bool) -> None:
+    """Take what is given back from the bases of the line's taxes; it is without tax, whatever the price includes."""
+    weights = table.by_group(price.tax_weights or ((price.plan.tax_category, 1),))
+    shares = minor_unit.allocate(-price.line.credit, [weight for _, weight in weights])
+    for (category, _), share in zip(weights, shares, strict=True):
+        table.add(category, share)
+        if is_document:
+            table.add_unrounded(category, share, 1)
 
 
 def _add_unrounded(price: LinePrice, table: TaxTable, request: Request) -> None:
@@ -274,6 +286,10 @@ class TaxTable:
             key: _sum([Fraction(n, d) for d, n in amounts.items()]) * key[1]
             for key, amounts in sorted(self._unrounded.items())
         }
+        if any(amount < 0 for amount in owed.values()):  # A change gives back some and charges others.
+            for key, amount in owed.items():
+                self._taxes[key] += self._minor_unit.round(amount, 1, ONE_HUNDRED_PERCENT)
+            return
         tax = self._minor_unit.round(_sum(list(owed.values())), 1, ONE_HUNDRED_PERCENT)
         shares = self._minor_unit.allocate(tax, [int(amount) for amount in owed.values()])
         for key, share in zip(owed, shares, strict=True):

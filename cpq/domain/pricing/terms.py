@@ -5,6 +5,7 @@ from __future__ import annotations
 from calendar import monthrange
 from datetime import date, timedelta
 from fractions import Fraction
+from typing import NamedTuple
 
 from cpq.base.errors import bad_field
 from cpq.base.rounding import divide, nearest
@@ -39,14 +40,43 @@ def request_of_line(request: Request, term: LineTerm | None) -> Request:
     """The request as if its term were that of a line with dates of its own."""
     if term is None:
         return request
-    return request._replace(term_months=term.months, starts_on=term.starts_on, ends_on=term.ends_on)
+    return request._replace(
+        term_months=term.months,
+        starts_on=term.starts_on,
+        ends_on=term.ends_on,
+        part_periods=term.part_periods or request.part_periods,
+    )
+
+
+class Left(NamedTuple):
+    """What the calendar of an agreement's line has left: a number of months, or of weeks."""
+
+    months: Fraction = Fraction(0)
+    weeks: Fraction = Fraction(0)
+
+    def of(self, period: Length) -> Fraction:
+        """As a number of periods; weeks and months are compared by a year of 365 days."""
+        if period.weeks:
+            return (self.weeks or self.months * Fraction(365, 84)) / period.weeks
+        return (self.months or self.weeks * Fraction(84, 365)) / period.months
+
+    @property
+    def stored(self) -> str:
+        return f"{self.weeks} weeks" if self.weeks else f"{self.months} months"
+
+    @classmethod
+    def load(cls, text: str) -> Left:
+        number, _, unit = text.partition(" ")
+        return cls(weeks=Fraction(number)) if unit == "weeks" else cls(Fraction(number))
 
 
 class Terms:
     """The number of billing periods of a request's term or of a segment, each computed once."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, term: LineTerm | None = None) -> None:
         self._request = request
+        self._left = Left.load(term.left) if term and term.left else None
+        self._anchored_on = term.anchored_on if term else None
         self._terms: dict[tuple[str, int, int], Term] = {}
 
     def of(self, billing_period: str, offset: int = 0, months: int = 0) -> Term:
@@ -70,21 +100,37 @@ class Terms:
         months = segment_months or request.term_months
         if period is None or not (months or request.ends_on):
             return Fraction(1)
+        if self._left is not None:
+            return self._left.of(period)
+        if self._anchored_on and request.ends_on:
+            return self._since(date.fromisoformat(self._anchored_on), period)
         if months and period.months and self._is_by_months(period.months, offset, months):
             return Fraction(months, period.months)
         start = date.fromisoformat(request.starts_on or request.as_of)
         try:
             end = add_months(start, offset + months) if months else _day_after(request.ends_on or "")
-            periods = _count(request.part_periods, start, end, period)
+            periods = count_periods(request.part_periods, start, end, period)
         except (ValueError, OverflowError):
             raise bad_field("/term_months", "The term ends after the last day of the calendar.") from None
         if offset:
-            periods -= _count(request.part_periods, start, add_months(start, offset), period)
+            periods -= count_periods(request.part_periods, start, add_months(start, offset), period)
         return periods
 
     def _is_by_months(self, period_months: int, offset: int, months: int) -> bool:
         """Whether months are divided by months, whatever the dates are."""
         return self._request.part_periods != "actual_days" or (offset + months) % period_months == 0 == offset
+
+    def _since(self, anchor: date, period: Length) -> Fraction:
+        """The periods of the term, counted from a day on or before its first one."""
+        request = self._request
+        start = date.fromisoformat(request.starts_on or request.as_of)
+        periods = count_periods(request.part_periods, anchor, _day_after(request.ends_on or ""), period)
+        return periods - (count_periods(request.part_periods, anchor, start, period) if start > anchor else 0)
+
+
+def terms_of_line(request: Request, term: LineTerm | None) -> Terms:
+    """The billing periods of lines with this term."""
+    return Terms(request_of_line(request, term), term)
 
 
 def bills_alike(one: PriceRow, other: PriceRow) -> bool:
@@ -164,7 +210,7 @@ def is_whole(start: date, end: date) -> bool:
     return (end - start).days % 7 == 0 or add_months(start, whole_months(start, end)) == end
 
 
-def _count(mode: str, start: date, end: date, period: Length) -> Fraction:
+def count_periods(mode: str, start: date, end: date, period: Length) -> Fraction:
     return weeks_factor(mode, start, end, period.weeks) if period.weeks else factor(mode, start, end, period.months)
 
 

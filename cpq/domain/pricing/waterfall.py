@@ -21,7 +21,7 @@ from cpq.domain.pricing.parts import ONCE, WHOLE_TERM, LinePrice, Part
 from cpq.domain.pricing.plans import Plans, UnitCost
 from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_price, take_list_price
 from cpq.domain.pricing.request import Line, Request, exact, largest_quantity, mean_quantity
-from cpq.domain.pricing.result import PricedLine, PricedQuote, TaxGroup, new_tuple
+from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, TaxGroup, new_tuple
 from cpq.domain.pricing.tax import level_list_tax, tax_lines, tax_note
 from cpq.domain.pricing.terms import apply_term
 from cpq.domain.pricing.tiers import apply_tiers
@@ -95,7 +95,7 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
 
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
-    plan = plans.of(line.product_id, line.selling_model, line.term)
+    plan = plans.of(line.price_key, line.selling_model, line.term)
     if not line.ramp and plan.is_plain:
         quantity = line.quantity
         # Most quantities are whole, and a call would take as long as a stage.
@@ -130,9 +130,11 @@ def _run_stages(part: Part, plans: Plans) -> None:
 
 
 def _priced_line(line_price: LinePrice, request: Request, minor_unit: MinorUnit) -> PricedLine:
-    """Stage 10, and the line as stored."""
+    """Stage 10, and the line as stored: what is sold. What it gives back comes off the total, and is its last step."""
     line, plan = line_price.line, line_price.plan
     ramp = line.ramp
+    if line.credit:
+        line_price.note(Stage.CREDIT, line_price.net - line.credit, "agreement", line.credit)
     discount, discount_off_list = line_discount_percents(line_price, request)
     cost = None if line_price.cost is None else minor_unit.round(line_price.cost)
     fields = (
@@ -162,7 +164,8 @@ def _total(
     minor_unit: MinorUnit,
 ) -> PricedQuote:
     """The totals of the lines. One unknown cost makes the cost of the quote unknown."""
-    subtotal, net = sum([one.regular for one in prices]), sum([one.net for one in prices])
+    credit = sum([one.credit for one in request.lines])
+    subtotal, net = sum([one.regular for one in prices]) - credit, sum([one.net for one in prices]) - credit
     tax = sum([group.tax for group in tax_groups])
     costs = [line.cost for line in lines if line.cost is not None]
     cost = sum(costs) if len(costs) == len(lines) else None
@@ -180,7 +183,7 @@ def _total(
         discount=discount,
         discount_off_list=discount_off_list,
         cost=cost,
-        margin=margin(net, cost),
+        margin=margin(net + credit, cost),
     )
 
 

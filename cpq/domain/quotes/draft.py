@@ -12,7 +12,7 @@ from cpq.base.text import canonical_json
 from cpq.domain.pricing import terms
 from cpq.domain.pricing.request import Quantity, Segment
 from cpq.domain.quotes.internal import Internal
-from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, CustomItem, SpecialTerms
+from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, AgreedLine, CustomItem, SpecialTerms
 
 OWN_CURRENCY = ""
 """The account's own currency, which is known once the account is looked up."""
@@ -39,6 +39,54 @@ class DraftLine(NamedTuple):
         """What it sells instead of a product."""
         return self.special.custom if self.special else None
 
+    @property
+    def agreed(self) -> AgreedLine | None:
+        """What it changes in an agreement."""
+        return self.special.agreed if self.special else None
+
+
+class AgreementChange(NamedTuple):
+    """The agreement that a quote changes, as it was when the quote was made."""
+
+    kind: str
+    """`amendment`, `renewal` or `cancellation`."""
+    agreement_id: str
+    sequence: int
+    """The number of orders that it was made from; the quote is void once there are more."""
+    effective: date
+    also: tuple[tuple[str, int], ...] = ()
+    """Other agreements that are renewed into this one, with their numbers of orders."""
+    arguments: Mapping[str, Any] = {}
+    """Of the call that made the quote, so that it can be made again."""
+    end: date | None = None
+    """The last day of the agreement before the change; None without an end."""
+    uplift: int = 0
+
+    @property
+    def bases(self) -> dict[str, int]:
+        """The agreements that it rests on, with their numbers of orders."""
+        return {self.agreement_id: self.sequence, **dict(self.also)}
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            **self._asdict(),
+            "effective": self.effective.isoformat(),
+            "end": self.end.isoformat() if self.end else None,
+            "also": [list(one) for one in self.also],
+            "arguments": dict(self.arguments),
+        }
+
+
+def load_change(value: Mapping[str, Any] | None) -> AgreementChange | None:
+    """From the database, where a quote that changes no agreement has null."""
+    if value is None:
+        return None
+    end = date.fromisoformat(value["end"]) if value["end"] else None
+    also = tuple((id_, number) for id_, number in value["also"])
+    return AgreementChange(**{**value, "effective": date.fromisoformat(value["effective"]), "end": end, "also": also})
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -62,6 +110,8 @@ class Draft:
     """The discount on the whole quote as an amount, instead of a percentage."""
     option_set: str | None = None
     internal: Internal | None = None
+    agreement: AgreementChange | None = None
+    """Where it changes what the customer owns."""
 
     @property
     def option_sets(self) -> list[str]:

@@ -14,7 +14,7 @@ from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.rate_cards import RateCard
 from cpq.domain.pricing.request import Quantity, Request, Segment, mean_quantity
 from cpq.domain.pricing.result import PricedQuote, unit_price
-from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.draft import AgreementChange, Draft, DraftLine
 from cpq.domain.quotes.internal import Internal
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.special_terms import SpecialTerms
@@ -62,6 +62,8 @@ class QuoteVersion:
     """The last valid day that was asked for; None where it follows from the policies."""
     requested_amount: int | None
     """The discount on the whole quote as an amount, where it is no percentage."""
+    agreement: AgreementChange | None
+    """Where it changes what the customer owns."""
 
     @property
     def makers(self) -> tuple[str, ...]:
@@ -102,6 +104,16 @@ class QuoteLine(NamedTuple):
     def unit_price(self) -> int:
         """The regular price of one unit, with a ramp that of its mean quantity."""
         return unit_price(self.regular, *mean_quantity(self.quantity, self.ramp))
+
+    @property
+    def credit(self) -> int:
+        """What is given back for the line of an agreement that it replaces; its other amounts are of what is sold."""
+        return self.special.agreed.credit if self.special and self.special.agreed else 0
+
+    @property
+    def total(self) -> int:
+        """What the customer pays for it before tax; negative where more is given back than sold."""
+        return self.net - self.credit
 
     @property
     def sold_as(self) -> str:
@@ -228,6 +240,7 @@ class Quote:
             "requested_amount": version.requested_amount or 0,
             "option_set": version.option_set,
             "internal": version.internal,
+            "agreement": version.agreement,
             "lines": tuple(line.as_draft() for line in self.lines),
         }
         return Draft(**{**asked, **changes})

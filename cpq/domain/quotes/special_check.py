@@ -21,6 +21,8 @@ def special_problems(draft: Draft, part_periods: str) -> list[CpqError]:
             continue  # Nearly every line.
         at, ramp_prices = f"/line_items/{index}", [one for one in line.ramp if one.override is not None]
         own = line.special or NOTHING_SPECIAL
+        if own.agreed and own.agreed.basis:
+            continue  # It was checked when it was sold.
         if own.custom:
             problems += _custom_problems(at, line)
         elif line.product_id.startswith(_CUSTOM_ID):
@@ -97,7 +99,7 @@ def _date_problems(at: str, line: DraftLine, draft: Draft, part_periods: str) ->
     if start and end and end < start:
         field = "end_date" if own.end_date else "start_date"
         return [CpqError(Code.VALIDATION_ERROR, "The line ends before it starts.", field=f"{at}/{field}")]
-    if start and end and own.term_months is None and part_periods == "whole_months":
+    if start and end and own.term_months is None and part_periods == "whole_months" and own.agreed is None:
         return _part_months(f"{at}/{'end_date' if own.end_date else 'start_date'}", start, end)
     return []
 

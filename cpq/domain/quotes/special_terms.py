@@ -42,6 +42,39 @@ class Commitment(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value not in (None, "")}
 
 
+class AgreedLine(NamedTuple):
+    """What a line of a quote changes in an agreement, and from which stored price it is priced again."""
+
+    action: str
+    """`add`, `change`, `remove` or `renew`."""
+    line_id: str | None = None
+    """The line of the agreement; None for one that is added."""
+    agreement_id: str | None = None
+    """Of that line, where it is not the agreement that the quote changes."""
+    name: str | None = None
+    """Of the product when it was sold, for one that is in no catalogue any more."""
+    quantity_before: str | None = None
+    """As text, because it may have decimals; None where nothing was there."""
+    credit: int = 0
+    """The value of what held from the first day on, which is given back."""
+    kept: int = 0
+    """The part of that value that is not given back."""
+    anchored_on: str | None = None
+    """The day from which the billing periods of the line are counted."""
+    left: str = ""
+    """What its calendar has left, exactly: `10 months`, `37/31 months`, `9 weeks`."""
+    part_periods: str = ""
+    basis: tuple[str, int, int] | None = None
+    """Quote, version and line whose stored prices it keeps; None for today's prices."""
+    uplift: int = 0
+    settled: int | None = None
+    """The net of a line that leads back to what held before on the same day."""
+    yearly_before: int = 0
+    """The recurring revenue of a year before."""
+    ignores_contract: bool = False
+    """Whether a renewal takes the list price although the account has one of its own."""
+
+
 class SpecialTerms(NamedTuple):
     """Prices and amounts are whole millionths."""
 
@@ -58,6 +91,8 @@ class SpecialTerms(NamedTuple):
     commitment: Commitment | None = None
     expected_quantity: Quantity | None = None
     """What is expected to be used in each period; only for an estimate."""
+    agreed: AgreedLine | None = None
+    """Where the quote changes an agreement."""
 
     @property
     def has_dates(self) -> bool:
@@ -88,6 +123,7 @@ class SpecialTerms(NamedTuple):
 
 NOTHING_SPECIAL = SpecialTerms()
 _NONE = NOTHING_SPECIAL._asdict()
+_NOT_AGREED = AgreedLine("")._asdict()
 
 CLEARABLE = (
     "unit_price",
@@ -122,7 +158,13 @@ def load(value: Mapping[str, Any] | None) -> SpecialTerms | None:
     days = {name: date.fromisoformat(value[name]) for name in ("start_date", "end_date") if name in value}
     custom = CustomItem(**value["custom"]) if "custom" in value else None
     commitment = Commitment(**value["commitment"]) if "commitment" in value else None
-    return SpecialTerms(**{**value, **days, "custom": custom, "commitment": commitment})
+    agreed = _load_agreed(value["agreed"]) if "agreed" in value else None
+    return SpecialTerms(**{**value, **days, "custom": custom, "commitment": commitment, "agreed": agreed})
+
+
+def _load_agreed(value: Mapping[str, Any]) -> AgreedLine:
+    basis = value.get("basis")
+    return AgreedLine(**{**value, "basis": tuple(basis) if basis else None})
 
 
 def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTerms | None:
@@ -146,6 +188,8 @@ def changed(before: SpecialTerms | None, given: Mapping[str, Any]) -> SpecialTer
 def _plain(value: object) -> object:
     if isinstance(value, CustomItem | Commitment):
         return value.given
+    if isinstance(value, AgreedLine):
+        return {name: part for name, part in value._asdict().items() if part != _NOT_AGREED.get(name)}
     return value.isoformat() if isinstance(value, date) else value
 
 

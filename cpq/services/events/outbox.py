@@ -32,6 +32,9 @@ class EventName(StrEnum):
     APPROVAL_EXPIRED = "approval.expired"
     APPROVAL_ESCALATED = "approval.escalated"
     AUDIT_HEAD = "audit.head"
+    ORDER_CREATED = "order.created"
+    AGREEMENT_CHANGED = "agreement.changed"
+    AGREEMENT_RENEWAL_DUE = "agreement.renewal_due"
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,14 @@ class DiscountView(TypedDict):
     requested_discount_amount: NotRequired[RequestedDiscountAmount]
 
 
+class OrderMade(TypedDict):
+    """The order that an acceptance made."""
+
+    order_id: NotRequired[Annotated[str, Described("The order that the acceptance made.")]]
+    order_number: NotRequired[str]
+    agreement_id: NotRequired[Annotated[str, Described("What the customer owns from now on.")]]
+
+
 def discount_view(requested_discount: int, requested_amount: int | None) -> DiscountView:
     view: DiscountView = {"requested_discount_pct": amount(requested_discount)}
     if requested_amount:

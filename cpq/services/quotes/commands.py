@@ -28,6 +28,7 @@ from cpq.domain.quotes.draft_changes import (
 from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
 from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.domain.quotes.quote import line_id as quote_line_id
+from cpq.services import orders
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.answer_fields import discount_argument
@@ -97,6 +98,7 @@ def update(
     """
     quote = _open(tx, quote_id, expected_version, expected_edit)
     transitions.require(quote, Move.EDIT)
+    _require_own_lines(quote, changes)
     if quote.is_rejected:
         raise CpqError(
             Code.CONFLICT,
@@ -124,6 +126,22 @@ def update(
     return views.moved(quote, "Quote changed; price it again.", warnings=composed.warnings)
 
 
+def _require_own_lines(quote: Quote, changes: Changes) -> None:
+    """CONFLICT when a quote that changes an agreement would get other lines or days than that change has."""
+    change = quote.version.agreement
+    fixed = {"currency", "start_date", "term_months", "end_date"}
+    is_other = changes.add_lines or changes.change_lines or changes.remove_lines
+    if change is None or not (is_other or fixed & {*changes.terms, *changes.clear}):
+        return
+    raise CpqError(
+        Code.CONFLICT,
+        f"The lines and days of this quote are those of its {change.kind} of agreement {change.agreement_id}.",
+        field="/quote_id",
+        hint=f"Cancel this quote and make the {change.kind} again. Notes, payment terms and validity can be changed.",
+        next_call=next_call("agreement_get", agreement_id=change.agreement_id),
+    )
+
+
 def revise(tx: Tx, quote_id: str, *, expected_version: int, expected_edit: int | None = None) -> QuoteMoved:
     """Open the next version as a draft. A version that was sent stays valid until the new one is sent."""
     quote = _open(tx, quote_id, expected_version, expected_edit)
@@ -148,6 +166,14 @@ def clone(
     stays an agent's, and what a person had to look at is to be looked at again.
     """
     quote = repository.load(tx, quote_id, for_update=True)
+    if quote.version.agreement:
+        change = quote.version.agreement
+        raise CpqError(
+            Code.CONFLICT,
+            f"This quote is a {change.kind} of agreement {change.agreement_id}, which cannot be made twice.",
+            field="/quote_id",
+            next_call=next_call("agreement_get", agreement_id=change.agreement_id),
+        )
     draft = quote.as_draft(requested_discount=0, requested_amount=0)
     draft = replace(
         draft, account_id=account_id or draft.account_id, currency=currency or draft.currency, valid_until=None
@@ -255,7 +281,10 @@ def accept(
     reasons = (f"option set {chosen} was accepted; {void} void" if void else None, evidence)
     accepted = transitions.apply(tx, quote, Move.ACCEPT, reason="; ".join(filter(None, reasons)) or None)
     events.publish(tx, EventName.QUOTE_ACCEPTED, accepted)
-    return views.moved(accepted, "Quote accepted.")
+    accepted = repository.load(tx, quote.id, version=quote.version.number)
+    order = orders.record_order(tx, accepted, repository.pricings(tx, accepted)[0], evidence=evidence)
+    moved = views.moved(accepted, f"Quote accepted. Order {order.number} was made.")
+    return {**moved, "order_id": order.id, "order_number": order.number, "agreement_id": order.agreement_id}
 
 
 def decline(tx: Tx, quote_id: str, *, expected_version: int, reason: str | None = None) -> QuoteMoved:

@@ -34,6 +34,7 @@ from cpq.domain.quotes.usage_check import usage_problems
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
+from cpq.services.quotes.agreement_prices import kept_products, with_agreed_prices, without_contract
 from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
     check_lines,
@@ -182,11 +183,11 @@ def compose(
 def _selling_models(request: Request, selection: PriceSelection) -> dict[int, str]:
     """By line number; of a line that picked none, the only one of its product."""
     only: dict[str, str] = {}
-    for id_ in {line.product_id for line in request.lines if not line.selling_model}:
+    for id_ in {line.price_key for line in request.lines if not line.selling_model}:
         charged = selection.of(id_).charged
         assert charged is not None, "it was priced"
         only[id_] = charged.selling_model
-    return {int(line.id): line.selling_model or only[line.product_id] for line in request.lines}
+    return {int(line.id): line.selling_model or only[line.price_key] for line in request.lines}
 
 
 def gather(tx: Tx, draft: Draft) -> Facts:
@@ -194,6 +195,10 @@ def gather(tx: Tx, draft: Draft) -> Facts:
     custom = draft.custom_lines
     ids = {line.product_id for line in draft.lines} - {line.product_id for line in custom}
     found = repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    if draft.agreement:
+        listed = {line.product_id for line in draft.lines if line.agreed and line.agreed.ignores_contract}
+        kept = without_contract(found.products, listed) | kept_products(draft, found.products)
+        found = found._replace(products=kept)
     if not custom or found.buyer is None:
         return found
     book = found.buyer.price_books[0]
@@ -254,8 +259,8 @@ def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tupl
     A draft may have such problems, a sent quote may not. Each option set is checked alone: products that exclude each
     other may be offered as alternatives.
     """
-    if not draft.option_sets and _goes_together(products):
-        return ()
+    if draft.agreement or (not draft.option_sets and _goes_together(products)):
+        return ()  # What a change requires may be owned already.
     relations = [
         configuration.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
         for product in products.values()
@@ -285,6 +290,8 @@ def _ending_prices(
         return
     parts: dict[tuple[str, str], None] = {}
     for line in request.lines:
+        if line.priced_as:
+            continue  # A price that was sold does not end.
         inside = [part.product_id for part in products[line.product_id].for_pricing.components]
         parts[line.product_id, line.selling_model] = None
         parts |= dict.fromkeys((id_, line.part_models.get(id_, "")) for id_ in inside)
@@ -346,7 +353,7 @@ def _price(name: str, request: Request, selection: PriceSelection, draft: Draft)
     if name:
         inside = {str(line.number) for line in draft.lines if line.option_set in (None, name)}
         lines = tuple(line for line in request.lines if line.id in inside)
-        named = {line.product_id for line in lines}
+        named = {line.price_key for line in lines}
         named |= {part.product_id for id_ in named for part in request.products[id_].components}
         products = {id_: product for id_, product in request.products.items() if id_ in named}
         request = request._replace(lines=lines, products=products)
@@ -368,13 +375,13 @@ def _request(
     choices: Mapping[int, Mapping[str, str]],
 ) -> Request:
     terms_ = tx.policies.terms
-    return Request(
+    request = Request(
         currency=draft.currency,
         as_of=local_day(tx.now, buyer.time_zone).isoformat(),
         lines=tuple(_line(index, line, draft, choices) for index, line in enumerate(draft.lines)),
         products={id_: product.for_pricing for id_, product in products.items()},
         price_books=buyer.price_books,
-        **_taxes(tx, buyer, products),
+        **_taxes(tx, buyer, [product.for_pricing for product in products.values()]),
         tax_status=buyer.tax_status,
         tax_note=buyer.tax_note,
         term_months=draft.term_months,
@@ -387,6 +394,10 @@ def _request(
         part_periods=terms_.part_periods.value,
         edition=EDITION,
     )
+    if draft.agreement is None:
+        return request
+    request = with_agreed_prices(tx, draft, request, buyer)
+    return request._replace(**_taxes(tx, buyer, request.products.values()))
 
 
 def _line(index: int, line: DraftLine, draft: Draft, choices: Mapping[int, Mapping[str, str]]) -> Line:
@@ -420,9 +431,9 @@ class _Taxes(TypedDict):
     taxes: dict[str, tuple[Tax, ...]]
 
 
-def _taxes(tx: Tx, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> _Taxes:
+def _taxes(tx: Tx, buyer: AccountFacts, products: Iterable[Product]) -> _Taxes:
     """The known tax rates and codes. A missing one matters only if the chosen price needs it."""
-    categories = sorted({row.tax_category for product in products.values() for row in product.for_pricing.rows})
+    categories = sorted({row.tax_category for product in products for row in product.rows})
     known = tx.policies.tax_rates(buyer.tax_zone)
     coded = [(one, tax_code(known.get(one), buyer.tax_status, buyer.tax_note)) for one in categories]
     return {
@@ -455,6 +466,9 @@ def _with_adjustments(
         return request
     lines = []
     for line, asked in zip(request.lines, draft.lines, strict=True):
+        if line.priced_as:
+            lines.append(line)
+            continue
         row = selection.of(line.product_id, line.selling_model).charged
         # The pricer refuses a line without a price; that of a custom item was typed in and stays as it is.
         inputs = (

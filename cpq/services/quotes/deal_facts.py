@@ -97,7 +97,9 @@ def _others() -> sa.Select[*tuple[Any, ...]]:
     in_deal = is_lately & version.deal_id.is_not_distinct_from(deal)
     is_recent = version.expires_at > sa.bindparam("since_recent", type_=Timestamp)
     in_account = sa.case((root.account_id == account, 1), else_=0).label("in_account")
-    net, off = version.subtotal - version.discount_total, version.discount_total
+    sold = version.subtotal - version.discount_total
+    # What another change gives back makes no deal smaller.
+    net, off = sa.case((sold > 0, sold), else_=0), version.discount_total
     together = (version.tenant_id == root.tenant_id) & (version.quote_id == root.id)
     each = (
         sa.select(

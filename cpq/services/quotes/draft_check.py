@@ -58,8 +58,13 @@ def check_lines(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[int,
     return {
         index: _check_line(index, line, products)
         for index, line in enumerate(draft.lines)
-        if line.attributes or line.product_id not in simple
+        if (line.attributes or line.product_id not in simple) and not is_kept(line)
     }
+
+
+def is_kept(line: DraftLine) -> bool:
+    """Whether a line of an agreement stays what was sold: it was checked then, and may be sold to nobody else now."""
+    return line.agreed is not None and line.agreed.basis is not None
 
 
 def fraction_problems(draft: Draft, products: Mapping[str, ProductFacts]) -> list[CpqError]:
@@ -407,12 +412,16 @@ def pick_models(
     """The request with the selling model of each line, and the lines that must say which one they mean."""
     known = request.products
     several = {id_ for id_ in known if not selection.is_in_one_way(id_)}
-    asked = {index for index, line in enumerate(draft.lines) if line.selling_model and line.product_id in known}
+    asked = {
+        index
+        for index, line in enumerate(draft.lines)
+        if line.selling_model and line.product_id in known and not is_kept(line)
+    }
     if not several and not asked:
         return request, []
     lines, problems = list(request.lines), []
     for index, line in enumerate(draft.lines):
-        if line.product_id not in known:
+        if line.product_id not in known or is_kept(line):
             continue
         parts = [part.product_id for part in known[line.product_id].components if part.product_id in several]
         if index not in asked and line.product_id not in several and not parts:
@@ -452,7 +461,7 @@ def _lacking(request: Request, selection: PriceSelection) -> dict[str, str]:
 
 def _without(request: Request, lacking: Mapping[str, str]) -> Request:
     """The lines that the pricer can take."""
-    lines = [line for line in request.lines if line.product_id in request.products and line.product_id not in lacking]
+    lines = [line for line in request.lines if line.price_key in request.products and line.price_key not in lacking]
     return request._replace(lines=tuple(lines))
 
 

@@ -23,7 +23,7 @@ from cpq.services.quotes import repository
 from cpq.services.quotes.composition import gather
 from cpq.services.quotes.deal_facts import other_quotes
 from cpq.services.quotes.hidden_verdicts import draw
-from cpq.services.quotes.policy_facts import facts_of, free_text_facts, payment_terms_of, quote_inputs
+from cpq.services.quotes.policy_facts import change_facts, facts_of, free_text_facts, payment_terms_of, quote_inputs
 
 
 class PolicyViolation(TypedDict):
@@ -66,16 +66,24 @@ def decide(
     others = other_quotes(tx, quote, draft.deal_id)
     grid = _EXACT if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
 
-    def facts(priced: PricedQuote, costs: Mapping[str, int] | None) -> QuoteFacts:
+    def facts(request: Request, priced: PricedQuote, costs: Mapping[str, int] | None) -> QuoteFacts:
         return facts_of(
-            inputs, asked, products, priced, validity_days=max(days, 0), texts=texts, others=others, costs=costs
+            inputs,
+            asked,
+            products,
+            priced,
+            validity_days=max(days, 0),
+            texts=texts,
+            others=others,
+            costs=costs,
+            change=change_facts(draft, request, priced),
         )
 
-    judged = [facts(priced, coarse_costs(request, grid) if grid else None) for request, priced in priced_sets]
+    judged = [facts(request, priced, coarse_costs(request, grid) if grid else None) for request, priced in priced_sets]
     if not grid:
         return evaluate_alternatives(tx.policies, judged)
     caution = f"Costs count as rounded up by up to {plain(grid):f} %, and so it is asked for."
-    return evaluate_alternatives(tx.policies, judged, lambda place: facts(priced_sets[place][1], None), caution)
+    return evaluate_alternatives(tx.policies, judged, lambda place: facts(*priced_sets[place], None), caution)
 
 
 Priced = tuple[Request, PricedQuote]

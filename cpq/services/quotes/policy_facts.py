@@ -9,9 +9,21 @@ from typing import Any
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro
-from cpq.domain.policy.facts import NO_OTHERS, LineFacts, OtherQuotes, Part, QuoteFacts, QuoteInputs
+from cpq.base.rounding import MinorUnit
+from cpq.domain.agreements.kept_prices import yearly_of
+from cpq.domain.policy.facts import (
+    NO_CHANGE,
+    NO_OTHERS,
+    ChangeFacts,
+    LineFacts,
+    OtherQuotes,
+    Part,
+    QuoteFacts,
+    QuoteInputs,
+)
 from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary, FreeTextFacts
 from cpq.domain.pricing.margin import margin
+from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
@@ -28,6 +40,7 @@ def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> Qu
         segment=buyer.segment,
         region=buyer.region,
         country=buyer.country,
+        kind=draft.agreement.kind if draft.agreement else "new",
     )
 
 
@@ -109,6 +122,7 @@ def facts_of(
     texts: FreeTextFacts = NO_FREE_TEXT,
     others: OtherQuotes = NO_OTHERS,
     costs: Mapping[str, int] | None = None,
+    change: ChangeFacts = NO_CHANGE,
 ) -> QuoteFacts:
     """The facts of a priced quote; `asked` are its lines by their number as text.
 
@@ -117,17 +131,20 @@ def facts_of(
     if costs is None:
         costs = {line.id: line.cost for line in priced.lines if line.cost is not None}
     total = sum(costs.values()) if len(costs) == len(priced.lines) else None
+    credit = sum([line.agreed.credit for line in asked.values() if line.agreed])
+    net = priced.net + credit
     return QuoteFacts(
         **vars(inputs),
-        gross=from_micro(priced.subtotal),
-        net=from_micro(priced.net),
-        total=from_micro(priced.total),
+        gross=from_micro(priced.subtotal + credit),
+        net=from_micro(net),
+        total=from_micro(max(0, priced.total + credit)),
         discount=from_micro(priced.discount),
         discount_off_list=from_micro(priced.discount_off_list),
-        margin=_known(margin(priced.net, total)),
+        margin=_NOTHING_SOLD if all(map(_is_end, asked.values())) else _known(margin(net, total)),
         validity_days=Decimal(validity_days),
         **others._asdict(),
         **texts._asdict(),
+        **change._asdict(),
         lines=tuple(_line_facts(line, asked[line.id], products, costs.get(line.id)) for line in priced.lines),
     )
 
@@ -142,9 +159,34 @@ def _line_facts(
         net=from_micro(line.net),
         discount=from_micro(line.discount),
         discount_off_list=from_micro(line.discount_off_list),
-        margin=_known(margin(line.net, cost)),
+        margin=_NOTHING_SOLD if _is_end(asked) else _known(margin(line.net, cost)),
         cost=_known(cost),
         tax_category=line.tax_category,
+    )
+
+
+_NOTHING_SOLD = Decimal(100)
+"""The margin of a line that ends."""
+
+
+def _is_end(line: DraftLine) -> bool:
+    return line.agreed is not None and line.agreed.action == "remove"
+
+
+def change_facts(draft: Draft, request: Request, priced: PricedQuote) -> ChangeFacts:
+    """What a quote changes in an agreement. Each line counts by itself: one that grows hides none that shrinks."""
+    change = draft.agreement
+    if change is None:
+        return NO_CHANGE
+    agreed = {str(line.number): line.agreed for line in draft.lines if line.agreed}
+    nets = {line.id: line.net for line in priced.lines}
+    yearly = MinorUnit(request.currency, request.rounding).round(yearly_of(request, priced))
+    return ChangeFacts(
+        delta=from_micro(priced.net),
+        credit=from_micro(sum([max(0, one.credit - nets[id_]) for id_, one in agreed.items()])),
+        arr_change=from_micro(yearly - sum([one.yearly_before for one in agreed.values()])),
+        uplift_pct=from_micro(change.uplift),
+        days_before_end=None if change.end is None else Decimal((change.end - change.effective).days + 1),
     )
 
 

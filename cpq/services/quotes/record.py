@@ -107,13 +107,13 @@ def _traced(line: PricedLine, row: QuoteLine, asked: Line, price: PeriodPrice | 
         "quantity": line.quantity,
         "unit_price": amount(line.base_unit_price),
         **period_view(line.billing_period, price, row.sold_as),
-        "subtotal": amount(line.regular),
+        "subtotal": amount(line.regular - row.credit),
         "discount_pct": amount(line.discount),
         "line_discount_pct": amount(asked.discount),
         **special_view(row.special),
         **usage_view(row.usage, currency),
         "discount_amount": amount(line.discount_amount),
-        "line_total": amount(line.net),
+        "line_total": amount(line.net - row.credit),
         "steps": [_step(step, asked) for step in line.steps],
     }
 
@@ -157,4 +157,5 @@ _UNITS = {
     Stage.LINE_DISCOUNT: "percent",
     Stage.QUOTE_DISCOUNT: "percent",
     Stage.TAX: "percent",
+    Stage.CREDIT: "amount",
 }

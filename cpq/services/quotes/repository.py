@@ -22,7 +22,7 @@ from cpq.domain.pricing import rate_cards
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.result import TaxGroup
 from cpq.domain.quotes import internal, special_terms
-from cpq.domain.quotes.draft import Draft
+from cpq.domain.quotes.draft import Draft, load_change
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, stored_quantity
 from cpq.domain.quotes.quote_number import is_number, written
@@ -194,11 +194,17 @@ def count_option_sets(tx: Tx, quote: Quote) -> int:
 def version_of(row: RowMapping) -> QuoteVersion:
     """A version from a row with all columns of its table."""
     values = {name: row[name] for name in _VERSION_COLUMNS}
-    noted = internal.load(row["internal"])
-    return QuoteVersion(**values, number=row["version"], status=VersionStatus(row["status"]), internal=noted)
+    return QuoteVersion(
+        **values,
+        number=row["version"],
+        status=VersionStatus(row["status"]),
+        internal=internal.load(row["internal"]),
+        agreement=load_change(row["agreement"]),
+    )
 
 
-_VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in ("number", "status", "internal")]
+_READ = {"number", "status", "internal", "agreement"}
+_VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in _READ]
 
 
 def add_quote(tx: Tx, quote_id: str, composed: Composition, *, source: QuoteVersion | None = None) -> str:
@@ -360,6 +366,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "internal": draft.internal.stored if draft.internal else None,
         "requested_valid_until": draft.valid_until,
         "requested_amount": draft.requested_amount or None,
+        "agreement": draft.agreement.stored if draft.agreement else None,
     }
 
 

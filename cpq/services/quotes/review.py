@@ -160,15 +160,16 @@ def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     moved: Counter[str] = Counter()
     minor_unit = MinorUnit(priced.currency)
     for line in priced.lines:
-        is_included = line.steps[-1].stage == Stage.TAX
+        is_included = any(step.stage == Stage.TAX for step in line.steps[-2:])
         for stage, change in chain(_moves(line), _moves_of_tax(line, minor_unit) if is_included else ()):
             moved[MARKUP if stage == Stage.OVERRIDE and change > 0 else stage] += change
     yield _level(Stage.LIST, moved[Stage.LIST])
     for stage in STAGES[1:]:
         yield from _step(stage, moved[stage])
-    # The sum of the roundings of all lines.
-    yield from _step("rounding", priced.subtotal - sum(moved[stage] for stage in STAGES))
-    yield _level("regular", priced.subtotal)
+    # The sum of the roundings of all lines. What a change of an agreement gives back comes after the price.
+    regular = priced.subtotal - moved[Stage.CREDIT]
+    yield from _step("rounding", regular - sum(moved[stage] for stage in STAGES))
+    yield _level("regular", regular)
     quote_discount = moved[Stage.QUOTE_DISCOUNT]
     of_lines = -priced.discount_total - quote_discount
     # Roundings belong to the line discounts, where there are some.
@@ -176,7 +177,8 @@ def waterfall(priced: PricedQuote) -> Iterator[WaterfallStage]:
     yield from _step(Stage.OVERRIDE, override)
     yield from _step(Stage.LINE_DISCOUNT, of_lines - override)
     yield from _step(Stage.QUOTE_DISCOUNT, quote_discount)
-    yield _level("net", priced.net)
+    yield _level("net", priced.net - moved[Stage.CREDIT])
+    yield from _step(Stage.CREDIT, moved[Stage.CREDIT])
     yield from _step(Stage.TAX, priced.tax_total)
     yield _level("total", priced.total)
 
@@ -204,12 +206,12 @@ def _moves_of_tax(line: PricedLine, minor_unit: MinorUnit) -> Iterator[tuple[str
     """The change by taking the included tax out of the regular price and of the quote discount."""
 
     def before(*stages: Stage) -> int:
-        return next(step.amount for step in reversed(line.steps) if step.stage not in stages)
+        return next(step.amount for step in reversed(line.steps) if step.stage not in (*stages, Stage.CREDIT))
 
     is_raised = line.regular == line.net and any(step.stage == Stage.OVERRIDE for step in line.steps)
     regular = before(Stage.TAX, Stage.QUOTE_DISCOUNT, Stage.LINE_DISCOUNT, *(() if is_raised else (Stage.OVERRIDE,)))
     customer, paid = before(Stage.TAX, Stage.QUOTE_DISCOUNT), before(Stage.TAX)
-    rate = line.steps[-1].value or 0
+    rate = next(step.value or 0 for step in reversed(line.steps) if step.stage == Stage.TAX)
     if rate:
         yield TAX_INCLUDED, line.regular - minor_unit.round(regular)
     if paid != customer:

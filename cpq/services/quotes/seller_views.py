@@ -55,6 +55,15 @@ class CustomView(TypedDict):
     cost: NotRequired[Amount]
 
 
+class AgreedView(TypedDict):
+    """What a line changes in an agreement. Its other amounts are those of what is sold from its start date on."""
+
+    action: Annotated[str, Described("`add`, `change`, `remove` or `renew`.")]
+    agreement_line_id: str | None
+    quantity_before: Amount | None
+    credit: Annotated[Amount, Described("Given back for what held before; already taken off subtotal and line_total.")]
+
+
 class SpecialView(TypedDict):
     """What was arranged for a line; absent where nothing was."""
 
@@ -69,6 +78,7 @@ class SpecialView(TypedDict):
     start_date: NotRequired[Annotated[date, Described("Of this line, where it is not the quote's.")]]
     term_months: NotRequired[int]
     end_date: NotRequired[date]
+    agreement_change: NotRequired[AgreedView]
 
 
 def special_view(special: SpecialTerms | None, *, with_cost: bool = False) -> SpecialView:
@@ -93,7 +103,19 @@ def special_view(special: SpecialTerms | None, *, with_cost: bool = False) -> Sp
         view["term_months"] = special.term_months
     if special.end_date:
         view["end_date"] = special.end_date
+    if special.agreed:
+        view["agreement_change"] = {
+            "action": special.agreed.action,
+            "agreement_line_id": special.agreed.line_id,
+            "quantity_before": Decimal(special.agreed.quantity_before) if special.agreed.quantity_before else None,
+            "credit": amount(special.agreed.credit),
+        }
     return view
+
+
+def credit_of(special: SpecialTerms | None) -> int:
+    """What a line gives back of an agreement, in millionths."""
+    return special.agreed.credit if special and special.agreed else 0
 
 
 def internal_view(tx: Tx, internal: Internal | None) -> InternalView:

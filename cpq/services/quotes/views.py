@@ -31,13 +31,14 @@ from cpq.services.quotes.answer_fields import (
     DiscountView,
     LineDiscountPct,
     Number,
+    OrderMade,
     RequestedDiscountAmount,
     RequestedDiscountPct,
     discount_view,
 )
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
-from cpq.services.quotes.seller_views import InternalView, SpecialView, internal_view, special_view
+from cpq.services.quotes.seller_views import InternalView, SpecialView, credit_of, internal_view, special_view
 from cpq.services.quotes.usage_views import UsageView, usage_view
 
 
@@ -151,11 +152,7 @@ class TaxGroupView(TypedDict):
     """Where lines bear several taxes, which one; its base may include another."""
 
 
-class Totals(TypedDict):
-    subtotal: Amount
-    discount_total: Amount
-    tax_total: Amount
-    total: Amount
+class Totals(TotalsView):
     priced_at: datetime | None
 
 
@@ -215,7 +212,7 @@ class PricedQuoteView(DiscountView):
     option_sets: NotRequired[list[OptionSetTotals]]
 
 
-class QuoteMoved(TypedDict):
+class QuoteMoved(OrderMade):
     """The answer to every other change of a quote."""
 
     quote_id: str
@@ -332,7 +329,7 @@ def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempoten
                 ),
                 "discount_pct": amount(by_number[line.number].discount),
                 "line_discount_pct": amount(line.discount_pct),
-                "subtotal": amount(by_number[line.number].regular),
+                "subtotal": amount(by_number[line.number].regular - credit_of(line.special)),
                 **special_view(line.special),
                 **usage_view(composed.rate_cards.get(line.number), composed.draft.currency),
             }
@@ -459,8 +456,8 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None, pri
         "discount_pct": amount(_discount_of(quote, line, priced)),
         "line_discount_pct": amount(line.discount_pct),
         "discount_amount": amount(line.regular - line.net),
-        "subtotal": amount(line.regular),
-        "line_total": amount(line.net),
+        "subtotal": amount(line.regular - line.credit),
+        "line_total": amount(line.total),
         "attributes": dict(line.attributes),
         "notes": line.notes,
         "option_set": line.option_set,
@@ -590,11 +587,11 @@ def _line_price(
         "unit_price": amount(line.unit_price),
         "base_unit_price_per_period": None if price is None else amount(price.unit_price),
         **period_view(line.billing_period, price and price._replace(unit_price=price.net_unit_price), model),
-        "subtotal_before_discount": amount(line.regular),
+        "subtotal_before_discount": amount(line.regular - credit_of(asked.special)),
         "discount_pct": amount(line.discount),
         "line_discount_pct": amount(asked.discount_pct),
         "discount_amount": amount(line.discount_amount),
-        "line_total": amount(line.net),
+        "line_total": amount(line.net - credit_of(asked.special)),
         **special_view(asked.special),
         **usage,
     }

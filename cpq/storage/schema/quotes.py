@@ -81,6 +81,7 @@ quote_version = table(
     Column("internal", Json, nullable=True),
     Column("requested_valid_until", Day, nullable=True),
     whole("requested_amount", nullable=True),
+    Column("agreement", Json, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     belongs_to("quote", "quote_id"),
     one_of("status", *VersionStatus),
@@ -88,7 +89,10 @@ quote_version = table(
     sa.CheckConstraint("version > 0", name="version_positive"),
     partial_index("ix_quote_version_deal", "tenant_id", "deal_id", where="deal_id IS NOT NULL"),
 )
-"""`requested_valid_until` is the last valid day that was asked for; without one, `valid_until` is by the policies."""
+"""`requested_valid_until` is the last valid day that was asked for; without one, `valid_until` is by the policies.
+
+`agreement` is the agreement that the version changes, as it was when the version was made.
+"""
 
 quote_line = table(
     "quote_line",
@@ -131,7 +135,8 @@ quote_line = table(
 
 The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one and else 1,000.
 
-`internal` is what only the seller reads. `special` was arranged for this line: its own price, an amount off, dates.
+`internal` is what only the seller reads. `special` was arranged for this line: its own price, an amount off, dates, or
+what it changes in an agreement. Amounts are of what is sold; what a change gives back is in `special`.
 `usage` is the rate card of a line that is charged by its use, as the customer gets it.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cpq.storage.schema.agreements import agreement, agreement_order, order_counter, sales_order
 from cpq.storage.schema.approvals import approval, approval_vote, delegation, held_decision
 from cpq.storage.schema.calls import (
     audit_entry,
@@ -52,6 +53,8 @@ from cpq.storage.schema.retrieval import (
 __all__ = [
     "acceptance_link",
     "account",
+    "agreement",
+    "agreement_order",
     "approval",
     "approval_vote",
     "audit_entry",
@@ -68,6 +71,7 @@ __all__ = [
     "held_decision",
     "hidden_verdict",
     "idempotency",
+    "order_counter",
     "past_line",
     "past_quote",
     "policy_set",
@@ -83,6 +87,7 @@ __all__ = [
     "quote_pricing",
     "quote_version",
     "retrieval_query",
+    "sales_order",
     "search_change",
     "search_corpus",
     "search_vector",

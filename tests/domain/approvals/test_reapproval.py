@@ -60,7 +60,7 @@ def offer(*lines: QuoteLine, account_id: str = "acct", **changes: Any) -> Quote:
         "priced_at": NOW, "fingerprint": "f", "hashes": {},
         "valid_until": date(2026, 12, 16), "expires_at": NOW + timedelta(days=30), "lapses_at": None, "created_at": NOW,
         "created_by": "agent:mcp", "edited_by": (), "internal": None,
-        "requested_valid_until": None,
+        "requested_valid_until": None, "agreement": None,
     }  # fmt: skip
     regular, net = sum(line.regular for line in lines), sum(line.net for line in lines)
     totals = {"subtotal": regular, "discount_total": regular - net, "total": net}

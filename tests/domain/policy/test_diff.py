@@ -60,6 +60,20 @@ def test_the_overview_is_the_matrix():
             "vp_sales",
         ],
         [
+            "credit_sales_manager",
+            'credit_value above 0 up to 50000, where kind != "new"',
+            "approval_required",
+            "sales_manager",
+        ],
+        ["credit_vp_sales", 'credit_value above 50000, where kind != "new"', "approval_required", "vp_sales"],
+        ["credit_finance", 'kind != "new" and credit_value > 10000', "approval_required", "finance"],
+        [
+            "smaller_renewal_sales_manager",
+            'kind == "renewal" and arr_change < 0',
+            "approval_required",
+            "sales_manager",
+        ],
+        [
             "whole_deal_deal_desk",
             "deal_net_value above 100000 up to 500000, where deal_others_net > 0",
             "approval_required",

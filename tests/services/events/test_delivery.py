@@ -79,9 +79,9 @@ def deliver_all(app: App, clock: engine.StillEffects) -> list[delivery.Attempt]:
     return made
 
 
-def accepted_quote(tools: Tools) -> str:
+def declined_quote(tools: Tools) -> str:
     quote_id = sent_quote(tools)
-    tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
+    tools.seller("quote_decline", quote_id=quote_id, expected_version=1)
     return quote_id
 
 
@@ -91,9 +91,9 @@ def heard(receiver: Receiver) -> list[tuple[str, str]]:
 
 
 def test_an_event_tells_what_became_of_the_quote(tools: Tools, receiver: Receiver):
-    quote_id = accepted_quote(tools)
+    quote_id = declined_quote(tools)
     assert [made.status for made in delivery.deliver_due(tools.app)] == [Status.DELIVERED] * 2
-    sent, accepted = (one.event for one in receiver.received)
+    sent, declined = (one.event for one in receiver.received)
     fingerprint = sent["data"].pop("fingerprint")
     assert sent == {
         "type": "quote.sent",
@@ -116,8 +116,8 @@ def test_an_event_tells_what_became_of_the_quote(tools: Tools, receiver: Receive
             "by": "agent:mcp",
         },
     }
-    assert (accepted["type"], accepted["number"]) == ("quote.accepted", 2)
-    assert (accepted["data"]["status"], accepted["data"]["fingerprint"]) == ("accepted", fingerprint)
+    assert (declined["type"], declined["number"]) == ("quote.declined", 2)
+    assert (declined["data"]["status"], declined["data"]["fingerprint"]) == ("declined", fingerprint)
 
 
 def test_a_receiver_can_tell_that_it_comes_from_us_and_when(
@@ -150,7 +150,7 @@ def test_an_old_secret_still_holds_while_a_new_one_comes(hooked: Settings, recei
 @pytest.mark.parametrize(
     ("tool", "arguments", "names"),
     [
-        ("quote_accept", {}, ["quote.sent", "quote.accepted"]),
+        ("quote_accept", {}, ["quote.sent", "quote.accepted", "order.created", "agreement.changed"]),
         ("quote_decline", {"reason": "Too late."}, ["quote.sent", "quote.declined"]),
         ("quote_revise", {}, ["quote.sent"]),
     ],
@@ -162,7 +162,7 @@ def test_each_move_of_a_sent_quote_has_its_event(tools: Tools, tool: str, argume
         rows = connection.execute(sa.select(event).order_by(event.c.number)).all()
     assert [row.name for row in rows] == names
     assert [row.number for row in rows] == list(range(1, len(names) + 1))
-    assert rows[-1].body["reason"] == arguments.get("reason")
+    assert rows[:2][-1].body["reason"] == arguments.get("reason")
 
 
 def test_only_the_end_of_a_whole_quote_is_told_as_cancelled(tools: Tools):
@@ -196,7 +196,7 @@ def test_nothing_is_told_of_what_was_rolled_back_or_refused(tools: Tools, receiv
 def test_a_repeated_call_tells_it_once(tools: Tools):
     quote_id = sent_quote(tools)
     for _ in range(2):
-        tools.seller("quote_accept", quote_id=quote_id, expected_version=1, idempotency_key="once")
+        tools.seller("quote_decline", quote_id=quote_id, expected_version=1, idempotency_key="once")
     with tools.app.database.reading() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(event)) == 2
 
@@ -206,7 +206,7 @@ def test_whatever_a_receiver_does_it_gets_every_event_in_order(
     tools: Tools, receiver: Receiver, clock: engine.StillEffects, monkeypatch: pytest.MonkeyPatch, bad: str
 ):
     monkeypatch.setattr(http_post, "ANSWER_SECONDS", 0.25)
-    made = [accepted_quote(tools) for _ in range(2)]
+    made = [declined_quote(tools) for _ in range(2)]
     receiver.plan = lambda _: bad
     if bad == "away":
         receiver.go_away()
@@ -225,7 +225,7 @@ def test_whatever_a_receiver_does_it_gets_every_event_in_order(
     deliver_all(tools.app, clock)
     for quote_id in made:
         mine = [name for subject, name in heard(receiver) if subject == quote_id]
-        assert mine == ["quote.sent", "quote.accepted"]
+        assert mine == ["quote.sent", "quote.declined"]
     assert all(one.is_signed() for one in receiver.received)
     assert "followed a redirect" not in [one.id for one in receiver.received]
     assert {row.status for row in deliveries(tools.app)} == {"delivered"}
@@ -256,22 +256,22 @@ def test_a_receiver_may_ask_for_more_time(
 
 
 def test_a_quote_that_waits_holds_back_its_own_events_and_no_others(tools: Tools, receiver: Receiver):
-    slow, quick = accepted_quote(tools), accepted_quote(tools)
+    slow, quick = declined_quote(tools), declined_quote(tools)
     receiver.plan = lambda delivery: "500" if delivery.event["subject"] == slow else "200"
     delivery.deliver_due(tools.app)
-    assert heard(receiver) == [(quick, "quote.sent"), (quick, "quote.accepted")]
+    assert heard(receiver) == [(quick, "quote.sent"), (quick, "quote.declined")]
     assert [one.event["type"] for one in receiver.received if one.event["subject"] == slow] == ["quote.sent"]
 
 
 def test_what_is_never_taken_fails_in_the_end_and_can_be_replayed(
     tools: Tools, receiver: Receiver, clock: engine.StillEffects
 ):
-    quote_id = accepted_quote(tools)
+    quote_id = declined_quote(tools)
     receiver.plan = lambda delivery: "500" if delivery.event["type"] == "quote.sent" else "200"
     made = deliver_all(tools.app, clock)
     assert [one.status for one in made] == [Status.WAITING] * 11 + [Status.FAILED, Status.DELIVERED]
     assert [one.number for one in made] == [*range(1, 13), 1]
-    assert heard(receiver) == [(quote_id, "quote.accepted")]
+    assert heard(receiver) == [(quote_id, "quote.declined")]
     receiver.plan = lambda _: "200"
     assert replay(tools.app, made[0].event_id) == ["crm"]
     (again,) = deliver_all(tools.app, clock)
@@ -353,7 +353,7 @@ def test_each_webhook_gets_every_event_at_its_own_pace(store: Settings, clock: e
         hooks = f"first={first.url},second={second.url}"
         app = open_app(store.model_copy(update={"webhooks": hooks, "webhook_secret": SECRET}), clock)
         first.plan = lambda _: "500"
-        accepted_quote(Tools(app))
+        declined_quote(Tools(app))
         delivery.deliver_due(app)
         assert (len(first.accepted), len(second.accepted)) == (0, 2)
         first.plan = lambda _: "200"
@@ -363,14 +363,14 @@ def test_each_webhook_gets_every_event_at_its_own_pace(store: Settings, clock: e
 
 
 def test_a_sweep_tells_once_that_a_quote_has_expired(tools: Tools, receiver: Receiver, clock: engine.StillEffects):
-    over, accepted = sent_quote(tools), accepted_quote(tools)
+    over, declined = sent_quote(tools), declined_quote(tools)
     draft = new_quote(tools)
     assert quotes.sweep(tools.app) == 0
     clock.advance(days=40)
     assert [quotes.sweep(tools.app) for _ in range(3)] == [1, 0, 0]
     with tools.app.database.reading() as connection:
         stored = {row.id: row.status for row in connection.execute(sa.select(quote.c.id, quote.c.status))}
-    assert stored == {over: "expired", accepted: "accepted", draft: "draft"}
+    assert stored == {over: "expired", declined: "declined", draft: "draft"}
     delivery.deliver_due(tools.app)
     assert heard(receiver)[-1] == (over, "quote.expired")
     told = receiver.received[-1].event
@@ -437,10 +437,10 @@ def test_a_servers_threads_deliver_by_themselves_and_stop_when_told(hooked: Sett
     loops = delivery.loops(app)
     for loop in loops:
         loop.start()
-    made = [accepted_quote(Tools(app)) for _ in range(3)]
+    made = [declined_quote(Tools(app)) for _ in range(3)]
     receiver.wait_for(6)
     background.stop(loops)
-    assert sorted(heard(receiver)) == sorted((q, name) for q in made for name in ("quote.sent", "quote.accepted"))
+    assert sorted(heard(receiver)) == sorted((q, name) for q in made for name in ("quote.sent", "quote.declined"))
     assert not {loop.name for loop in loops} & {thread.name for thread in threading.enumerate()}
     sent_quote(Tools(app))
     assert len(receiver.received) == 6

@@ -81,7 +81,7 @@ def test_many_deliverers_deliver_each_event_once_and_in_order(hooked: Settings, 
     tools = Tools(app)
     made = [sent_quote(tools) for _ in range(QUOTES)]
     for quote_id in made:
-        tools.seller("quote_accept", quote_id=quote_id, expected_version=1)
+        tools.seller("quote_decline", quote_id=quote_id, expected_version=1)
     finish([start(deliver, hooked) for _ in range(PROCESSES)])
     assert Counter(one.id for one in receiver.received).most_common(1)[0][1] == 1
     assert len(receiver.received) == 2 * QUOTES
@@ -95,7 +95,7 @@ def test_many_deliverers_deliver_each_event_once_and_in_order(hooked: Settings, 
 def test_what_a_killed_deliverer_had_claimed_is_taken_over(hooked: Settings, receiver: Receiver):
     app = open_app(hooked)
     quote_id = sent_quote(Tools(app))
-    Tools(app).seller("quote_accept", quote_id=quote_id, expected_version=1)
+    Tools(app).seller("quote_decline", quote_id=quote_id, expected_version=1)
     receiver.plan = lambda _: "hang"
     victim = start(deliver, hooked)
     receiver.wait_for(1)
@@ -107,7 +107,7 @@ def test_what_a_killed_deliverer_had_claimed_is_taken_over(hooked: Settings, rec
     app = open_app(hooked, Later(timedelta(seconds=CLAIM_SECONDS + 1)))
     made = delivery.deliver_due(app)
     assert [(one.number, one.status) for one in made] == [(2, Status.DELIVERED), (1, Status.DELIVERED)]
-    assert [one.event["type"] for one in receiver.received] == ["quote.sent", "quote.sent", "quote.accepted"]
+    assert [one.event["type"] for one in receiver.received] == ["quote.sent", "quote.sent", "quote.declined"]
     assert receiver.received[0].body == receiver.received[1].body
     app.close()
 

@@ -8,7 +8,7 @@ NO_COUNTERPARTS: dict[str, str] = {
     "AttributeCategory": "options are not grouped for display",
     "AttributeCategoryAttribute": "options are not grouped for display",
     "CurrencyType": "rates between currencies are policy: terms.yaml has them",
-    "PriceBookRateCard": "usage is not sold yet",
+    "PriceBookRateCard": "rate cards are not imported yet",
     "PricebookEntryDerivedPrice": "no price here is a percentage of other lines",
     "ProdtAttrScope": "it steers the handling of orders",
     "ProductCatalog": "categories are not grouped into catalogues",
@@ -20,11 +20,11 @@ NO_COUNTERPARTS: dict[str, str] = {
     "ProductRampSegment": "a ramp is given on a line, and every price with a term takes one",
     "ProductRelComponentOverride": "a bundle inside another one has the same components",
     "ProrationPolicy": "how part periods count is policy: terms.yaml says it",
-    "RateAdjustmentByTier": "usage is not sold yet",
-    "RateCard": "usage is not sold yet",
-    "RateCardEntry": "usage is not sold yet",
+    "RateAdjustmentByTier": "rate cards are not imported yet",
+    "RateCard": "rate cards are not imported yet",
+    "RateCardEntry": "rate cards are not imported yet",
     "UnitOfMeasureClass": "units are not grouped into classes",
-    "UsageResource": "usage is not sold yet",
+    "UsageResource": "rate cards are not imported yet",
 }
 """Tables without a counterpart, with the reason; a table that is in neither list is unknown."""
 
@@ -52,9 +52,12 @@ KINDS = {"TermDefined": "term", "Evergreen": "evergreen"}
 PERIODS: dict[tuple[str, int], str] = {
     ("Months", 1): "monthly",
     ("Months", 3): "quarterly",
+    ("Months", 6): "half_yearly",
     ("Months", 12): "yearly",
     ("Quarterly", 1): "quarterly",
     ("Quarterly", 4): "yearly",
+    ("Semi-Annual", 1): "half_yearly",
+    ("Semi-Annual", 2): "yearly",
     ("Annual", 1): "yearly",
 }
 """The billing period of a price for this many of these units; others have no counterpart."""

@@ -325,6 +325,20 @@ class TermsShape(GuardsShape):
         le=3650,
         description="a draft that nobody touches expires so long after its last valid day; 0 is never",
     )
+    agreement_part_periods: PartPeriods = Field(
+        PartPeriods.ACTUAL_DAYS,
+        description="how parts of a period are counted when an agreement changes that was sold in whole months",
+    )
+    billing_day: int = Field(
+        0, ge=0, le=28, description="the day of the month on which billing periods begin; 0 is a line's own first day"
+    )
+    renewal_uplift_percent: Annotated[Number, Field(ge=0, le=100)] = Field(
+        Decimal(0), description="by how much a renewal raises prices for which no other uplift was asked"
+    )
+    renewal_due_days: int = Field(90, ge=0, le=3650, description="how long before its end a renewal is due")
+    notice_days: int = Field(
+        30, ge=0, le=3650, description="how long before the next period a line without an end must be cancelled"
+    )
     agents_may_accept: bool = Field(
         False, description="whether an agent may record that a customer accepted; else a person does"
     )
@@ -338,6 +352,8 @@ class TermsShape(GuardsShape):
 
     @model_validator(mode="after")
     def _own_rate(self) -> Self:
+        if self.agreement_part_periods is PartPeriods.WHOLE_MONTHS:
+            raise ValueError("agreement_part_periods counts parts of a month, so it is one of the other modes")
         if self.rates.get(self.currency, 1) != 1:
             raise ValueError(f"the rate of {self.currency}, the policy's own currency, is 1")
         if self.rates_as_of and self.rates_valid_until and self.rates_as_of > self.rates_valid_until:

@@ -292,7 +292,8 @@ class _Reader:
             word = part.value if isinstance(part, ast.Constant) else None
             if declared and declared.words and isinstance(word, str) and word not in declared.words:
                 few = sorted(declared.words) if len(declared.words) <= WORDS_TOLD_MAX else []
-                allowed = f"one of {', '.join(few)}" if few else "a code in capital letters"
+                codes = "a code in capital letters" if all(map(str.isupper, declared.words)) else "another word"
+                allowed = f"one of {', '.join(few)}" if few else codes
                 raise self._fault(part, f"{fact.name} is never {word}: it is {allowed}", _near(word, declared.words))
 
     def _comparison(self, operator: ast.cmpop, tree: ast.expr, left: Node, right: Node) -> Node:

@@ -1,0 +1,182 @@
+"""PURE. The pricing request of a quote that changes an agreement: its lines keep the prices at which they were sold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+
+from cpq.base.rounding import nearest
+from cpq.domain.agreements.billing_calendar import Calendar
+from cpq.domain.billing_periods import is_recurring
+from cpq.domain.pricing.price_selection import PriceSelection
+from cpq.domain.pricing.request import (
+    Adjustment,
+    Component,
+    Line,
+    LineTerm,
+    PriceRow,
+    Product,
+    Request,
+)
+from cpq.domain.pricing.result import PricedQuote
+from cpq.domain.pricing.terms import terms_of_line
+from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.special_terms import AgreedLine
+
+UPLIFT = "uplift"
+
+StoredRequest = Callable[[str, int], Request]
+"""The request by which a version of a quote was priced."""
+
+Kept = tuple[str, int, int]
+"""Quote, version and line."""
+
+
+def with_kept_prices(draft: Draft, request: Request, price_book: str, stored: StoredRequest) -> Request:
+    """The request in which lines of the agreement have the prices, rules and options of the quote that sold them.
+
+    Each such line has prices of its own, so that what one line costs never depends on which others change with it.
+    """
+    sold = _Sold(stored, price_book)
+    lines, products = [], dict(request.products)
+    for line, asked in zip(request.lines, draft.lines, strict=True):
+        if asked.agreed is None:
+            lines.append(line)
+            continue
+        kept, own = _line(line, asked, asked.agreed, sold)
+        lines.append(kept)
+        products |= own
+    used = {line.price_key for line in lines}
+    used |= {part.product_id for key in used if key in products for part in products[key].components}
+    return request._replace(lines=tuple(lines), products={key: one for key, one in products.items() if key in used})
+
+
+def _line(line: Line, asked: DraftLine, agreed: AgreedLine, sold: _Sold) -> tuple[Line, dict[str, Product]]:
+    special = asked.special
+    assert special is not None
+    start, end = special.start_date, special.end_date
+    term = LineTerm(
+        starts_on=start.isoformat() if start else None,
+        ends_on=end.isoformat() if end else None,
+        left=agreed.left,
+        anchored_on=None if agreed.left else agreed.anchored_on,
+        part_periods=agreed.part_periods,
+    )
+    line = line._replace(credit=agreed.credit, settled=agreed.settled, term=term)
+    if agreed.basis is None:
+        return line, {}
+    key = f"{line.product_id}@{asked.number}"
+    if agreed.action == "remove":
+        return line._replace(priced_as=key, discount=0, override=None), {key: sold.nothing(agreed.basis)}
+    frozen, own = sold.prices(agreed.basis, key)
+    adjustments = _adjustments(frozen, sold.request(agreed.basis), agreed.uplift, term)
+    kept = frozen._replace(
+        id=line.id,
+        product_id=line.product_id,
+        quantity=line.quantity,
+        discount=line.discount,
+        ramp=(),
+        adjustments=adjustments,
+        override=line.override,
+        amount_off=0,
+        term=term,
+        credit=line.credit,
+        priced_as=key,
+        settled=line.settled,
+    )
+    return kept, own
+
+
+def _adjustments(frozen: Line, request: Request, uplift: int, term: LineTerm) -> tuple[Adjustment, ...]:
+    """The pricing rules of then. An amount off the whole line is for its whole term, so that the rest has its share."""
+    found = []
+    for rule in frozen.adjustments:
+        if rule.kind == "amount" and term.ends_on:
+            share = _share(frozen, request, term)
+            rule = rule._replace(value=nearest(rule.value * share.numerator, share.denominator))
+        found.append(rule)
+    kept = [rule for rule in found if rule.rule_id != UPLIFT]
+    return (*kept, *([Adjustment(UPLIFT, "markup", uplift, "price")] if uplift else []))
+
+
+def _share(frozen: Line, request: Request, term: LineTerm) -> Fraction:
+    """The rest of the term, as a share of all its months."""
+    whole = terms_of_line(request, frozen.term).of("monthly")
+    rest = terms_of_line(request, term).of("monthly")
+    return Fraction(rest.periods, rest.of) / Fraction(whole.periods, whole.of)
+
+
+class _Sold:
+    """The requests of the quotes that sold the lines, each read once."""
+
+    def __init__(self, stored: StoredRequest, price_book: str) -> None:
+        self._stored = stored
+        self._price_book = price_book
+        self._requests: dict[tuple[str, int], Request] = {}
+        self._lines: dict[tuple[str, int], dict[str, Line]] = {}
+        self._selections: dict[tuple[str, int], PriceSelection] = {}
+
+    def request(self, basis: Kept) -> Request:
+        quote = basis[:2]
+        found = self._requests.get(quote)
+        if found is None:
+            found = self._requests[quote] = self._stored(*quote)
+            self._lines[quote] = {line.id: line for line in found.lines}
+            self._selections[quote] = PriceSelection(found)
+        return found
+
+    def nothing(self, basis: Kept) -> Product:
+        """The price of a line that ends: nothing, taxed as before."""
+        line = self._line(basis)
+        charged = self._selections[basis[:2]].of(line.price_key, line.selling_model).charged
+        assert charged is not None, "it was priced"
+        row = PriceRow("removed", 0, self._price_book, cost=0, tax_category=charged.tax_category)
+        return Product((row._replace(billing_period=charged.billing_period, is_evergreen=charged.is_evergreen),))
+
+    def prices(self, basis: Kept, key: str) -> tuple[Line, dict[str, Product]]:
+        """The line as it was sold, and its prices under `key`: those that won then, valid for good."""
+        line = self._line(basis)
+        product = self.request(basis).products[line.price_key]
+        selection = self._selections[basis[:2]]
+        parts = {
+            f"{part.product_id}@{key}": Product(
+                self._won(selection, part.product_id, line.part_models.get(part.product_id, ""))
+            )
+            for part in product.components
+        }
+        own = Product(
+            self._won(selection, line.price_key, line.selling_model),
+            tuple(Component(f"{part.product_id}@{key}", part.quantity) for part in product.components),
+            product.bundle_discount,
+        )
+        return line._replace(part_models={}), {key: own, **parts}
+
+    def _line(self, basis: Kept) -> Line:
+        self.request(basis)
+        return self._lines[basis[:2]][str(basis[2])]
+
+    def _won(self, selection: PriceSelection, key: str, selling_model: str) -> tuple[PriceRow, ...]:
+        chosen = selection.of(key, selling_model)
+        rows = [row for row in (chosen.listed, chosen.contracted) if row is not None]
+        return tuple(
+            row._replace(valid_from=None, valid_to=None, price_book_id=self._price_book if row.price_book_id else None)
+            for row in rows
+        )
+
+
+def yearly_of(request: Request, priced: PricedQuote) -> Fraction:
+    """The recurring revenue of a year that the lines of a quote bring, exactly."""
+    selection = PriceSelection(request)
+    lines = {line.id: line for line in request.lines}
+    found = Fraction(0)
+    for one in priced.lines:
+        if not is_recurring(one.billing_period):
+            continue
+        line = lines[one.id]
+        row = selection.of(line.price_key, line.selling_model).charged
+        term = terms_of_line(request, line.term).of_row(row) if row else None
+        if term is not None and term.periods:
+            of_year = Calendar(date.min, one.billing_period, "").periods_of_year
+            found += Fraction(one.net * term.of, term.periods) * of_year
+    return found
