@@ -28,7 +28,7 @@ from cpq.base.settings import TOKEN_VARIABLE, Settings, read_settings, strange_v
 from cpq.retrieval import context, docs, past_quotes
 from cpq.retrieval.search import table_source
 from cpq.retrieval.toolset_sources import sources_of
-from cpq.services import approvals, documents, quotes
+from cpq.services import agreements, approvals, documents, quotes
 from cpq.services.catalog import index_repair
 from cpq.services.documents import DocumentRequest
 from cpq.services.events import delivery
@@ -132,6 +132,8 @@ def _loops(app: App) -> list[Loop]:
 
     def sweep_drafts() -> float:
         quotes.sweep_drafts(app)
+        if app.settings.webhook_list:
+            agreements.sweep(app)
         return DRAFTS_SECONDS
 
     def take_decisions() -> float:

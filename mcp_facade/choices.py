@@ -1,13 +1,14 @@
-"""A refusal that offers choices: each gets the refused call again with that choice made, ready to send."""
+"""Choices: a word of a closed list, and refusals that offer the refused call again with a choice made."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from enum import StrEnum
+from typing import Any, TypeVar, cast
 
-from cpq.base.errors import CpqError, next_call
+from cpq.base.errors import CpqError, bad_field, nearest, next_call
 
 COPIES_MAX = 80_000
 """How many bytes the copies of a refused call may have together: each choice of a large call would repeat it whole."""
@@ -60,3 +61,17 @@ def _with(arguments: Mapping[str, Any], fields: set[str], choice: Mapping[str, A
             return None
         part[name] = choice[name]
     return cast("dict[str, Any]", changed)
+
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+
+def one_of(words: type[_Word], given: str, field: str) -> _Word:
+    """The word of a closed list; VALIDATION_ERROR with the list."""
+    try:
+        return words(given.strip().casefold())
+    except ValueError:
+        known = [word.value for word in words]
+        raise bad_field(
+            field, f"{given!r} is not one of the words.", allowed=known, nearest=nearest(given, known) or None
+        ) from None

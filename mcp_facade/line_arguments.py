@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from cpq.base.errors import bad_field
+from cpq.domain.billing_periods import NOUNS
 from cpq.domain.pricing.request import Segment
 from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes import internal, special_terms
@@ -135,10 +136,11 @@ class CommitmentTerms(Part):
         return special_terms.Commitment(self.quantity, self.amount, self.per or "")
 
 
-_COMMITTED = {"quantity": {"type": "number"}, "amount": {"type": "number"}, "per": {"type": "string"}}
+_PERIODS = [*NOUNS.values(), special_terms.WHOLE_TERM]
+_COMMITTED = {"quantity": {"type": "number"}, "amount": {"type": "number"}, "per": {"enum": _PERIODS}}
 CommitmentOfLine = Annotated[
     CommitmentTerms | None,
-    Field(description="Of a usage price, a quantity or an amount per month: only this is in the total."),
+    Field(description="Of a usage price: all that is in the total."),
     BeforeValidator(as_object),
     WithJsonSchema({"type": "object", "properties": _COMMITTED}),
 ]
@@ -237,7 +239,7 @@ class LineItem(Part):
     ] = None
     billing_period: Annotated[Word | None, Field(description="`month`, `2 weeks`."), AnyText] = None
     commitment: CommitmentOfLine = None
-    expected_quantity: Annotated[UsedQuantity | None, Field(description="Of a usage price: an estimate.")] = None
+    expected_quantity: Annotated[UsedQuantity | None, Field(description="Estimated use.")] = None
     internal_notes: Annotated[InternalNotes, Field(description="For the seller; the customer never sees it.")] = None
     sources: Annotated[
         Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")

@@ -16,7 +16,7 @@ from cpq.services import approvals, catalog, documents, quotes
 from cpq.services.approvals.requests import ApprovalRequested
 from cpq.services.approvals.views import ApprovalStatus, PendingApprovals
 from cpq.services.catalog.views import CatalogPage, ProductDetail
-from cpq.services.documents import TEMPLATES, DocumentRequest
+from cpq.services.documents import EVERY_TEMPLATE, DocumentRequest
 from cpq.services.documents.views import QuotePdf
 from cpq.services.quotes.quote_pages import QuotePage
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteDetail
@@ -332,8 +332,11 @@ def quote_pdf(
     *,
     quote_id: Annotated[Identifier, Field(description="The quote to print.")],
     template: Annotated[
-        Annotated[Word, WithJsonSchema({"type": "string", "enum": list(TEMPLATES)})],
-        Field(description="The layout; `comparison` shows option sets side by side."),
+        Annotated[Word, WithJsonSchema({"type": "string", "enum": list(EVERY_TEMPLATE)})],
+        Field(
+            description="The layout; `comparison` shows option sets side by side, `order_confirmation` "
+            "the order of an accepted quote with its billing schedule."
+        ),
     ] = "standard",
     locale: Annotated[
         Word | None, Field(description="Language, or language and country: `de`, `fr_CA`. Default: the account's.")
